@@ -1,0 +1,188 @@
+// The seven telemetry tables, each written down once: the table text, the row encoder, the eraser and the
+// verifier are all derived from this list, so a table that is missing here can't exist and one that is added
+// here can't be forgotten by an erasure. Names, order and types follow the OpenTelemetry Collector's
+// ClickHouse exporter, so that existing ClickHouse dashboards read them; `Placement` and `TenantId` come
+// first in every table and are written by the engine port, never by a decoder.
+
+/** A kind of telemetry an organisation may hold or erase on its own. */
+export type Signal = 'metrics' | 'logs' | 'traces'
+
+export const signals = ['metrics', 'logs', 'traces'] as const satisfies readonly Signal[]
+
+export type TableName =
+  | 'otel_metrics_gauge'
+  | 'otel_metrics_sum'
+  | 'otel_metrics_histogram'
+  | 'otel_metrics_exponential_histogram'
+  | 'otel_metrics_summary'
+  | 'otel_logs'
+  | 'otel_traces'
+
+export interface ColumnSpec {
+  readonly name: string
+  readonly type: string
+  /** Column codec; the engine's default where absent. */
+  readonly codec?: string
+}
+
+export interface TableSpec {
+  readonly name: TableName
+  readonly signal: Signal
+  /** The event time that a range deletion selects by: `Timestamp` or `TimeUnix`, always DateTime64(9, 'UTC'). */
+  readonly timeColumn: 'Timestamp' | 'TimeUnix'
+  /** Sort key after `TenantId`. */
+  readonly orderBy: readonly string[]
+  /** Columns after `Placement` and `TenantId`, in insert order. */
+  readonly columns: readonly ColumnSpec[]
+  /** Data-skipping indexes, as they stand in the table text. */
+  readonly indexes: readonly string[]
+}
+
+const instant = (name: string): ColumnSpec => ({ name, type: "DateTime64(9, 'UTC')", codec: 'Delta(8), ZSTD(1)' })
+const word = (name: string): ColumnSpec => ({ name, type: 'LowCardinality(String)' })
+const text = (name: string): ColumnSpec => ({ name, type: 'String', codec: 'ZSTD(1)' })
+const attributes = (name: string): ColumnSpec => ({
+  name,
+  type: 'Map(LowCardinality(String), String)',
+  codec: 'ZSTD(1)',
+})
+const column = (name: string, type: string): ColumnSpec => ({ name, type, codec: 'ZSTD(1)' })
+
+const metricHead: readonly ColumnSpec[] = [
+  attributes('ResourceAttributes'),
+  word('ResourceSchemaUrl'),
+  word('ScopeName'),
+  word('ScopeVersion'),
+  attributes('ScopeAttributes'),
+  column('ScopeDroppedAttrCount', 'UInt32'),
+  word('ScopeSchemaUrl'),
+  word('ServiceName'),
+  word('MetricName'),
+  word('MetricDescription'),
+  word('MetricUnit'),
+  attributes('Attributes'),
+  instant('StartTimeUnix'),
+  instant('TimeUnix'),
+]
+
+const exemplars: readonly ColumnSpec[] = [
+  column('Exemplars.FilteredAttributes', 'Array(Map(LowCardinality(String), String))'),
+  column('Exemplars.TimeUnix', "Array(DateTime64(9, 'UTC'))"),
+  column('Exemplars.Value', 'Array(Float64)'),
+  column('Exemplars.SpanId', 'Array(String)'),
+  column('Exemplars.TraceId', 'Array(String)'),
+]
+
+const metricTable = (name: TableName, own: readonly ColumnSpec[]): TableSpec => ({
+  name,
+  signal: 'metrics',
+  timeColumn: 'TimeUnix',
+  orderBy: ['MetricName', 'ServiceName', 'TimeUnix'],
+  columns: [...metricHead, ...own],
+  indexes: [],
+})
+
+export const tables: readonly TableSpec[] = [
+  metricTable('otel_metrics_gauge', [column('Value', 'Float64'), column('Flags', 'UInt32'), ...exemplars]),
+  metricTable('otel_metrics_sum', [
+    column('Value', 'Float64'),
+    column('Flags', 'UInt32'),
+    ...exemplars,
+    column('AggregationTemporality', 'Int32'),
+    column('IsMonotonic', 'Bool'),
+  ]),
+  metricTable('otel_metrics_histogram', [
+    column('Count', 'UInt64'),
+    column('Sum', 'Float64'),
+    column('BucketCounts', 'Array(UInt64)'),
+    column('ExplicitBounds', 'Array(Float64)'),
+    ...exemplars,
+    column('Flags', 'UInt32'),
+    column('Min', 'Nullable(Float64)'),
+    column('Max', 'Nullable(Float64)'),
+    column('AggregationTemporality', 'Int32'),
+  ]),
+  metricTable('otel_metrics_exponential_histogram', [
+    column('Count', 'UInt64'),
+    column('Sum', 'Float64'),
+    column('Scale', 'Int32'),
+    column('ZeroCount', 'UInt64'),
+    column('PositiveOffset', 'Int32'),
+    column('PositiveBucketCounts', 'Array(UInt64)'),
+    column('NegativeOffset', 'Int32'),
+    column('NegativeBucketCounts', 'Array(UInt64)'),
+    ...exemplars,
+    column('Flags', 'UInt32'),
+    column('Min', 'Nullable(Float64)'),
+    column('Max', 'Nullable(Float64)'),
+    column('AggregationTemporality', 'Int32'),
+  ]),
+  metricTable('otel_metrics_summary', [
+    column('Count', 'UInt64'),
+    column('Sum', 'Float64'),
+    column('ValueAtQuantiles.Quantile', 'Array(Float64)'),
+    column('ValueAtQuantiles.Value', 'Array(Float64)'),
+    column('Flags', 'UInt32'),
+  ]),
+  {
+    name: 'otel_logs',
+    signal: 'logs',
+    timeColumn: 'Timestamp',
+    orderBy: ['ServiceName', 'Timestamp'],
+    columns: [
+      instant('Timestamp'),
+      text('TraceId'),
+      text('SpanId'),
+      column('TraceFlags', 'UInt8'),
+      word('SeverityText'),
+      column('SeverityNumber', 'UInt8'),
+      word('ServiceName'),
+      text('Body'),
+      word('ResourceSchemaUrl'),
+      attributes('ResourceAttributes'),
+      word('ScopeSchemaUrl'),
+      word('ScopeName'),
+      word('ScopeVersion'),
+      attributes('ScopeAttributes'),
+      attributes('LogAttributes'),
+      word('EventName'),
+    ],
+    indexes: ['INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1'],
+  },
+  {
+    name: 'otel_traces',
+    signal: 'traces',
+    timeColumn: 'Timestamp',
+    orderBy: ['ServiceName', 'SpanName', 'Timestamp'],
+    columns: [
+      instant('Timestamp'),
+      text('TraceId'),
+      text('SpanId'),
+      text('ParentSpanId'),
+      text('TraceState'),
+      word('SpanName'),
+      word('SpanKind'),
+      word('ServiceName'),
+      attributes('ResourceAttributes'),
+      word('ScopeName'),
+      word('ScopeVersion'),
+      attributes('SpanAttributes'),
+      column('Duration', 'UInt64'),
+      word('StatusCode'),
+      text('StatusMessage'),
+      column('Events.Timestamp', "Array(DateTime64(9, 'UTC'))"),
+      column('Events.Name', 'Array(LowCardinality(String))'),
+      column('Events.Attributes', 'Array(Map(LowCardinality(String), String))'),
+      column('Links.TraceId', 'Array(String)'),
+      column('Links.SpanId', 'Array(String)'),
+      column('Links.TraceState', 'Array(String)'),
+      column('Links.Attributes', 'Array(Map(LowCardinality(String), String))'),
+    ],
+    indexes: ['INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1'],
+  },
+]
+
+/** The tables that hold a signal, in the order of {@link tables}. */
+export function tablesOf(selected: readonly Signal[]): readonly TableSpec[] {
+  return tables.filter((table) => selected.includes(table.signal))
+}
