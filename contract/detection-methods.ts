@@ -1,0 +1,163 @@
+// The parameters of every detection method, each described, bounded and given its default once. The same schemas
+// refuse a misspelt key (strict), fill in defaults, type the methods, and are served as JSON Schema, so the
+// console can draw its form and the reference page can explain it without a second list.
+//
+// A parameter is listed only where it does something: `threshold` compares with limits the user states, so it has
+// no expected value, and takes no budget, no deviation and no direction. To add a method, add its schema here and
+// its file in `server/detection/methods/`; the compiler then asks for the rest.
+
+import { z } from 'zod'
+
+/** What the alarm layer needs to know whatever the method. */
+const alarmParams = {
+  violate_n: z
+    .int()
+    .min(1)
+    .max(60)
+    .default(2)
+    .describe('Open when this many of the last window_m buckets violate.'),
+  window_m: z
+    .int()
+    .min(1)
+    .max(60)
+    .default(3)
+    .describe('How many of the last judged buckets violate_n looks at.'),
+  clear_n: z.int().min(1).max(60).default(3).describe('Close after this many calm buckets in a row.'),
+  cooldown_minutes: z
+    .int()
+    .min(0)
+    .max(1440)
+    .default(30)
+    .describe('After closing, open again within this time only if at least 1.5 times worse than before.'),
+  missing: z
+    .enum(['skip', 'zero', 'alert'])
+    .default('skip')
+    .describe(
+      'What a bucket without data means: "skip", nothing; "zero", the value 0 in the whole window; "alert", a violation once the series has had data. Erased time is never missing data.',
+    ),
+  min_volume: z
+    .number()
+    .min(0)
+    .max(1e15)
+    .default(0)
+    .describe('Buckets with fewer events than this are not judged: a percentile of two requests is noise.'),
+}
+
+/** What it also needs for methods that expect a value and draw a band around it. */
+const bandParams = {
+  ...alarmParams,
+  direction: z.enum(['both', 'up', 'down']).default('both').describe('Which side of the band can alarm.'),
+  min_abs_dev: z
+    .number()
+    .min(0)
+    .max(1e300)
+    .default(0)
+    .describe('A value no further than this from the expected one never violates, in units of the metric.'),
+  min_rel_dev: z
+    .number()
+    .min(0)
+    .max(10)
+    .default(0.1)
+    .describe('The same as a share of the expected value: 0.1 ignores deviations up to 10 %.'),
+  alarm_budget_per_week: z
+    .number()
+    .min(0.01)
+    .max(100)
+    .default(1)
+    .describe(
+      'False alarms you accept per series and week. The band is widened until its own past keeps to this; it is never made narrower than the method draws it.',
+    ),
+  warmup_points: z
+    .int()
+    .min(16)
+    .max(10_000)
+    .default(64)
+    .describe('Buckets with data before the first judgement; until then the status is "learning".'),
+}
+
+const violateWithinWindow = {
+  error: 'violate_n must not exceed window_m',
+  path: ['violate_n'],
+  params: { type: 'value_error' },
+}
+
+export const ThresholdParams = z
+  .strictObject({
+    upper: z.number().min(-1e300).max(1e300).optional().describe('Values above this violate.'),
+    lower: z.number().min(-1e300).max(1e300).optional().describe('Values below this violate.'),
+    ...alarmParams,
+  })
+  .refine((params) => params.upper !== undefined || params.lower !== undefined, {
+    error: 'Give upper, lower or both',
+    path: ['upper'],
+    params: { type: 'value_error' },
+  })
+  .refine(
+    (params) => params.upper === undefined || params.lower === undefined || params.lower <= params.upper,
+    {
+      error: 'lower must not exceed upper',
+      path: ['lower'],
+      params: { type: 'value_error' },
+    },
+  )
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('Fixed limits, for what must never be crossed: a quota, a full disk, an agreed latency.')
+
+export const RobustBandParams = z
+  .strictObject({
+    window_points: z
+      .int()
+      .min(16)
+      .max(20_000)
+      .default(288)
+      .describe(
+        'How many buckets with data, before the judged one, make the baseline. A new level that lasts half of them is taken as normal.',
+      ),
+    k: z
+      .number()
+      .min(1)
+      .max(20)
+      .default(4)
+      .describe('Half the width of the band, in robust standard deviations (1.4826 MAD).'),
+    ...bandParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'Median and MAD of the recent past, for gauges without a daily rhythm: queue length, memory, error count.',
+  )
+
+/** Every method by its `method_key`. */
+export const methodParams = {
+  threshold: ThresholdParams,
+  robust_band: RobustBandParams,
+} as const
+
+export const methodKeys = [
+  'threshold',
+  'robust_band',
+] as const satisfies readonly (keyof typeof methodParams)[]
+export const MethodKey = z.enum(methodKeys)
+export type MethodKey = keyof typeof methodParams
+
+/** The parameters of a method after validation, defaults filled in. */
+export type MethodParams<K extends MethodKey = MethodKey> = z.output<(typeof methodParams)[K]>
+
+/** One item of `GET /anomalies/methods`. */
+export const DetectionMethod = z.object({
+  method_key: MethodKey,
+  description: z.string(),
+  params_schema: z.record(z.string(), z.unknown()).describe('JSON Schema (2020-12) of `params`.'),
+})
+export type DetectionMethod = z.infer<typeof DetectionMethod>
+
+/** The whole catalogue, in the order of `methodKeys`. Rules that span two parameters are in the prose only. */
+export function describeMethods(): DetectionMethod[] {
+  return methodKeys.map((key) => {
+    const schema = methodParams[key]
+    return {
+      method_key: key,
+      description: schema.description ?? '',
+      params_schema: { ...z.toJSONSchema(schema, { io: 'input' }) },
+    }
+  })
+}

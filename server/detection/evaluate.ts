@@ -1,0 +1,48 @@
+// One evaluation of one series: policies on missing data, then the method, then the alarm layer. The scheduled run,
+// the preview over the past and the benchmarks all call this function, so what a preview promises is what runs.
+
+import type { MethodParams } from '../../contract/detection-methods.ts'
+import type { AlarmPolicy, Verdict } from './alarm.ts'
+import { raiseAlarms } from './alarm.ts'
+import { weighEvidence } from './evidence.ts'
+import type { MethodChoice } from './methods/catalogue.ts'
+import { scoreSeries } from './methods/catalogue.ts'
+import type { Series } from './series.ts'
+
+const minutesPerWeek = 7 * 24 * 60
+
+/** Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. */
+export function evaluateSeries(series: Series, choice: MethodChoice): Verdict {
+  const evidence = weighEvidence(series, choice.params)
+  const scores = scoreSeries(choice.method_key, evidence.series, choice.params)
+  return raiseAlarms(evidence, scores, alarmPolicy(choice.params, series.stepMinutes))
+}
+
+/** The parameters in buckets instead of minutes and weeks; exact where the method has no budget. */
+export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPolicy {
+  const shared = {
+    violateN: params.violate_n,
+    windowM: params.window_m,
+    clearN: params.clear_n,
+    cooldownBuckets: Math.ceil(params.cooldown_minutes / stepMinutes),
+    silenceAlarms: params.missing === 'alert',
+  }
+  if (!('alarm_budget_per_week' in params)) {
+    return {
+      ...shared,
+      direction: 'both',
+      minAbsDev: 0,
+      minRelDev: 0,
+      warmupPoints: 0,
+      budgetPerBucket: null,
+    }
+  }
+  return {
+    ...shared,
+    direction: params.direction,
+    minAbsDev: params.min_abs_dev,
+    minRelDev: params.min_rel_dev,
+    warmupPoints: params.warmup_points,
+    budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
+  }
+}

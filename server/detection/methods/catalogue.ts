@@ -1,0 +1,20 @@
+// Every detection method by its key. A method is one file and one line here, beside its parameters in
+// `contract/detection-methods.ts`.
+
+import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
+import type { Series } from '../series.ts'
+import type { Method, Scores } from './method.ts'
+import { robustBand } from './robust-band.ts'
+import { threshold } from './threshold.ts'
+
+export const methods: { readonly [K in MethodKey]: Method<K> } = {
+  threshold,
+  robust_band: robustBand,
+}
+
+/** A method together with parameters that its own schema has accepted. */
+export type MethodChoice = { [K in MethodKey]: { method_key: K; params: MethodParams<K> } }[MethodKey]
+
+export function scoreSeries<K extends MethodKey>(key: K, series: Series, params: MethodParams<K>): Scores {
+  return methods[key].score(series, params)
+}

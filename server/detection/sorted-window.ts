@@ -1,0 +1,123 @@
+// The last `capacity` numbers, kept in order of size beside their order of arrival, so that a rolling median or
+// any other rank costs a look instead of a sort. A newcomer finds its place by binary search and one block move
+// shifts what lies between it and the place of the number that leaves: linear on paper, but a move of a few
+// kilobytes, which up to some thousand numbers beats the balanced trees and paired heaps that are better on
+// paper (the alternatives), and needs no rebalancing and no deletion marks.
+
+import { at } from './series.ts'
+
+export class SortedWindow {
+  readonly #sorted: Float64Array
+  readonly #arrivals: Float64Array
+  #size = 0
+  #oldest = 0
+
+  constructor(capacity: number) {
+    this.#sorted = new Float64Array(capacity)
+    this.#arrivals = new Float64Array(capacity)
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Adds a number (not NaN); when full, the oldest leaves. */
+  push(value: number): void {
+    const capacity = this.#sorted.length
+    if (this.#size < capacity) {
+      this.#insert(value)
+      this.#arrivals[(this.#oldest + this.#size - 1) % capacity] = value
+    } else {
+      this.#replace(at(this.#arrivals, this.#oldest), value)
+      this.#arrivals[this.#oldest] = value
+      this.#oldest = (this.#oldest + 1) % capacity
+    }
+  }
+
+  clear(): void {
+    this.#size = 0
+    this.#oldest = 0
+  }
+
+  /** The number of a rank, 0 the smallest; NaN outside `[0, size)`. */
+  rank(index: number): number {
+    return index < this.#size ? at(this.#sorted, index) : Number.NaN
+  }
+
+  /** NaN when empty. */
+  median(): number {
+    const upper = this.#size >> 1
+    const lower = (this.#size - 1) >> 1
+    return this.rank(lower) / 2 + this.rank(upper) / 2
+  }
+
+  /**
+   * Median of the distances to `centre`, the higher one of an even number; NaN when empty. The nearest half of
+   * the numbers is a run of neighbours in `#sorted`, so a binary search for where that run begins is enough.
+   */
+  medianDistanceTo(centre: number): number {
+    if (this.#size === 0) return Number.NaN
+    const half = (this.#size >> 1) + 1
+    let low = 0
+    let high = Math.max(0, this.#size - half)
+    while (low < high) {
+      const start = (low + high) >> 1
+      if (centre - at(this.#sorted, start) > at(this.#sorted, start + half) - centre) low = start + 1
+      else high = start
+    }
+    const end = Math.min(low + half, this.#size) - 1
+    return Math.max(centre - at(this.#sorted, low), at(this.#sorted, end) - centre)
+  }
+
+  /** Distance from `centre` to the nearest number that differs from it; 0 when there is none. */
+  nearestOtherDistance(centre: number): number {
+    const below = this.#countBelow(centre) - 1
+    const above = this.#countUpTo(centre)
+    const distanceBelow = below >= 0 ? centre - at(this.#sorted, below) : Number.POSITIVE_INFINITY
+    const distanceAbove = above < this.#size ? at(this.#sorted, above) - centre : Number.POSITIVE_INFINITY
+    const nearest = Math.min(distanceBelow, distanceAbove)
+    return nearest === Number.POSITIVE_INFINITY ? 0 : nearest
+  }
+
+  #insert(value: number): void {
+    const place = this.#countBelow(value)
+    this.#sorted.copyWithin(place + 1, place, this.#size)
+    this.#sorted[place] = value
+    this.#size++
+  }
+
+  #replace(leaving: number, value: number): void {
+    const from = this.#countBelow(leaving)
+    const place = this.#countBelow(value)
+    if (place <= from) {
+      this.#sorted.copyWithin(place + 1, place, from)
+      this.#sorted[place] = value
+    } else {
+      this.#sorted.copyWithin(from, from + 1, place)
+      this.#sorted[place - 1] = value
+    }
+  }
+
+  /** How many numbers are smaller than `value`, which is also the first rank it could take. */
+  #countBelow(value: number): number {
+    let low = 0
+    let high = this.#size
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (at(this.#sorted, middle) < value) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #countUpTo(value: number): number {
+    let low = 0
+    let high = this.#size
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (at(this.#sorted, middle) <= value) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
