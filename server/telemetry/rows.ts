@@ -8,7 +8,7 @@ import type { TableName } from './schema/tables.ts'
 export type AttributeMap = Record<string, string>
 
 /**
- * What a column may hold on its way in. Instants are text `seconds.nnnnnnnnn` (see {@link instantText}); 64-bit
+ * What a column may hold on its way in. Instants are text `ssssssssss.nnnnnnnnn` with the seconds padded to ten digits: the engine refuses or, worse, misreads fewer. 64-bit
  * integers are decimal text; NaN, infinities and negative zero are the text `nan`, `inf`, `-inf`, `-0`, because JSON has no
  * number for them and a silent null would be a lie.
  */

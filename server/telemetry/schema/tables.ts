@@ -38,7 +38,11 @@ export interface TableSpec {
   readonly indexes: readonly string[]
 }
 
-const instant = (name: string): ColumnSpec => ({ name, type: "DateTime64(9, 'UTC')", codec: 'Delta(8), ZSTD(1)' })
+const instant = (name: string): ColumnSpec => ({
+  name,
+  type: "DateTime64(9, 'UTC')",
+  codec: 'Delta(8), ZSTD(1)',
+})
 const word = (name: string): ColumnSpec => ({ name, type: 'LowCardinality(String)' })
 const text = (name: string): ColumnSpec => ({ name, type: 'String', codec: 'ZSTD(1)' })
 const attributes = (name: string): ColumnSpec => ({

@@ -1,0 +1,65 @@
+// Words that several parts of the contract share: instants, paging, and the numbers of a query string.
+
+import { z } from 'zod'
+
+/** RFC 3339 UTC with `Z`. */
+export const Instant = z.string().meta({ format: 'date-time' })
+
+/** A page of a list, newest first unless the operation says otherwise. */
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({
+    items: z.array(item),
+    next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
+  })
+}
+
+/**
+ * An integer in a query string. Text that is no integer answers `int_parsing`, as a parser of text should;
+ * bounds answer with the bound that was crossed.
+ */
+export function queryInt(options: { min: number; max: number; fallback: number; describe: string }) {
+  return z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      if (text === undefined) return options.fallback
+      if (!/^-?\d{1,15}$/.test(text)) {
+        return refuse(context, 'int_parsing', 'Input should be a valid integer', {})
+      }
+      const value = Number(text)
+      if (value < options.min) {
+        return refuse(context, 'greater_than_equal', `Input should be at least ${options.min}`, {
+          ge: options.min,
+        })
+      }
+      if (value > options.max) {
+        return refuse(context, 'less_than_equal', `Input should be at most ${options.max}`, {
+          le: options.max,
+        })
+      }
+      return value
+    })
+    .meta({
+      type: 'integer',
+      minimum: options.min,
+      maximum: options.max,
+      default: options.fallback,
+      description: options.describe,
+    })
+}
+
+/** Adds an issue that names its own error type and context; see `server/http/validation.ts` for the reader. */
+export function refuse(
+  context: {
+    addIssue: (issue: { code: 'custom'; message: string; params: Record<string, unknown> }) => void
+  },
+  type: string,
+  message: string,
+  ctx: Record<string, unknown>,
+): typeof z.NEVER {
+  context.addIssue({ code: 'custom', message, params: { type, ctx } })
+  return z.NEVER
+}
+
+export const limitQuery = queryInt({ min: 1, max: 500, fallback: 50, describe: 'Items per page.' })
+export const cursorQuery = z.string().max(500).optional().describe('`next_cursor` of the page before.')

@@ -1,0 +1,75 @@
+// The catalogue of refusals: code, HTTP status and the sentence a person reads. A code is part of the promise
+// and never changes its meaning; clients decide by code, never by sentence. Validation has a body of its own
+// (`ValidationError`), because there the place and the mend matter more than a code.
+
+import { z } from 'zod'
+
+export const errorCatalogue = {
+  bad_request: { status: 400, sentence: 'The request could not be read as HTTP.' },
+  unauthenticated: {
+    status: 401,
+    sentence: 'Send a valid access token as "Authorization: Bearer <ACCESS_TOKEN>".',
+  },
+  role_not_permitted: { status: 403, sentence: 'Your role does not permit this operation.' },
+  not_found: { status: 404, sentence: 'There is nothing at this address for your organisation.' },
+  method_not_allowed: {
+    status: 405,
+    sentence: 'This address does not answer that method; see the Allow header.',
+  },
+  deletion_conflict: {
+    status: 409,
+    sentence: 'A full erasure of this organisation is running; nothing is left to select until it ends.',
+  },
+  system_detector: { status: 409, sentence: 'This part of a system detector cannot be changed.' },
+  detector_running: {
+    status: 409,
+    sentence: 'The detector is being evaluated right now; try again in a moment.',
+  },
+  name_taken: { status: 409, sentence: 'Another one with this name exists.' },
+  precondition_failed: {
+    status: 412,
+    sentence: 'It has changed since you read it; read it again and repeat with the new ETag.',
+  },
+  body_too_large: { status: 413, sentence: 'The body is larger than this operation takes.' },
+  unsupported_media_type: {
+    status: 415,
+    sentence: 'Send the body with a content type this operation takes.',
+  },
+  too_many_requests: { status: 429, sentence: 'Too many requests; wait as long as Retry-After says.' },
+  query_too_expensive: {
+    status: 422,
+    sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',
+  },
+  internal: { status: 500, sentence: 'Something failed on our side; the request id names it in the log.' },
+  overloaded: {
+    status: 503,
+    sentence: 'The service has more to commit than it can hold; repeat after Retry-After.',
+  },
+  erasing: {
+    status: 503,
+    sentence: 'An erasure covers this time range and is at work; repeat after Retry-After.',
+  },
+  not_ready: { status: 503, sentence: 'The service is starting or stopping; repeat after Retry-After.' },
+} as const satisfies Record<string, { status: number; sentence: string }>
+
+export type ErrorCode = keyof typeof errorCatalogue
+
+export const ErrorBody = z
+  .object({
+    detail: z.string().describe('What happened and what to do, for a person.'),
+    code: z.string().describe('Stable code, for a program.'),
+  })
+  .describe('Every refusal but a validation error.')
+
+export const ValidationProblem = z.object({
+  loc: z.array(z.string()).describe('Where the faulty input is, such as ["body", "confirm"].'),
+  msg: z.string().describe('What is wrong and how to mend it.'),
+  type: z.string().describe('The kind of error, in the vocabulary of Pydantic v2.'),
+  input: z.unknown().describe('The offending input.'),
+  ctx: z.record(z.string(), z.unknown()).describe('Further facts, such as the bound that was crossed.'),
+})
+export type ValidationProblem = z.infer<typeof ValidationProblem>
+
+export const ValidationError = z
+  .object({ detail: z.array(ValidationProblem) })
+  .describe('All problems of the input, in one answer.')

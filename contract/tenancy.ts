@@ -1,0 +1,50 @@
+// Organisations, roles and access tokens on the wire.
+
+import { z } from 'zod'
+import { Instant } from './common.ts'
+
+/** Roles of people and tokens. `ingest` may only write telemetry. */
+export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
+export const Role = z.enum(roles)
+export type Role = z.infer<typeof Role>
+
+/**
+ * Immutable and human-typable, because a person types it to confirm an erasure: 3 to 40 of a-z, 0-9 and
+ * hyphen, starting with a letter, not ending with a hyphen.
+ */
+export const TenantId = z.string().regex(/^[a-z](?:[a-z0-9-]{1,38}[a-z0-9])$/, {
+  error:
+    'Use 3 to 40 characters of a-z, 0-9 and hyphen, starting with a letter and not ending with a hyphen.',
+})
+
+export const Me = z
+  .object({
+    tenant_id: z.string().describe('Your organisation; the word to type into confirm.'),
+    organisation_name: z.string(),
+    role: Role,
+    requester: z.string().describe('The name under which your acts are recorded.'),
+  })
+  .describe('Who you are to this service.')
+export type Me = z.infer<typeof Me>
+
+export const AccessToken = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: Role,
+  prefix: z.string().describe('The first characters of the secret, to recognise it by.'),
+  created_at: Instant,
+  created_by: z.string(),
+  expires_at: Instant.nullable(),
+  revoked_at: Instant.nullable(),
+})
+export type AccessToken = z.infer<typeof AccessToken>
+
+export const CreateAccessToken = z.strictObject({
+  name: z.string().min(1).max(100),
+  role: Role,
+  expires_in_days: z.int().min(1).max(3650).optional().describe('Never expires where absent.'),
+})
+
+export const CreatedAccessToken = AccessToken.extend({
+  token: z.string().describe('The secret. It is shown this once and kept only as a hash.'),
+})

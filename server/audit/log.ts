@@ -1,0 +1,101 @@
+// The two append-only records of an organisation: the audit log (who did what) and the ledger (the life of
+// each deletion request). Appending takes the caller's transaction, so that a record and the change it records
+// stand or fall together; there is no update and no delete here, and triggers in the database refuse both.
+
+import type { Control, ControlTransaction } from '../control/database.ts'
+import { instantText } from '../core/clock.ts'
+import { chainStart, type SealedEntry, seal } from './chain.ts'
+
+export interface AuditEvent {
+  readonly actor: string
+  /** Noun and verb, such as `deletion.requested`. */
+  readonly action: string
+  readonly target: string | null
+  readonly outcome: 'accepted' | 'refused'
+  /** Ids, counts, bounds. Never telemetry, never a secret. */
+  readonly facts: Readonly<Record<string, unknown>>
+}
+
+export interface LedgerEvent {
+  readonly request_id: string
+  readonly actor: string
+  readonly from_status: string | null
+  readonly to_status: string
+  readonly facts: Readonly<Record<string, unknown>>
+}
+
+type ChainTable = 'audit_entries' | 'ledger_entries'
+
+/** Appends to the organisation's audit log; the entry exists when the transaction commits. */
+export async function appendAudit(
+  trx: ControlTransaction,
+  tenantId: string,
+  atMs: number,
+  event: AuditEvent,
+): Promise<void> {
+  await append(trx, 'audit_entries', tenantId, { at: instantText(atMs), ...event })
+}
+
+/** Appends to the organisation's ledger, kind `data_deletion_request`. Answers the position taken. */
+export async function appendLedger(
+  trx: ControlTransaction,
+  tenantId: string,
+  atMs: number,
+  event: LedgerEvent,
+): Promise<number> {
+  return append(trx, 'ledger_entries', tenantId, {
+    kind: 'data_deletion_request',
+    at: instantText(atMs),
+    ...event,
+  })
+}
+
+async function append(
+  trx: ControlTransaction,
+  table: ChainTable,
+  tenantId: string,
+  facts: Record<string, unknown>,
+): Promise<number> {
+  const last = await trx
+    .selectFrom(table)
+    .select(['seq', 'hash'])
+    .where('tenant_id', '=', tenantId)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const seq = (last?.seq ?? 0) + 1
+  const { text, hash } = seal({ ...facts, tenant_id: tenantId, seq, prev_hash: last?.hash ?? chainStart })
+  await trx.insertInto(table).values({ tenant_id: tenantId, seq, entry: text, hash }).execute()
+  return seq
+}
+
+/** Entries of one organisation, newest first, from before `beforeSeq` where given. */
+export async function listChain(
+  control: Control,
+  table: ChainTable,
+  tenantId: string,
+  page: { limit: number; beforeSeq: number | null },
+): Promise<SealedEntry[]> {
+  let query = control
+    .selectFrom(table)
+    .select(['entry as text', 'hash'])
+    .where('tenant_id', '=', tenantId)
+    .orderBy('seq', 'desc')
+    .limit(page.limit)
+  if (page.beforeSeq !== null) query = query.where('seq', '<', page.beforeSeq)
+  return query.execute()
+}
+
+/** The whole chain of one organisation, oldest first. */
+export async function readChain(
+  control: Control,
+  table: ChainTable,
+  tenantId: string,
+): Promise<SealedEntry[]> {
+  return control
+    .selectFrom(table)
+    .select(['entry as text', 'hash'])
+    .where('tenant_id', '=', tenantId)
+    .orderBy('seq')
+    .execute()
+}

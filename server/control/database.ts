@@ -1,0 +1,160 @@
+// Row types of the control-plane database: organisations, access tokens, detectors, deletions, ledger and
+// audit log. Small, transactional, and the same on every dialect. Control-plane instants are milliseconds;
+// telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive JavaScript
+// numbers. No column holds telemetry except those of `anomalies`, which an erasure visits.
+
+import type { ColumnType, Kysely, Transaction } from 'kysely'
+
+/** Written once; an update of it doesn't type-check. */
+type Fixed<T> = ColumnType<T, T, never>
+
+/** JSON text. */
+type Json = string
+
+export interface OrganisationsTable {
+  tenant_id: Fixed<string>
+  name: string
+  placement: Fixed<number>
+  created_at_ms: Fixed<number>
+}
+
+export interface AccessTokensTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  name: Fixed<string>
+  role: Fixed<string>
+  prefix: Fixed<string>
+  /** SHA-256 of the secret, hexadecimal. The secret itself is nowhere. */
+  secret_hash: Fixed<string>
+  created_at_ms: Fixed<number>
+  created_by: Fixed<string>
+  expires_at_ms: Fixed<number | null>
+  revoked_at_ms: number | null
+}
+
+export interface DeletionRequestsTable {
+  request_id: Fixed<string>
+  tenant_id: Fixed<string>
+  scope: Fixed<string>
+  signals: Fixed<Json>
+  range_start_ns: Fixed<string | null>
+  range_end_ns: Fixed<string | null>
+  reason: Fixed<string | null>
+  note: Fixed<string | null>
+  requested_by: Fixed<string>
+  created_at_ms: Fixed<number>
+  idempotency_key: Fixed<string | null>
+  /** Hash of what was asked for; tells a repeated request from a different one under the same key. */
+  selection_hash: Fixed<string>
+  status: string
+  hidden_at_ms: number | null
+  removed_at_ms: number | null
+  verified_at_ms: number | null
+  finished_at_ms: number | null
+  attempts: number
+  /** When a failed attempt may be repeated; null while nothing waits. */
+  retry_at_ms: number | null
+  blocked_reason: string | null
+  /** Counts found by planning, erasing and verifying. */
+  progress: Json
+}
+
+export interface DeletionStepsTable {
+  request_id: Fixed<string>
+  ordinal: Fixed<number>
+  /** Store the step works on: a telemetry table, or `anomalies`. */
+  store: Fixed<string>
+  action: Fixed<string>
+  partition_id: Fixed<string | null>
+  rows: number
+  bytes: number
+  done_at_ms: number | null
+}
+
+export interface LedgerEntriesTable {
+  tenant_id: Fixed<string>
+  seq: Fixed<number>
+  /** The whole entry in RFC 8785 form, `hash` excepted. */
+  entry: Fixed<Json>
+  hash: Fixed<string>
+}
+
+export interface AuditEntriesTable {
+  tenant_id: Fixed<string>
+  seq: Fixed<number>
+  entry: Fixed<Json>
+  hash: Fixed<string>
+}
+
+export interface DetectorsTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  name: string
+  metric_key: string
+  method_key: string
+  params: Json
+  scope: Json
+  window_minutes: number
+  schedule_minutes: number
+  enabled: number
+  is_system: Fixed<number>
+  last_run_at_ms: number | null
+  last_status: string | null
+  /** A sentence beside the status: progress of learning, the error, what was cut. */
+  last_note: string | null
+  next_run_at_ms: number
+  created_at_ms: Fixed<number>
+  /** Counts changes a client made; the ETag. */
+  revision: number
+}
+
+export interface AnomaliesTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  detector_id: Fixed<string>
+  /** What was evaluated: `{"service":"checkout"}`; telemetry, so an erasure visits it. */
+  group_key: Fixed<string>
+  metric_key: Fixed<string>
+  /** Signal the values came from. */
+  signal: Fixed<string>
+  started_at_ns: Fixed<string>
+  ended_at_ns: string | null
+  /** Last bucket the values were read from, exclusive: with `started_at_ns` the time an erasure compares. */
+  seen_until_ns: string
+  peak_at_ns: string
+  value: number
+  expected: number | null
+  lower: number | null
+  upper: number | null
+  score: number
+  reason: string
+  created_at_ms: Fixed<number>
+  updated_at_ms: number
+}
+
+export interface LeasesTable {
+  name: Fixed<string>
+  holder: string
+  until_ms: number
+}
+
+export interface InstanceTable {
+  key: Fixed<string>
+  value: string
+}
+
+export interface Database {
+  organisations: OrganisationsTable
+  access_tokens: AccessTokensTable
+  deletion_requests: DeletionRequestsTable
+  deletion_steps: DeletionStepsTable
+  ledger_entries: LedgerEntriesTable
+  audit_entries: AuditEntriesTable
+  detectors: DetectorsTable
+  anomalies: AnomaliesTable
+  leases: LeasesTable
+  instance: InstanceTable
+}
+
+export type Control = Kysely<Database>
+export type ControlTransaction = Transaction<Database>

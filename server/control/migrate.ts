@@ -1,0 +1,15 @@
+// Brings a control-plane database to the newest schema at start, in one transaction per migration. Migrations
+// are imported by name rather than found in a folder, so that a missing one is an error of the type checker.
+
+import { Migrator } from 'kysely/migration'
+import type { Control } from './database.ts'
+import { foundation } from './migrations/0001-foundation.ts'
+
+const migrations = { '0001-foundation': foundation }
+
+/** Throws when a migration fails; the database is then as it was before that migration. */
+export async function migrate(control: Control): Promise<void> {
+  const migrator = new Migrator({ db: control, provider: { getMigrations: async () => migrations } })
+  const { error } = await migrator.migrateToLatest()
+  if (error !== undefined) throw error
+}

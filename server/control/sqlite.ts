@@ -1,0 +1,45 @@
+// The control plane on SQLite, through Node's own driver. Durable by default (`synchronous = FULL`: a ledger
+// entry that was acknowledged survives power loss) and forgetful where it must be (`secure_delete` overwrites
+// freed pages, so that an erased anomaly leaves no bytes behind in the file).
+
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { Kysely, SqliteDialect, sql } from 'kysely'
+import type { Control } from './database.ts'
+
+/** Opens or creates the database at `path`; `:memory:` for a private one. */
+export function openSqlite(path: string): Control {
+  const database = new DatabaseSync(path)
+  for (const pragma of [
+    'busy_timeout = 5000',
+    'journal_mode = WAL',
+    'synchronous = FULL',
+    'foreign_keys = ON',
+    'secure_delete = ON',
+    'trusted_schema = OFF',
+  ]) {
+    database.exec(`pragma ${pragma}`)
+  }
+  return new Kysely({ dialect: new SqliteDialect({ database: driverOf(database) }) })
+}
+
+/** Moves everything out of the write-ahead log and empties it, so that no erased byte waits in it. */
+export async function flushWriteAheadLog(control: Control): Promise<void> {
+  await sql`pragma wal_checkpoint(truncate)`.execute(control)
+}
+
+/** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
+function driverOf(database: DatabaseSync) {
+  return {
+    close: () => database.close(),
+    prepare(text: string) {
+      const statement = database.prepare(text)
+      const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
+      return {
+        reader: statement.columns().length > 0,
+        all: (parameters: ReadonlyArray<unknown>) => statement.all(...values(parameters)),
+        run: (parameters: ReadonlyArray<unknown>) => statement.run(...values(parameters)),
+        iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
+      }
+    },
+  }
+}

@@ -1,0 +1,13 @@
+// Who is asking: the one answer of authentication, whichever way it was given, and all that features may
+// decide by. It carries the organisation's place in the engine, so that nobody looks it up twice.
+
+import type { Role } from '../../contract/tenancy.ts'
+
+export interface Caller {
+  readonly tenantId: string
+  readonly placement: number
+  readonly organisationName: string
+  readonly role: Role
+  /** The name acts are recorded under, such as `token:ci (tok_…)`. */
+  readonly requester: string
+}

@@ -1,0 +1,34 @@
+// The only place where wall time enters the program. Everything else receives a Clock, so that a test decides
+// what time it is and a waiting loop can be driven without waiting. Instants of the control plane are
+// milliseconds; telemetry instants are nanoseconds and exact.
+
+export interface Clock {
+  /** Milliseconds since 1970-01-01T00:00:00Z. May step backwards when the operator corrects the machine. */
+  nowMs(): number
+  /** The same instant in nanoseconds, at millisecond resolution. */
+  nowNs(): bigint
+  /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  nowNs: () => BigInt(Date.now()) * 1_000_000n,
+  sleep(ms, signal) {
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve()
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal?.addEventListener('abort', done, { once: true })
+    })
+  },
+}
+
+/** RFC 3339 in UTC with milliseconds and `Z`: the form of every control-plane instant on the wire and at rest. */
+export function instantText(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,61 @@
+// A clock that moves only when told to, for tests and for replay. Sleepers wake in the order of their
+// deadlines, and `advance` lets each of them run before the next, so a test sees what a real wait would do
+// without waiting.
+
+import type { Clock } from './clock.ts'
+
+interface Sleeper {
+  readonly atMs: number
+  readonly wake: () => void
+}
+
+export class ManualClock implements Clock {
+  #nowMs: number
+  #sleepers: Sleeper[] = []
+
+  constructor(startMs: number) {
+    this.#nowMs = startMs
+  }
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  nowNs(): bigint {
+    return BigInt(this.#nowMs) * 1_000_000n
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve()
+      const sleeper = { atMs: this.#nowMs + ms, wake: resolve }
+      this.#sleepers.push(sleeper)
+      signal?.addEventListener(
+        'abort',
+        () => {
+          this.#sleepers = this.#sleepers.filter((other) => other !== sleeper)
+          resolve()
+        },
+        { once: true },
+      )
+    })
+  }
+
+  /** How many sleepers are waiting; a test waits for this before it moves time. */
+  get waiting(): number {
+    return this.#sleepers.length
+  }
+
+  /** Moves time, also backwards (a corrected clock), and wakes whoever is due. */
+  async advance(ms: number): Promise<void> {
+    this.#nowMs += ms
+    for (;;) {
+      this.#sleepers.sort((a, b) => a.atMs - b.atMs)
+      const next = this.#sleepers[0]
+      if (next === undefined || next.atMs > this.#nowMs) return
+      this.#sleepers.shift()
+      next.wake()
+      await new Promise<void>((resolve) => setImmediate(resolve))
+    }
+  }
+}

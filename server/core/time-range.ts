@@ -1,0 +1,37 @@
+// Half-open ranges of telemetry time, in nanoseconds since 1970. A range is exactly what was
+// asked for, never clamped to the data seen so far, so that what arrives late still falls inside it.
+
+import type { Ns } from '../../contract/instant.ts'
+
+/** `[startNs, endNs)`; a null bound is open on that side. */
+export interface TimeRange {
+  readonly startNs: Ns | null
+  readonly endNs: Ns | null
+}
+
+export const allTime: TimeRange = { startNs: null, endNs: null }
+
+/** Whether some instant of `[minNs, maxNs]` (both inclusive) lies in the range. */
+export function touches(range: TimeRange, minNs: Ns, maxNs: Ns): boolean {
+  return (range.startNs === null || maxNs >= range.startNs) && (range.endNs === null || minNs < range.endNs)
+}
+
+/** Whether every instant of `[startNs, endNs)` lies in the range. */
+export function covers(range: TimeRange, startNs: Ns, endNs: Ns): boolean {
+  return (
+    (range.startNs === null || range.startNs <= startNs) && (range.endNs === null || endNs <= range.endNs)
+  )
+}
+
+/** Whether two half-open ranges share an instant. */
+export function overlaps(a: TimeRange, b: TimeRange): boolean {
+  const startsBefore = (x: TimeRange, y: TimeRange) =>
+    x.startNs === null || y.endNs === null || x.startNs < y.endNs
+  return startsBefore(a, b) && startsBefore(b, a)
+}
+
+/** The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread. */
+export function engineInstant(ns: Ns): string {
+  const digits = ns.toString().padStart(19, '0')
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+}

@@ -1,0 +1,43 @@
+// OpenAPI 3.1 from the same declarations that validate, at /openapi.json, and a reference page at /docs that
+// loads nothing from elsewhere.
+
+import swagger from '@fastify/swagger'
+import scalar from '@scalar/fastify-api-reference'
+import type { FastifyInstance } from 'fastify'
+import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+
+/** Register before the routes: it watches them being added. */
+export async function addOpenApi(http: FastifyInstance, version: string): Promise<void> {
+  await http.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Lethe',
+        version,
+        description:
+          'Holds metrics, logs and traces per organisation, watches them with anomaly detectors, and lets an organisation erase its own telemetry and prove it.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer', description: 'An access token of your organisation.' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+  })
+  http.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () =>
+    http.swagger(),
+  )
+  await http.register(scalar, {
+    routePrefix: '/docs',
+    configuration: {
+      url: '/openapi.json',
+      title: 'Lethe API',
+      withDefaultFonts: false,
+      hideClientButton: true,
+      telemetry: false,
+      agent: { disabled: true },
+    },
+  })
+}

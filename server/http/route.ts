@@ -1,0 +1,178 @@
+// How a feature declares an operation: method, address, who may call it, what comes in and what goes out. From
+// the one declaration come authentication, the role check, validation with all problems at once, the OpenAPI
+// page and the handler's types. A route can't be declared without saying who may call it.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { ErrorBody, ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import type { Role } from '../../contract/tenancy.ts'
+import { InvalidInput } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import { readJsonBody } from './json-body.ts'
+import { problemsOf } from './validation.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body is read, on every route that isn't public. */
+    caller: Caller | null
+  }
+  interface FastifyContextConfig {
+    /** Who may call; absent only on routes that aren't ours to guard, such as the reference page's files. */
+    access?: RouteAccess
+  }
+}
+
+/** The roles that may call, or `public` where no token is asked for. */
+export type RouteAccess = readonly Role[] | 'public'
+
+export interface RouteInput<Params, Query, Body> {
+  readonly caller: Caller
+  readonly params: Params
+  readonly query: Query
+  readonly body: Body
+  readonly headers: FastifyRequest['headers']
+  /** The media type of the body, without parameters. */
+  readonly mediaType: string
+}
+
+export interface Answer<Body> {
+  /** 200 where absent. */
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: Body
+}
+
+export interface RouteDeclaration<
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Result extends z.ZodType,
+> {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly url: string
+  readonly access: readonly Role[]
+  readonly tag: string
+  readonly summary: string
+  readonly params?: Params
+  readonly query?: Query
+  readonly body?: Body
+  /** Media types of the body; JSON where absent. */
+  readonly bodyTypes?: readonly string[]
+  readonly status?: number
+  readonly result: Result
+  /** Refusals worth naming on the reference page, beside those every route has. */
+  readonly refusals?: readonly number[]
+  /** Rules across fields, or that need the caller; run on the raw body beside the schema, so that nothing is left for a second answer. */
+  readonly check?: (body: unknown, caller: Caller, request: FastifyRequest) => readonly ValidationProblem[]
+  /** Told of refused input before the answer is sent, for the audit log. */
+  readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
+  readonly handle: (
+    input: RouteInput<z.output<Params>, z.output<Query>, z.output<Body>>,
+  ) => Promise<Answer<z.output<Result>>>
+}
+
+/** Adds an operation to the service. */
+export function route<
+  Result extends z.ZodType,
+  Params extends z.ZodType = z.ZodUnknown,
+  Query extends z.ZodType = z.ZodUnknown,
+  Body extends z.ZodType = z.ZodUnknown,
+>(http: FastifyInstance, declaration: RouteDeclaration<Params, Query, Body, Result>): void {
+  http.route({
+    method: declaration.method,
+    url: declaration.url,
+    config: { access: declaration.access },
+    schema: schemaOf(declaration),
+    handler: async (request, reply) => {
+      const input = await readInput(declaration, request)
+      const answer = await declaration.handle(input)
+      return send(reply, answer, declaration.status ?? 200)
+    },
+  })
+}
+
+/** The caller that the role check let through. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('A guarded route ran without a caller.')
+  return request.caller
+}
+
+async function readInput<
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Result extends z.ZodType,
+>(
+  declaration: RouteDeclaration<Params, Query, Body, Result>,
+  request: FastifyRequest,
+): Promise<RouteInput<z.output<Params>, z.output<Query>, z.output<Body>>> {
+  const caller = callerOf(request)
+  const problems: ValidationProblem[] = []
+  const params = read('path', declaration.params, request.params, problems)
+  const query = read('query', declaration.query ?? z.strictObject({}), request.query, problems)
+  const raw = declaration.body === undefined ? undefined : rawBody(request, problems)
+  const unreadable = problems.some((found) => found.loc[0] === 'body')
+  const body = unreadable ? undefined : read('body', declaration.body, raw, problems)
+  if (!unreadable && declaration.check !== undefined)
+    problems.push(...declaration.check(raw, caller, request))
+  if (problems.length > 0) {
+    await declaration.onInvalid?.(caller, problems)
+    throw new InvalidInput(problems)
+  }
+  const mediaType = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  return {
+    caller,
+    params: params as z.output<Params>,
+    query: query as z.output<Query>,
+    body: body as z.output<Body>,
+    headers: request.headers,
+    mediaType,
+  }
+}
+
+function rawBody(request: FastifyRequest, problems: ValidationProblem[]): unknown {
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+  const result = readJsonBody(bytes)
+  if ('value' in result) return result.value
+  problems.push(...result.problems)
+  return undefined
+}
+
+function read(
+  part: string,
+  schema: z.ZodType | undefined,
+  input: unknown,
+  problems: ValidationProblem[],
+): unknown {
+  if (schema === undefined) return undefined
+  const result = schema.safeParse(input)
+  if (result.success) return result.data
+  problems.push(...problemsOf(part, result.error.issues, input))
+  return undefined
+}
+
+function send<Body>(reply: FastifyReply, answer: Answer<Body>, status: number): FastifyReply {
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
+  return reply.status(answer.status ?? status).send(answer.body)
+}
+
+function schemaOf<
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Result extends z.ZodType,
+>(declaration: RouteDeclaration<Params, Query, Body, Result>) {
+  const refusals = new Set([401, 403, 422, 500, ...(declaration.refusals ?? [])])
+  const responses: Record<number, z.ZodType> = { [declaration.status ?? 200]: declaration.result }
+  for (const status of [...refusals].sort()) responses[status] = status === 422 ? ValidationError : ErrorBody
+  return {
+    summary: declaration.summary,
+    tags: [declaration.tag],
+    security: [{ bearer: [] }],
+    ...(declaration.params && { params: declaration.params }),
+    ...(declaration.query && { querystring: declaration.query }),
+    ...(declaration.body && { body: declaration.body }),
+    ...(declaration.body && { consumes: [...(declaration.bodyTypes ?? ['application/json'])] }),
+    response: responses,
+  }
+}

@@ -1,0 +1,146 @@
+// The HTTP front that all routes share: who is asking, how refusals look, how large a body may be. The order is
+// fixed: authentication, role, content type, size, validation, work; so someone without a right learns nothing
+// from the errors behind it. Every refusal has the documented body, also the ones that arise in Fastify itself.
+
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
+import type { ErrorCode } from '../../contract/errors.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
+import { newId } from '../core/ids.ts'
+
+export interface HttpOptions {
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  /** The caller a bearer secret stands for, or null. */
+  readonly authenticate: (secret: string) => Promise<Caller | null>
+  /** False while starting or draining: guarded routes answer 503 then. */
+  readonly isReady: () => boolean
+}
+
+/** Bodies of control operations are small; ingest raises this for its own routes. */
+const bodyLimitBytes = 64 * 1024
+
+/** Long enough for a slow uplink to send a telemetry batch, short enough not to hoard sockets. */
+const requestTimeoutMs = 60_000
+
+export function createHttp(options: HttpOptions): FastifyInstance {
+  const http = Fastify({
+    loggerInstance: options.logger,
+    disableRequestLogging: true,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: requestTimeoutMs,
+    routerOptions: { maxParamLength: 200 },
+    genReqId: () => newId('req', options.clock.nowMs()),
+    requestIdHeader: false,
+    return503OnClosing: true,
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+  })
+  const methods = new Map<string, Set<string>>()
+  http.addHook('onRoute', (added) => {
+    const known = methods.get(added.url) ?? new Set()
+    for (const method of [added.method].flat()) known.add(method)
+    methods.set(added.url, known)
+  })
+  http.setValidatorCompiler(() => (value) => ({ value }))
+  http.setSerializerCompiler(serializerCompiler)
+  http.decorateRequest('caller', null)
+  http.removeAllContentTypeParsers()
+  http.addContentTypeParser(
+    ['application/json', 'application/merge-patch+json'],
+    { parseAs: 'buffer' },
+    (_request, body, done) => done(null, body),
+  )
+  http.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header('cache-control', 'no-store')
+    await guard(request, options)
+  })
+  http.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply))
+  http.setNotFoundHandler((request, reply) => {
+    const allowed = allowedMethods(methods, request.url)
+    if (allowed === null) throw new AppError('not_found', { sentence: 'There is nothing at this address.' })
+    reply.header('allow', allowed)
+    throw new AppError('method_not_allowed')
+  })
+  return http
+}
+
+async function guard(request: FastifyRequest, options: HttpOptions): Promise<void> {
+  const access = request.routeOptions.config?.access
+  if (access === undefined || access === 'public') return
+  if (!options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
+  const secret = bearerSecret(request.headers.authorization)
+  const caller = secret === null ? null : await options.authenticate(secret)
+  if (caller === null) throw new AppError('unauthenticated')
+  if (!access.includes(caller.role)) {
+    throw new AppError('role_not_permitted', {
+      sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,
+    })
+  }
+  request.caller = caller
+}
+
+/** RFC 6750 section 2.1; the scheme in any case. */
+function bearerSecret(header: string | undefined): string | null {
+  const match = /^bearer +([\x21-\x7e]{1,512})$/i.exec(header ?? '')
+  return match?.[1] ?? null
+}
+
+function allowedMethods(methods: Map<string, Set<string>>, url: string): string | null {
+  const path = url.split('?')[0] ?? url
+  for (const [pattern, allowed] of methods) {
+    const shape = pattern
+      .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+      .replace(/:[a-z_]+/g, '[^/]+')
+      .replace(/\*/g, '.*')
+    if (new RegExp(`^${shape}$`).test(path)) return [...allowed].sort().join(', ')
+  }
+  return null
+}
+
+/** Fastify's own refusals, by its codes. */
+const frameworkCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
+  FST_ERR_BAD_URL: 'bad_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'not_found',
+}
+
+export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (error instanceof InvalidInput) {
+    return reply
+      .status(422)
+      .serializer(JSON.stringify)
+      .type('application/json')
+      .send({ detail: error.problems })
+  }
+  const known = knownError(error)
+  if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'request failed')
+  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', String(known.retryAfterSeconds))
+  return reply
+    .status(known.status)
+    .serializer(JSON.stringify)
+    .type('application/json')
+    .send({ detail: known.message, code: known.code })
+}
+
+/** What a client may be told about any error; everything unexpected becomes `internal`, without its message. */
+export function knownError(error: Error): AppError {
+  if (error instanceof AppError) return error
+  const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined
+  if (code !== undefined) return new AppError(code, { cause: error })
+  const status = 'statusCode' in error ? Number(error.statusCode) : 500
+  return new AppError(status >= 400 && status < 500 ? 'bad_request' : 'internal', { cause: error })
+}

@@ -1,0 +1,134 @@
+// From Zod's issues to the validation error of the interface: every problem in one answer, each with its place,
+// the mend, a type in the vocabulary of Pydantic v2, the offending input and its context.
+
+import type { z } from 'zod'
+import type { ValidationProblem } from '../../contract/errors.ts'
+import { problem } from '../core/app-error.ts'
+
+type Issue = z.core.$ZodIssue
+
+/** Problems of one part of a request; `part` is `body`, `path`, `query` or `header`. */
+export function problemsOf(part: string, issues: readonly Issue[], input: unknown): ValidationProblem[] {
+  return issues.flatMap((issue) => problemsOfIssue([part, ...issue.path.map(String)], issue, input))
+}
+
+function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): ValidationProblem[] {
+  const input = valueAt(whole, issue.path)
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) =>
+        problem(
+          [...loc, key],
+          'extra_forbidden',
+          'This field is not known; remove it or mend its spelling',
+          valueAt(input, [key]),
+        ),
+      )
+    case 'invalid_type':
+      return [typeProblem(loc, issue.expected, input, whole, issue.path)]
+    case 'invalid_value': {
+      const expected = issue.values.map((value) => `'${String(value)}'`)
+      const words =
+        expected.length > 1
+          ? `${expected.slice(0, -1).join(', ')} or ${expected.at(-1)}`
+          : String(expected[0])
+      if (input === undefined) return [missing(loc, whole, issue.path)]
+      return [problem(loc, 'enum', `Input should be ${words}`, input, { expected: words })]
+    }
+    case 'too_small':
+      return [sizeProblem(loc, issue.origin, 'min', Number(issue.minimum), issue.message, input)]
+    case 'too_big':
+      return [sizeProblem(loc, issue.origin, 'max', Number(issue.maximum), issue.message, input)]
+    case 'invalid_union':
+      return [unionProblem(loc, issue, input)]
+    case 'custom': {
+      const type = issue.params?.['type']
+      const ctx = issue.params?.['ctx']
+      return [
+        problem(
+          loc,
+          typeof type === 'string' ? type : 'value_error',
+          issue.message,
+          input,
+          isRecord(ctx) ? ctx : {},
+        ),
+      ]
+    }
+    default:
+      return [problem(loc, 'value_error', issue.message, input)]
+  }
+}
+
+const typeNames: Record<string, readonly [string, string]> = {
+  string: ['string_type', 'a valid string'],
+  number: ['float_type', 'a valid number'],
+  int: ['int_type', 'a valid integer'],
+  boolean: ['bool_type', 'a valid boolean'],
+  object: ['dict_type', 'a valid object'],
+  record: ['dict_type', 'a valid object'],
+  array: ['list_type', 'a valid list'],
+}
+
+function typeProblem(
+  loc: string[],
+  expected: string,
+  input: unknown,
+  whole: unknown,
+  path: readonly PropertyKey[],
+): ValidationProblem {
+  if (input === undefined) return missing(loc, whole, path)
+  const [type, words] = typeNames[expected] ?? ['value_error', expected]
+  return problem(loc, type, `Input should be ${words}`, input)
+}
+
+/** The input of a missing field is what it is missing from. */
+function missing(loc: string[], whole: unknown, path: readonly PropertyKey[]): ValidationProblem {
+  return problem(loc, 'missing', 'Field required', valueAt(whole, path.slice(0, -1)) ?? null)
+}
+
+function sizeProblem(
+  loc: string[],
+  origin: string,
+  side: 'min' | 'max',
+  bound: number,
+  message: string,
+  input: unknown,
+): ValidationProblem {
+  const [type, key] =
+    origin === 'string'
+      ? side === 'min'
+        ? ['string_too_short', 'min_length']
+        : ['string_too_long', 'max_length']
+      : origin === 'array' || origin === 'set'
+        ? side === 'min'
+          ? ['too_short', 'min_length']
+          : ['too_long', 'max_length']
+        : side === 'min'
+          ? ['greater_than_equal', 'ge']
+          : ['less_than_equal', 'le']
+  return problem(loc, type, message, input, { [key]: bound })
+}
+
+function unionProblem(loc: string[], issue: Issue, input: unknown): ValidationProblem {
+  const expected = new Set<string>()
+  if (issue.code === 'invalid_union') {
+    for (const branch of issue.errors) {
+      for (const inner of branch) if (inner.code === 'invalid_type') expected.add(inner.expected)
+    }
+  }
+  return problem(loc, 'value_error', `Input should be one of: ${[...expected].join(', ')}`, input)
+}
+
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  let value = root
+  for (const key of path) {
+    if (Array.isArray(value)) value = value[Number(key)]
+    else if (isRecord(value) && Object.hasOwn(value, key)) value = value[String(key)]
+    else return undefined
+  }
+  return value
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

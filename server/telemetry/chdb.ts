@@ -1,0 +1,150 @@
+// The embedded engine: chDB in this process, one data folder per process. It keeps three promises the library
+// leaves to its user: a second process on the same folder is refused with a clear sentence, a failing or
+// expensive statement is an error and never the end of the process, and closing waits for what still runs
+// (closing under a running statement aborts the whole process).
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type ChdbResult, drainPending, Session } from 'chdb'
+import { AppError } from '../core/app-error.ts'
+import { createSchema } from './schema/create-schema.ts'
+import { raw, render, type Sql, sql } from './sql.ts'
+import { EngineError, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
+
+export interface ChdbOptions {
+  /** Folder for the engine's files; created where absent. */
+  readonly folder: string
+  /** Memory the engine may use for everything, bytes. Past it statements fail instead of the process. */
+  readonly maxMemoryBytes: number
+}
+
+const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
+
+/** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
+const costCodes = new Set([159, 241, 158, 160, 307, 396])
+
+/** Opens the engine on its folder and brings the telemetry tables into being. */
+export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
+  mkdirSync(options.folder, { recursive: true })
+  const lock = lockFolder(options.folder)
+  let engine: ChdbEngine
+  try {
+    engine = new ChdbEngine(options, lock)
+  } catch (cause) {
+    lock.close()
+    throw new EngineError(`The telemetry engine could not open ${options.folder}`, { cause })
+  }
+  try {
+    await createSchema(engine)
+  } catch (error) {
+    await engine.close()
+    throw error
+  }
+  return engine
+}
+
+/**
+ * One process per folder. The lock is an SQLite write transaction that stays open: the operating system releases
+ * it with the process, however that ends, so there is no stale lock file to explain or to delete.
+ */
+function lockFolder(folder: string): DatabaseSync {
+  const lock = new DatabaseSync(join(folder, 'process.lock'))
+  try {
+    lock.exec('pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive')
+    return lock
+  } catch (cause) {
+    lock.close()
+    throw new EngineError(
+      `Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.`,
+      { cause },
+    )
+  }
+}
+
+class ChdbEngine implements TelemetryEngine {
+  readonly #session: Session
+  readonly #lock: DatabaseSync
+  readonly #running = new Set<Promise<unknown>>()
+  #closed = false
+
+  constructor(options: ChdbOptions, lock: DatabaseSync) {
+    this.#lock = lock
+    this.#session = new Session(join(options.folder, 'engine'), {
+      connectionArgs: [
+        `--max_server_memory_usage=${options.maxMemoryBytes}`,
+        '--async_load_databases=0',
+        // An erasure must not be refused because a partition grew past a guard against typing errors.
+        '--max_partition_size_to_drop=0',
+        '--max_table_size_to_drop=0',
+      ],
+    })
+  }
+
+  async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
+    const bounded = sql`${statement} SETTINGS max_execution_time = ${raw(String(limits.maxSeconds))}, max_memory_usage = ${raw(String(limits.maxMemoryBytes))}`
+    const result = await this.#run(bounded)
+    const lines = result.text()
+    return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
+  }
+
+  async command(statement: Sql): Promise<void> {
+    await this.#run(statement)
+  }
+
+  async insert(table: string, columns: readonly string[], lines: Buffer): Promise<void> {
+    await this.#guard(() =>
+      this.#session.insert({ table, columns, values: lines, format: 'JSONCompactEachRow' }),
+    )
+  }
+
+  async tableFolder(table: string): Promise<string | null> {
+    const [row] = await this.select<{ data_paths: string[] }>(
+      sql`select data_paths from system.tables where database = currentDatabase() and name = ${table}`,
+    )
+    return row?.data_paths[0] ?? null
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await Promise.allSettled([...this.#running])
+    this.#session.close()
+    await drainPending()
+    this.#lock.close()
+  }
+
+  #run(statement: Sql): Promise<ChdbResult> {
+    const { text, params } = render(statement)
+    const format = { format: 'JSONEachRow' }
+    return this.#guard(() =>
+      Object.keys(params).length === 0
+        ? this.#session.queryAsync(text, format)
+        : this.#session.queryBindAsync(text, params, format),
+    )
+  }
+
+  /** Counts the statement as running, and turns whatever it throws into our own errors. */
+  async #guard<T>(start: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new AppError('not_ready')
+    let running: Promise<T> | undefined
+    try {
+      running = start()
+      this.#running.add(running)
+      return await running
+    } catch (cause) {
+      throw translate(cause)
+    } finally {
+      if (running !== undefined) this.#running.delete(running)
+    }
+  }
+}
+
+function translate(cause: unknown): Error {
+  const code =
+    cause instanceof Error && 'clickhouseCode' in cause && typeof cause.clickhouseCode === 'number'
+      ? cause.clickhouseCode
+      : undefined
+  if (code !== undefined && costCodes.has(code)) return new AppError('query_too_expensive', { cause })
+  return new EngineError(cause instanceof Error ? cause.message : String(cause), { code, cause })
+}

@@ -1,0 +1,120 @@
+// What stands between telemetry and whoever touches it while an erasure is at work. Three facts per
+// organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
+// *erased* (time that readers must take as unknown, not as zero). The deletion room sets them; readers, the
+// writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the control
+// plane before the service is ready.
+
+import { overlaps, type TimeRange, touches } from '../core/time-range.ts'
+import type { RowBatch } from './rows.ts'
+import { type Signal, tables } from './schema/tables.ts'
+
+/** Telemetry of one organisation that a deletion selects. */
+export interface Selection {
+  /** The deletion that selects it. */
+  readonly id: string
+  readonly signals: readonly Signal[]
+  readonly range: TimeRange
+}
+
+const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
+
+export class TelemetryGate {
+  readonly #hidden = new Map<string, Selection[]>()
+  readonly #fenced = new Map<string, Selection[]>()
+  readonly #erased = new Map<string, Selection[]>()
+  readonly #commits = new Map<string, Set<Promise<unknown>>>()
+  readonly #placements = new Map<number, Promise<unknown>>()
+
+  hide(tenantId: string, selection: Selection): void {
+    put(this.#hidden, tenantId, selection)
+  }
+
+  unhide(tenantId: string, id: string): void {
+    take(this.#hidden, tenantId, id)
+  }
+
+  hidden(tenantId: string): readonly Selection[] {
+    return this.#hidden.get(tenantId) ?? []
+  }
+
+  markErased(tenantId: string, selection: Selection): void {
+    put(this.#erased, tenantId, selection)
+  }
+
+  unmarkErased(tenantId: string, id: string): void {
+    take(this.#erased, tenantId, id)
+  }
+
+  /** Erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
+  unknownTime(tenantId: string, signal: Signal, range: TimeRange): readonly TimeRange[] {
+    return [...this.hidden(tenantId), ...(this.#erased.get(tenantId) ?? [])]
+      .filter((selection) => selection.signals.includes(signal) && overlaps(selection.range, range))
+      .map((selection) => selection.range)
+  }
+
+  /** From now on no commit of this organisation may add to the selection; see {@link drain} for those under way. */
+  fence(tenantId: string, selection: Selection): void {
+    put(this.#fenced, tenantId, selection)
+  }
+
+  unfence(tenantId: string, id: string): void {
+    take(this.#fenced, tenantId, id)
+  }
+
+  /** Whether a fence covers an instant between the earliest and latest row of some table of the batch. */
+  refuses(tenantId: string, batch: RowBatch): boolean {
+    const fences = this.#fenced.get(tenantId)
+    if (fences === undefined) return false
+    return batch.some(({ table, minTimeNs, maxTimeNs }) => {
+      const signal = signalOf.get(table)
+      return fences.some(
+        (fence) =>
+          signal !== undefined &&
+          fence.signals.includes(signal) &&
+          touches(fence.range, minTimeNs, maxTimeNs),
+      )
+    })
+  }
+
+  /** Counts a commit as under way for its organisation until it settles. */
+  track(tenantId: string, commit: Promise<unknown>): void {
+    const running = this.#commits.get(tenantId) ?? new Set()
+    this.#commits.set(tenantId, running)
+    running.add(commit)
+    const done = () => {
+      running.delete(commit)
+      if (running.size === 0 && this.#commits.get(tenantId) === running) this.#commits.delete(tenantId)
+    }
+    commit.then(done, done)
+  }
+
+  /** Resolves when every commit that began before the call has settled. */
+  async drain(tenantId: string): Promise<void> {
+    await Promise.allSettled([...(this.#commits.get(tenantId) ?? [])])
+  }
+
+  /**
+   * Runs `work` while nothing else holds one of the placements. A partition may be dropped whole only while no
+   * neighbour can commit into it between the check that it is ours alone and the drop.
+   */
+  async exclusively<T>(placements: readonly number[], work: () => Promise<T>): Promise<T> {
+    const before = placements.map((placement) => this.#placements.get(placement))
+    const running = Promise.all(before).then(work)
+    const settled = running.then(
+      () => undefined,
+      () => undefined,
+    )
+    for (const placement of placements) this.#placements.set(placement, settled)
+    return running
+  }
+}
+
+function put(map: Map<string, Selection[]>, tenantId: string, selection: Selection): void {
+  map.set(tenantId, [...(map.get(tenantId) ?? []).filter(({ id }) => id !== selection.id), selection])
+}
+
+function take(map: Map<string, Selection[]>, tenantId: string, id: string): void {
+  const left = (map.get(tenantId) ?? []).filter((selection) => selection.id !== id)
+  if (left.length === 0) map.delete(tenantId)
+  else map.set(tenantId, left)
+}

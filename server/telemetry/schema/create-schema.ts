@@ -1,0 +1,70 @@
+// Makes the telemetry tables, and refuses to run on ones that differ from this program's: a missing or foreign
+// column would turn into silently lost values, and an unknown partition key into an erasure that misses.
+
+import { raw, sql } from '../sql.ts'
+import { EngineError, type TelemetryEngine } from '../telemetry.ts'
+import { type TableSpec, tables } from './tables.ts'
+
+/** Idempotent. Throws EngineError naming the first table and column that is not as it should be. */
+export async function createSchema(engine: TelemetryEngine): Promise<void> {
+  for (const table of tables) {
+    await engine.command(raw(createTableText(table)))
+    await assertColumns(engine, table)
+  }
+}
+
+/** Columns of a table in insert order, placement and tenant first. */
+export function insertColumns(table: TableSpec): string[] {
+  return ['Placement', 'TenantId', ...table.columns.map((column) => column.name)]
+}
+
+/**
+ * The text of one table. The partition key puts an organisation's weeks into partitions that it shares with no
+ * or few others, so that erasing is mostly a metadata step. The settings let removed parts leave the disk within
+ * seconds instead of minutes, and keep no record of finished mutations beyond the last.
+ */
+export function createTableText(table: TableSpec): string {
+  const columns = table.columns.map(
+    ({ name, type, codec }) => `  \`${name}\` ${type}${codec === undefined ? '' : ` CODEC(${codec})`}`,
+  )
+  return `CREATE TABLE IF NOT EXISTS ${table.name} (
+  Placement UInt16,
+  TenantId LowCardinality(String),
+${[...columns, ...table.indexes.map((index) => `  ${index}`)].join(',\n')}
+)
+ENGINE = MergeTree
+PARTITION BY (Placement, toMonday(${table.timeColumn}))
+ORDER BY (TenantId, ${table.orderBy.join(', ')})
+SETTINGS ${Object.entries(tableSettings)
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(', ')}`
+}
+
+const tableSettings = {
+  old_parts_lifetime: 1,
+  merge_tree_clear_old_parts_interval_seconds: 1,
+  cleanup_delay_period: 1,
+  cleanup_delay_period_random_add: 0,
+  max_cleanup_delay_period: 1,
+  finished_mutations_to_keep: 1,
+}
+
+async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
+  const found = await engine.select<{ name: string; type: string }>(
+    sql`select name, type from system.columns where database = currentDatabase() and table = ${table.name} order by position`,
+  )
+  const expected = [
+    { name: 'Placement', type: 'UInt16' },
+    { name: 'TenantId', type: 'LowCardinality(String)' },
+    ...table.columns,
+  ]
+  expected.forEach((column, i) => {
+    const there = found[i]
+    if (there?.name !== column.name || there.type !== column.type) {
+      throw new EngineError(
+        `Table ${table.name} should have ${column.name} ${column.type} as column ${i + 1} but has ${there?.name ?? 'nothing'} ${there?.type ?? ''}; this data folder belongs to another version.`,
+        {},
+      )
+    }
+  })
+}

@@ -1,0 +1,47 @@
+// The port to the telemetry engine: ClickHouse SQL in, rows out, with bounded cost. The embedded engine
+// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP speaks the same SQL. Features don't hold
+// this port but a `TenantReader`, which can't ask without naming its organisation; only ingest, the eraser
+// and the verifier work below it.
+
+import type { Sql } from './sql.ts'
+
+/** What one statement may cost before the engine ends it; protects everyone else on the machine. */
+export interface StatementLimits {
+  readonly maxSeconds: number
+  readonly maxMemoryBytes: number
+}
+
+export interface TelemetryEngine {
+  /** Rows as objects by column name; 64-bit integers come as text. Throws EngineError or, on crossed limits, AppError. */
+  select<T>(statement: Sql, limits?: StatementLimits): Promise<T[]>
+  /** A statement without rows: table definitions and removal. */
+  command(statement: Sql): Promise<void>
+  /**
+   * Commits ready lines of JSONCompactEachRow. Resolved means committed by the engine; rejected means unknown:
+   * an insert over several partitions may have been kept in part.
+   */
+  insert(table: string, columns: readonly string[], lines: Buffer): Promise<void>
+  /** Folder that holds the parts of a table, for checking that removed bytes have left the disk; null where remote. */
+  tableFolder(table: string): Promise<string | null>
+  /** Waits for what runs, then closes. Idempotent. */
+  close(): Promise<void>
+}
+
+/** The engine refused or failed. The message may quote SQL, so it is for logs, never for clients. */
+export class EngineError extends Error {
+  /** ClickHouse error number, where there is one. */
+  readonly code: number | undefined
+
+  constructor(message: string, options: { code?: number | undefined; cause?: unknown }) {
+    super(message, { cause: options.cause })
+    this.name = 'EngineError'
+    this.code = options.code
+  }
+}
+
+/** An organisation as the engine knows it. Both never change. */
+export interface TenantPlace {
+  readonly tenantId: string
+  /** The partition group of this organisation, 0 to 63. */
+  readonly placement: number
+}

@@ -1,0 +1,83 @@
+// Reading on behalf of one organisation. A statement names its tables only through `from`, which brings the
+// tenant and everything hidden along, so a query without a tenant can't be written here and a hidden row
+// can't be read: the text of a statement that names a table by hand is refused before it reaches the engine.
+
+import assert from 'node:assert/strict'
+import type { TelemetryGate } from './gate.ts'
+import { type TableName, tables } from './schema/tables.ts'
+import { allOf, instant, raw, Sql, sql, uint } from './sql.ts'
+import type { StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
+
+export type From = (table: TableName, ...conditions: readonly Sql[]) => Sql
+
+/** Table names, other databases, and functions that read elsewhere. */
+const outside = /\botel_|\bsystem\s*\.|\b(?:file|url|s3|remote|remoteSecure|cluster|merge|executable)\s*\(/i
+
+export class TenantReader {
+  readonly place: TenantPlace
+  readonly gate: TelemetryGate
+  readonly #engine: TelemetryEngine
+
+  constructor(engine: TelemetryEngine, place: TenantPlace, gate: TelemetryGate) {
+    this.#engine = engine
+    this.place = place
+    this.gate = gate
+  }
+
+  /**
+   * Rows of a statement. `from(table, ...conditions)` stands where a table would; conditions given there reach
+   * the sort key, so put the time range there.
+   */
+  async rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
+    const statement = build((table, ...conditions) => this.#from(table, conditions))
+    assertOwnText(statement)
+    return this.#engine.select<T>(statement, limits)
+  }
+
+  #from(table: TableName, conditions: readonly Sql[]): Sql {
+    for (const condition of conditions) assertOwnText(condition)
+    const visible = [
+      sql`Placement = ${uint(this.place.placement)}`,
+      sql`TenantId = ${this.place.tenantId}`,
+      ...this.#hiddenIn(table).map((hidden) => sql`NOT (${hidden})`),
+      ...conditions,
+    ]
+    return new TenantTable(sql`(SELECT * FROM ${raw(table)} WHERE ${allOf(visible)})`)
+  }
+
+  #hiddenIn(name: TableName): Sql[] {
+    const table = tables.find((candidate) => candidate.name === name)
+    assert(table !== undefined)
+    return this.gate
+      .hidden(this.place.tenantId)
+      .filter((selection) => selection.signals.includes(table.signal))
+      .map(({ range }) => rangeCondition(table.timeColumn, range))
+  }
+}
+
+/** A `from` that is known to carry its tenant. */
+class TenantTable extends Sql {
+  constructor(text: Sql) {
+    super(text.strings, text.parts)
+  }
+}
+
+/** True exactly for instants inside the range; true for all where both bounds are open. */
+export function rangeCondition(
+  timeColumn: string,
+  range: { readonly startNs: bigint | null; readonly endNs: bigint | null },
+): Sql {
+  const bounds: Sql[] = []
+  if (range.startNs !== null) bounds.push(sql`${raw(timeColumn)} >= ${instant(range.startNs)}`)
+  if (range.endNs !== null) bounds.push(sql`${raw(timeColumn)} < ${instant(range.endNs)}`)
+  return allOf(bounds)
+}
+
+/** Refuses text that reaches past the tenant. Bound values are not text, so they may say anything. */
+function assertOwnText(fragment: Sql): void {
+  if (fragment instanceof TenantTable) return
+  for (const text of fragment.strings) {
+    assert(!outside.test(text), `A tenant's statement names its tables through from(), not as: ${text}`)
+  }
+  for (const part of fragment.parts) if (part instanceof Sql) assertOwnText(part)
+}

@@ -1,0 +1,97 @@
+// GET /me, and the access tokens of the caller's own organisation. An admin can't make an owner: nobody hands
+// out more than they hold.
+
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { cursorQuery, limitQuery, pageOf } from '../../contract/common.ts'
+import { AccessToken, CreateAccessToken, CreatedAccessToken, Me, roles } from '../../contract/tenancy.ts'
+import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
+import { decodeCursor, pageOfRows } from '../http/cursor.ts'
+import { route } from '../http/route.ts'
+import type { TenancyStore } from './store.ts'
+import { newTokenSecret } from './tenancy.ts'
+
+const msPerDay = 86_400_000
+
+export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clock: Clock): void {
+  route(http, {
+    method: 'GET',
+    url: '/me',
+    access: roles,
+    tag: 'Organisation',
+    summary: 'Who you are to this service',
+    result: Me,
+    handle: async ({ caller }) => ({
+      body: {
+        tenant_id: caller.tenantId,
+        organisation_name: caller.organisationName,
+        role: caller.role,
+        requester: caller.requester,
+      },
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/tokens',
+    access: ['owner', 'admin'],
+    tag: 'Organisation',
+    summary: 'Access tokens of your organisation, newest first; never their secrets',
+    query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
+    result: pageOf(AccessToken),
+    handle: async ({ caller, query }) => {
+      const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
+      const tokens = await store.listTokens(caller.tenantId, { limit: query.limit + 1, beforeId })
+      return {
+        body: pageOfRows(
+          tokens,
+          query.limit,
+          (token) => [token.id],
+          (token) => token,
+        ),
+      }
+    },
+  })
+
+  route(http, {
+    method: 'POST',
+    url: '/tokens',
+    access: ['owner', 'admin'],
+    tag: 'Organisation',
+    summary: 'Create an access token; its secret is in this answer and nowhere else',
+    body: CreateAccessToken,
+    status: 201,
+    result: CreatedAccessToken,
+    handle: async ({ caller, body }) => {
+      if (body.role === 'owner' && caller.role !== 'owner') {
+        throw new AppError('role_not_permitted', { sentence: 'Only an owner can create an owner token.' })
+      }
+      const token = newTokenSecret(body.role)
+      const created = await store.createToken({
+        tenantId: caller.tenantId,
+        name: body.name,
+        role: body.role,
+        secret: token,
+        expiresAtMs:
+          body.expires_in_days === undefined ? null : clock.nowMs() + body.expires_in_days * msPerDay,
+        actor: caller.requester,
+      })
+      return { body: { ...created, token } }
+    },
+  })
+
+  route(http, {
+    method: 'DELETE',
+    url: '/tokens/:token_id',
+    access: ['owner', 'admin'],
+    tag: 'Organisation',
+    summary: 'Revoke an access token; it stops working with the next request',
+    params: z.object({ token_id: z.string().max(100) }),
+    result: AccessToken,
+    refusals: [404],
+    handle: async ({ caller, params }) => ({
+      body: await store.revokeToken(caller.tenantId, params.token_id, caller.requester, caller.role),
+    }),
+  })
+}

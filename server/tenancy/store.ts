@@ -1,0 +1,222 @@
+// All SQL of organisations and access tokens. Secrets come in and go out as hashes; a lookup by hash is one
+// indexed read, so a revoked token stops working with the next request.
+
+import type { Selectable } from 'kysely'
+import { type AccessToken, type Role, Role as RoleSchema } from '../../contract/tenancy.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
+import { AppError } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import { type Clock, instantText } from '../core/clock.ts'
+import { newId } from '../core/ids.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { choosePlacement, hashSecret, prefixOf } from './tenancy.ts'
+
+export interface NewOrganisation {
+  readonly tenantId: string
+  readonly name: string
+  readonly actor: string
+}
+
+export interface NewToken {
+  readonly tenantId: string
+  readonly name: string
+  readonly role: Role
+  readonly secret: string
+  readonly expiresAtMs: number | null
+  readonly actor: string
+}
+
+type TokenRow = Selectable<AccessTokensTable>
+
+export class TenancyStore {
+  readonly #control: Control
+  readonly #clock: Clock
+
+  constructor(control: Control, clock: Clock) {
+    this.#control = control
+    this.#clock = clock
+  }
+
+  /**
+   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id exists.
+   * `within` runs in the same transaction, for what every new organisation starts with.
+   */
+  async createOrganisation(
+    organisation: NewOrganisation,
+    within: (trx: ControlTransaction, nowMs: number) => Promise<void>,
+  ): Promise<TenantPlace> {
+    const nowMs = this.#clock.nowMs()
+    const { tenantId, name, actor } = organisation
+    return this.#control.transaction().execute(async (trx) => {
+      const rows = await trx.selectFrom('organisations').select(['tenant_id', 'placement']).execute()
+      if (rows.some((row) => row.tenant_id === tenantId)) {
+        throw new AppError('name_taken', { sentence: `The organisation ${tenantId} exists.` })
+      }
+      const placement = choosePlacement(rows.map((row) => row.placement))
+      await trx
+        .insertInto('organisations')
+        .values({ tenant_id: tenantId, name, placement, created_at_ms: nowMs })
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'organisation.created',
+        target: tenantId,
+        outcome: 'accepted',
+        facts: { placement },
+      })
+      await within(trx, nowMs)
+      return { tenantId, placement }
+    })
+  }
+
+  async findOrganisation(tenantId: string): Promise<TenantPlace | null> {
+    const row = await this.#control
+      .selectFrom('organisations')
+      .select(['tenant_id', 'placement'])
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    return row === undefined ? null : { tenantId: row.tenant_id, placement: row.placement }
+  }
+
+  async listOrganisations(): Promise<TenantPlace[]> {
+    const rows = await this.#control
+      .selectFrom('organisations')
+      .select(['tenant_id', 'placement'])
+      .orderBy('tenant_id')
+      .execute()
+    return rows.map((row) => ({ tenantId: row.tenant_id, placement: row.placement }))
+  }
+
+  async createToken(token: NewToken): Promise<AccessToken> {
+    const nowMs = this.#clock.nowMs()
+    const id = newId('tok', nowMs)
+    await this.#control.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('access_tokens')
+        .values({
+          id,
+          tenant_id: token.tenantId,
+          name: token.name,
+          role: token.role,
+          prefix: prefixOf(token.secret),
+          secret_hash: hashSecret(token.secret),
+          created_at_ms: nowMs,
+          created_by: token.actor,
+          expires_at_ms: token.expiresAtMs,
+          revoked_at_ms: null,
+        })
+        .execute()
+      await appendAudit(trx, token.tenantId, nowMs, {
+        actor: token.actor,
+        action: 'token.created',
+        target: id,
+        outcome: 'accepted',
+        facts: {
+          role: token.role,
+          expires_at: token.expiresAtMs === null ? null : instantText(token.expiresAtMs),
+        },
+      })
+    })
+    const created = await this.#findToken(token.tenantId, id)
+    if (created === null) throw new AppError('internal')
+    return created
+  }
+
+  /** Newest first, from before `beforeId` where given. */
+  async listTokens(
+    tenantId: string,
+    page: { limit: number; beforeId: string | null },
+  ): Promise<AccessToken[]> {
+    let query = this.#control
+      .selectFrom('access_tokens')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('id', 'desc')
+      .limit(page.limit)
+    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
+    return (await query.execute()).map(toToken)
+  }
+
+  /**
+   * Revoking twice answers the first time. Throws `not_found` for an id this organisation doesn't have, and
+   * `role_not_permitted` where someone below owner would revoke an owner's token.
+   */
+  async revokeToken(tenantId: string, id: string, actor: string, actorRole: Role): Promise<AccessToken> {
+    const token = await this.#findToken(tenantId, id)
+    if (token === null) throw new AppError('not_found')
+    if (token.role === 'owner' && actorRole !== 'owner') {
+      throw new AppError('role_not_permitted', { sentence: 'Only an owner can revoke an owner token.' })
+    }
+    if (token.revoked_at !== null) return token
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      await trx
+        .updateTable('access_tokens')
+        .set({ revoked_at_ms: nowMs })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .where('revoked_at_ms', 'is', null)
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'token.revoked',
+        target: id,
+        outcome: 'accepted',
+        facts: {},
+      })
+    })
+    return { ...token, revoked_at: instantText(nowMs) }
+  }
+
+  /** The caller a secret stands for, or null: unknown, revoked and expired look the same. */
+  async findCaller(secret: string): Promise<Caller | null> {
+    const row = await this.#control
+      .selectFrom('access_tokens')
+      .innerJoin('organisations', 'organisations.tenant_id', 'access_tokens.tenant_id')
+      .select([
+        'access_tokens.id as token_id',
+        'access_tokens.name as token_name',
+        'access_tokens.role as role',
+        'access_tokens.expires_at_ms as expires_at_ms',
+        'organisations.tenant_id as tenant_id',
+        'organisations.name as organisation_name',
+        'organisations.placement as placement',
+      ])
+      .where('secret_hash', '=', hashSecret(secret))
+      .where('revoked_at_ms', 'is', null)
+      .executeTakeFirst()
+    if (row === undefined) return null
+    if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) return null
+    return {
+      tenantId: row.tenant_id,
+      placement: row.placement,
+      organisationName: row.organisation_name,
+      role: RoleSchema.parse(row.role),
+      requester: `token:${row.token_name} (${row.token_id})`,
+    }
+  }
+
+  async #findToken(tenantId: string, id: string): Promise<AccessToken | null> {
+    const row = await this.#control
+      .selectFrom('access_tokens')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', id)
+      .executeTakeFirst()
+    return row === undefined ? null : toToken(row)
+  }
+}
+
+function toToken(row: TokenRow): AccessToken {
+  return {
+    id: row.id,
+    name: row.name,
+    role: RoleSchema.parse(row.role),
+    prefix: row.prefix,
+    created_at: instantText(row.created_at_ms),
+    created_by: row.created_by,
+    expires_at: row.expires_at_ms === null ? null : instantText(row.expires_at_ms),
+    revoked_at: row.revoked_at_ms === null ? null : instantText(row.revoked_at_ms),
+  }
+}

@@ -1,0 +1,66 @@
+// One periodic loop, the shape of all background work: hold the lease, do one round, sleep, again. A round
+// that throws is logged and tried again after the same pause; a nudge ends the pause early; stopping waits for
+// the round under way. Rounds of one loop never overlap.
+
+import type { FastifyBaseLogger } from 'fastify'
+import type { Clock } from '../core/clock.ts'
+import type { Leases } from './lease.ts'
+
+export interface PeriodicOptions {
+  /** Name of the loop and of its lease. */
+  readonly name: string
+  readonly everyMs: number
+  /** How long the lease outlives a process that died; longer than a round should take. */
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly leases: Leases
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+  /** One round; `signal` aborts when the loop is being stopped. */
+  readonly round: (signal: AbortSignal) => Promise<void>
+}
+
+export class Periodic {
+  readonly #options: PeriodicOptions
+  readonly #stop = new AbortController()
+  #pause = new AbortController()
+  #running: Promise<void> | null = null
+
+  constructor(options: PeriodicOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /** Begins the next round now, or right after the one under way. */
+  nudge(): void {
+    this.#pause.abort()
+  }
+
+  /** Ends the loop after the round under way and gives the lease up. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#pause.abort()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { clock, everyMs, leases, logger, name } = this.#options
+    while (!this.#stop.signal.aborted) {
+      this.#pause = new AbortController()
+      try {
+        await this.#round()
+      } catch (err) {
+        logger.error({ err, loop: name }, 'a round of background work failed')
+      }
+      if (!this.#stop.signal.aborted) await clock.sleep(everyMs, this.#pause.signal)
+    }
+    await leases.release(name)
+  }
+
+  async #round(): Promise<void> {
+    const { leaseMs, leases, name, round } = this.#options
+    if (await leases.hold(name, leaseMs)) await round(this.#stop.signal)
+  }
+}
