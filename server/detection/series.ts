@@ -6,7 +6,6 @@
 // A bucket that an erased range merely touches is unknown as a whole: what is left of it would look like a dip.
 
 import type { TimeRange } from '../core/time-range.ts'
-import { touches } from '../core/time-range.ts'
 
 const nsPerMinute = 60_000_000_000n
 
@@ -72,12 +71,10 @@ export function eraseFrom(series: Series, erased: Iterable<TimeRange>): Series {
   const unknown = series.unknown.slice()
   const volumes = series.volumes?.slice() ?? null
   for (const range of erased) {
-    for (let i = 0; i < values.length; i++) {
-      if (!touches(range, bucketStartNs(series, i), bucketStartNs(series, i + 1) - 1n)) continue
-      values[i] = Number.NaN
-      unknown[i] = 1
-      if (volumes) volumes[i] = Number.NaN
-    }
+    const [from, to] = bucketsTouchedBy(series, range)
+    values.fill(Number.NaN, from, to)
+    unknown.fill(1, from, to)
+    volumes?.fill(Number.NaN, from, to)
   }
   return { ...series, values, unknown, volumes }
 }
@@ -90,6 +87,16 @@ export function bucketStartNs(series: Pick<Series, 'startNs' | 'stepMinutes'>, i
 /** An element of an array at an index the caller knows to be inside; NaN outside. */
 export function at(values: Float64Array, i: number): number {
   return values[i] ?? Number.NaN
+}
+
+/** From the first touched bucket to the one after the last, which may lie beyond the series. */
+function bucketsTouchedBy(series: Series, range: TimeRange): [number, number] {
+  const stepNs = BigInt(series.stepMinutes) * nsPerMinute
+  const sinceStart = (ns: bigint) => (ns > series.startNs ? ns - series.startNs : 0n)
+  const from = range.startNs === null ? 0 : Number(sinceStart(range.startNs) / stepNs)
+  const to =
+    range.endNs === null ? series.values.length : Number((sinceStart(range.endNs) + stepNs - 1n) / stepNs)
+  return [from, to]
 }
 
 function bucketOf(span: SeriesSpan, timeNs: bigint): number {

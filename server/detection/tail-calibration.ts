@@ -11,8 +11,9 @@
 // - The fit: probability-weighted moments (Hosking and Wallis 1987), closed and good for few peaks, where SPOT's
 //   maximum likelihood is a numeric search that may fail. The shape is kept within [0, 0.5]: a tail is never
 //   believed to be bounded on the word of a dozen peaks, nor so heavy that it has no variance.
-// - An incident that slipped in must not teach: a peak counts at most ten median excesses above the level. That
-//   cuts one normal peak in a thousand, but bounds what a 50-fold spike can do to the next weeks.
+// - An incident that slipped in must teach little: a peak counts at most ten median excesses above the level. That
+//   cuts one normal peak in a thousand, and a spike of any size then at most doubles the threshold of a short
+//   history (500 exponential scores, mean of 20 seeds) and adds a quarter to that of a longer one (2,000).
 //
 // The threshold never falls below 1, the band as the method drew it, and stays 1 while the history is too short
 // (see `fewestScores` and `fewestPeaks`): the band width the user chose is then the only judge. It depends on
@@ -22,12 +23,14 @@ import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
 const tailShare = 0.02
-/** The level is lowered until this many scores exceed it, so short histories use a thicker tail. */
+/** A short history uses a thicker tail, so that at least this many scores exceed the level. */
 const fewestExceedances = 16
+/** Bursts merge into few peaks; then the tail is thickened further, up to this share of the history. */
+const thickestTailShare = 0.25
+/** Fewer peaks than this would leave the fit to chance. */
+const fewestPeaks = 10
 /** With 16 exceedances, at most a tenth of the history: still a tail. */
 const fewestScores = 160
-/** Fewer peaks than this leave the fit to chance. */
-const fewestPeaks = 8
 const refitGrowth = 1.25
 const peakCapMedians = 10
 
@@ -77,12 +80,16 @@ export function thresholdFor(
   policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket'>,
 ): number {
   if (history.length < fewestScores) return 1
-  const level = tailLevel(history)
-  const peaks = clusterPeaks(history, level, policy.clearN)
-  if (peaks.length < fewestPeaks) return 1
-  const tail = fitPareto(cappedExcesses(peaks, level))
-  const rarity = peaks.length / history.length / policy.budgetPerBucket
-  return Math.max(1, level + excessPassedOnceIn(rarity, tail))
+  const sorted = history.slice().sort()
+  let exceedances = Math.max(fewestExceedances, Math.floor(history.length * tailShare))
+  for (; exceedances <= history.length * thickestTailShare; exceedances *= 2) {
+    const level = at(sorted, history.length - 1 - exceedances)
+    const peaks = clusterPeaks(history, level, policy.clearN)
+    if (peaks.length < fewestPeaks) continue
+    const rarity = peaks.length / history.length / policy.budgetPerBucket
+    return Math.max(1, level + excessPassedOnceIn(rarity, fitPareto(cappedExcesses(peaks, level))))
+  }
+  return 1
 }
 
 /** Scale in units of the excesses; shape 0 is the exponential law, larger is heavier. */
@@ -110,11 +117,6 @@ export function excessPassedOnceIn(rarity: number, tail: ParetoTail): number {
   if (rarity <= 1) return 0
   if (tail.shape < 1e-9) return tail.scale * Math.log(rarity)
   return (tail.scale / tail.shape) * (rarity ** tail.shape - 1)
-}
-
-function tailLevel(history: Float64Array): number {
-  const exceedances = Math.max(fewestExceedances, Math.floor(history.length * tailShare))
-  return at(history.slice().sort(), history.length - 1 - exceedances)
 }
 
 /** The highest score of each run above the level; `calmScores` at or below it end a run. */

@@ -7,12 +7,12 @@
 // - A flat series has MAD 0, and a band without width alarms on dust. Then the distance to the nearest other value
 //   seen in the window is the width: what was seen is not news. If there is no other value, any change is news,
 //   and the least deviations of the alarm layer decide whether it matters.
-// - An incident must not teach the baseline, but a new level must in the end. So from the third value in a row on
-//   the same side outside the band, values are held aside. If the run ends, they are dropped; if it lasts for half
-//   a window, they replace the baseline: this is the new normal. One or two values outside are the tail of
-//   ordinary noise and are kept. Leaving out *every* value outside the band is the rejected alternative: it cuts
-//   the tails off, so the band shrinks, so it cuts more; clipping them to the edge, another, lets a level shift
-//   only creep in.
+// - An incident must not teach the baseline, but a new level must in the end. So values outside the band are on
+//   trial for as long as they keep to one side. A trial of one or two values was the tail of ordinary noise and is
+//   accepted afterwards; a longer one was an incident and is dropped; one that lasts half a window replaces the
+//   baseline: this is the new normal. Leaving out *every* value outside the band is the rejected alternative: it
+//   cuts the tails off, so the band shrinks, so it cuts more. Clipping them to the edge, another, lets a level
+//   shift only creep in.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../series.ts'
@@ -22,7 +22,7 @@ import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 
 const sigmaPerMad = 1.4826
-const keptOutsideRun = 2
+const longestTail = 2
 
 export const robustBand: Method<'robust_band'> = {
   key: 'robust_band',
@@ -51,12 +51,12 @@ export const robustBand: Method<'robust_band'> = {
   },
 }
 
-/** What is normal at present: the accepted values, and the run outside the band that is still on trial. */
+/** What is normal at present: the accepted values, and those on trial. */
 class Baseline {
   readonly #accepted: SortedWindow
   readonly #adoptAfter: number
-  #run: number[] = []
-  #runSide = 0
+  #trial: number[] = []
+  #trialSide = 0
 
   constructor(windowPoints: number) {
     this.#accepted = new SortedWindow(windowPoints)
@@ -74,19 +74,24 @@ class Baseline {
 
   /** `side` is -1 below the band, 1 above it, 0 inside. */
   learn(value: number, side: number): void {
-    if (side !== this.#runSide) {
-      this.#run = []
-      this.#runSide = side
+    if (side !== this.#trialSide) {
+      if (this.#trial.length <= longestTail) this.#acceptTrial()
+      this.#trial = []
+      this.#trialSide = side
     }
-    if (side !== 0) this.#run.push(value)
-    if (this.#run.length <= keptOutsideRun) this.#accepted.push(value)
-    else if (this.#run.length >= this.#adoptAfter) this.#adoptRun()
+    if (side === 0) this.#accepted.push(value)
+    else this.#trial.push(value)
+    if (this.#trial.length >= this.#adoptAfter) this.#adoptTrial()
   }
 
-  #adoptRun(): void {
+  #acceptTrial(): void {
+    for (const value of this.#trial) this.#accepted.push(value)
+  }
+
+  #adoptTrial(): void {
     this.#accepted.clear()
-    for (const value of this.#run) this.#accepted.push(value)
-    this.#run = []
-    this.#runSide = 0
+    this.#acceptTrial()
+    this.#trial = []
+    this.#trialSide = 0
   }
 }

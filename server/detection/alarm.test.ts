@@ -1,0 +1,190 @@
+// The alarm layer on hand-made scores: a band of 90 to 110 around 100 in every bucket, so that each rule shows alone.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type AlarmPolicy, raiseAlarms, type Verdict } from './alarm.ts'
+import { bucketKind } from './evidence.ts'
+
+const exact: AlarmPolicy = {
+  direction: 'both',
+  minAbsDev: 0,
+  minRelDev: 0,
+  violateN: 2,
+  windowM: 3,
+  clearN: 3,
+  cooldownBuckets: 0,
+  silenceAlarms: false,
+  warmupPoints: 0,
+  budgetPerBucket: null,
+}
+
+/** A budget too large to widen anything, so that the least deviations apply and nothing else does. */
+const banded: AlarmPolicy = { ...exact, budgetPerBucket: 1 }
+
+const kindOf = { _: bucketKind.missing, '?': bucketKind.unknown, t: bucketKind.thin }
+
+/** Values, with `_` for missing, `?` for erased and `t` for thin buckets. */
+function verdictOn(buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy>): Verdict {
+  const values = Float64Array.from(buckets, (bucket) => (typeof bucket === 'number' ? bucket : Number.NaN))
+  const kinds = Uint8Array.from(buckets, (bucket) =>
+    typeof bucket === 'number' ? bucketKind.value : kindOf[bucket],
+  )
+  const unknown = kinds.map((kind) => (kind === bucketKind.unknown ? 1 : 0))
+  const fill = (value: number) => new Float64Array(values.length).fill(value)
+  const scores = {
+    score: values.map((value) => Math.abs(value - 100) / 10),
+    expected: fill(100),
+    lower: fill(90),
+    upper: fill(110),
+  }
+  const series = { startNs: 0n, stepMinutes: 1, values, unknown, volumes: null }
+  return raiseAlarms({ series, kinds }, scores, { ...exact, ...policy })
+}
+
+const spans = (verdict: Verdict) => verdict.incidents.map((each) => [each.startIndex, each.lastIndex])
+const statusAfter = (buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy> = {}) =>
+  verdictOn(buckets, policy).state.status
+
+test('n of m violations open an incident, at the bucket that completes them', () => {
+  const verdict = verdictOn([100, 120, 100, 130, 100], {})
+  assert.equal(verdict.incidents.length, 1)
+  assert.deepEqual(verdict.incidents[0], {
+    kind: 'high',
+    startIndex: 1,
+    openedIndex: 3,
+    lastIndex: 3,
+    endIndex: null,
+    peakIndex: 3,
+    peakValue: 130,
+    expected: 100,
+    lower: 90,
+    upper: 110,
+    score: 3,
+  })
+})
+
+test('fewer violations, or too far apart, open none', () => {
+  assert.deepEqual(spans(verdictOn([100, 120, 100, 100, 100], {})), [])
+  assert.deepEqual(spans(verdictOn([120, 100, 100, 120, 100, 100, 120], {})), [])
+})
+
+test('a value on the edge does not violate', () => {
+  assert.deepEqual(spans(verdictOn([110, 110, 90, 90], {})), [])
+})
+
+test('an incident goes on until clear_n calm buckets in a row, and is one incident with one peak', () => {
+  const verdict = verdictOn([120, 120, 100, 100, 150, 130, 100, 100, 100, 100], {})
+  assert.deepEqual(spans(verdict), [[0, 5]])
+  assert.equal(verdict.incidents[0]?.endIndex, 5)
+  assert.equal(verdict.incidents[0]?.peakValue, 150)
+  assert.equal(verdict.incidents[0]?.peakIndex, 4)
+})
+
+test('violations from before an incident closed do not open the next one', () => {
+  const policy = { violateN: 2, windowM: 6, clearN: 1 }
+  assert.deepEqual(spans(verdictOn([120, 120, 100, 120, 100, 100], policy)), [[0, 1]])
+})
+
+test('only the chosen direction alarms', () => {
+  const buckets = [120, 120, 100, 100, 100, 70, 70]
+  assert.deepEqual(spans(verdictOn(buckets, { direction: 'up' })), [[0, 1]])
+  assert.deepEqual(spans(verdictOn(buckets, { direction: 'down' })), [[5, 6]])
+  assert.equal(verdictOn(buckets, { direction: 'down' }).incidents[0]?.kind, 'low')
+  assert.equal(verdictOn(buckets, { direction: 'both' }).incidents.length, 2)
+})
+
+test('the least deviations move the edges out, and the score counts from there', () => {
+  const absolute = verdictOn([140, 140, 141, 141], { ...banded, minAbsDev: 40 })
+  assert.deepEqual(spans(absolute), [[2, 3]])
+  assert.equal(absolute.scores.upper[0], 140)
+  assert.equal(absolute.scores.score[0], 1)
+  const relative = verdictOn([40, 40, 30, 30], { ...banded, minRelDev: 0.65 })
+  assert.deepEqual(spans(relative), [[2, 3]])
+  assert.equal(relative.scores.lower[0], 35)
+})
+
+test('an exact method keeps its edges whatever the deviations', () => {
+  assert.deepEqual(spans(verdictOn([111, 111], { minAbsDev: 40 })), [[0, 1]])
+})
+
+test('buckets that are missing, thin or erased count neither for nor against', () => {
+  for (const gap of ['_', 't', '?'] as const) {
+    assert.deepEqual(spans(verdictOn([120, gap, gap, gap, 120], {})), [[0, 4]], `opens across ${gap}`)
+    const closing = verdictOn([120, 120, gap, gap, gap, gap, 100], {})
+    assert.equal(closing.incidents[0]?.endIndex, null, `does not close across ${gap}`)
+  }
+})
+
+test('silence opens an incident under the policy "alert", after the first value only', () => {
+  const verdict = verdictOn(['_', '_', '_', 100, '_', '_', '_'], { silenceAlarms: true })
+  assert.deepEqual(spans(verdict), [[4, 6]])
+  const { kind, peakValue, score } = verdict.incidents[0] ?? {}
+  assert.deepEqual({ kind, peakValue, score }, { kind: 'silent', peakValue: null, score: 1 })
+})
+
+test('erased buckets are not silence', () => {
+  assert.deepEqual(spans(verdictOn([100, '?', '?', '?', '?', '?'], { silenceAlarms: true })), [])
+})
+
+test('erased buckets have no band', () => {
+  const { scores } = verdictOn([100, '?', 't'], {})
+  assert.ok(Number.isNaN(scores.upper[1]))
+  assert.equal(scores.upper[2], 110)
+})
+
+test('within the cool-down only what is clearly worse opens again; the rest is muted', () => {
+  const first = [130, 130, 100, 100, 100]
+  const policy = { cooldownBuckets: 10 }
+  assert.deepEqual(spans(verdictOn([...first, 140, 140], policy)), [[0, 1]])
+  assert.equal(statusAfter([...first, 140, 140], policy), 'muted')
+  assert.equal(statusAfter([...first, 140, 140, 100, 100], policy), 'ok')
+  assert.deepEqual(spans(verdictOn([...first, 145, 145], policy)), [
+    [0, 1],
+    [5, 6],
+  ])
+})
+
+test('what goes on after the cool-down opens', () => {
+  const policy = { cooldownBuckets: 3 }
+  assert.deepEqual(spans(verdictOn([130, 130, 100, 100, 100, 130, 130, 130, 130], policy)), [
+    [0, 1],
+    [6, 8],
+  ])
+})
+
+test('the state follows the incident', () => {
+  assert.equal(statusAfter([100]), 'ok')
+  assert.equal(statusAfter([100, 120]), 'ok')
+  assert.equal(statusAfter([100, 120, 120]), 'anomalous')
+  assert.equal(statusAfter([120, 120, 100, 100]), 'recovering')
+  assert.equal(statusAfter([120, 120, 100, 120]), 'anomalous')
+  assert.equal(statusAfter([120, 120, 100, 100, 100]), 'ok')
+})
+
+test('no data is a state once a whole window_m of buckets is missing, unless silence alarms', () => {
+  assert.equal(statusAfter([]), 'no_data')
+  assert.equal(statusAfter(['_', '_', '?']), 'no_data')
+  assert.equal(statusAfter([100, '_', '_']), 'ok')
+  assert.equal(statusAfter([100, '_', '_', '_']), 'no_data')
+  assert.equal(statusAfter([100, '_', '_', '_'], { silenceAlarms: true }), 'anomalous')
+})
+
+test('erased time says nothing about whether data still arrives', () => {
+  assert.equal(statusAfter([100, '?', '?', '?', '?']), 'ok')
+  assert.equal(statusAfter([100, '_', '?', '_', '?', '_', '?']), 'no_data')
+})
+
+test('before warm-up the state says how many values are still needed', () => {
+  const policy = { ...banded, warmupPoints: 3 }
+  assert.deepEqual(verdictOn([100, 100], { ...policy, warmupPoints: 2 }).state, { status: 'ok' })
+  assert.deepEqual(verdictOn(['_', '_', 100, 100], policy).state, { status: 'learning', pointsNeeded: 1 })
+})
+
+test('data too sparse for the window is told from data that only needs time', () => {
+  const sparse = verdictOn([100, '_', '_', 100, '_', '_', 100], { ...banded, warmupPoints: 4 })
+  assert.deepEqual(sparse.state, { status: 'insufficient_data', pointsNeeded: 1 })
+  const thin = verdictOn(['t', 't', 't'], { ...banded, warmupPoints: 2 })
+  assert.deepEqual(thin.state, { status: 'insufficient_data', pointsNeeded: 2 })
+  const erased = verdictOn([100, '?', '?', 100, '?', '?', 100], { ...banded, warmupPoints: 4 })
+  assert.deepEqual(erased.state, { status: 'learning', pointsNeeded: 1 })
+})

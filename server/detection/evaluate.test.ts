@@ -1,0 +1,179 @@
+// Methods and alarm layer together, on what telemetry really looks like. All noise is seeded.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { methodParams } from '../../contract/detection-methods.ts'
+import { evaluateSeries } from './evaluate.ts'
+import type { MethodChoice } from './methods/catalogue.ts'
+import { noises, seededNormal } from './seeded-noise.ts'
+import type { Series } from './series.ts'
+
+const minutesPerWeek = 7 * 24 * 60
+
+function seriesOf(values: ArrayLike<number>, erased: readonly [number, number] = [0, 0]): Series {
+  const unknown = new Uint8Array(values.length).fill(1, ...erased)
+  const kept = Float64Array.from(values).fill(Number.NaN, ...erased)
+  return { startNs: 0n, stepMinutes: 1, values: kept, unknown, volumes: null }
+}
+
+const band = (params: object = {}): MethodChoice => ({
+  method_key: 'robust_band',
+  params: methodParams.robust_band.parse(params),
+})
+const limits = (params: object): MethodChoice => ({
+  method_key: 'threshold',
+  params: methodParams.threshold.parse(params),
+})
+
+const noisy = (level: number, sigma: number, count: number, seed = 1) => {
+  const next = seededNormal(seed)
+  return Array.from({ length: count }, () => level + sigma * next())
+}
+
+test('a flat series with tiny noise stays quiet, and alarms when it jumps', () => {
+  const flat = noisy(100, 1e-9, 2000)
+  assert.deepEqual(evaluateSeries(seriesOf(flat), band()).incidents, [])
+  const { incidents, state } = evaluateSeries(seriesOf([...flat, 150, 150]), band())
+  assert.deepEqual(
+    incidents.map((each) => [each.startIndex, each.openedIndex, each.kind]),
+    [[2000, 2001, 'high']],
+  )
+  assert.equal(state.status, 'anomalous')
+})
+
+test('a constant series stays quiet, and alarms when it jumps', () => {
+  const constant = Array<number>(500).fill(7)
+  assert.deepEqual(evaluateSeries(seriesOf(constant), band()).incidents, [])
+  assert.equal(evaluateSeries(seriesOf([...constant, 9, 9]), band()).incidents.length, 1)
+})
+
+test('an outage is one incident with its beginning, its worst value and its end', () => {
+  const values = [...noisy(350, 15, 1000), ...noisy(12, 2, 40, 2), ...noisy(350, 15, 500, 3)]
+  const { incidents, state } = evaluateSeries(seriesOf(values), band())
+  assert.equal(incidents.length, 1)
+  const [outage] = incidents
+  assert.deepEqual([outage?.startIndex, outage?.endIndex, outage?.kind], [1000, 1039, 'low'])
+  assert.ok((outage?.peakValue ?? 99) < 12 && (outage?.lower ?? 0) > 200)
+  assert.equal(state.status, 'ok')
+})
+
+test('an incident does not hide the next one like it', () => {
+  const outage = (seed: number) => noisy(500, 5, 60, seed)
+  const values = [...noisy(100, 5, 600), ...outage(2), ...noisy(100, 5, 300, 3), ...outage(4)]
+  const { incidents } = evaluateSeries(seriesOf(values), band())
+  assert.deepEqual(
+    incidents.map((each) => [each.startIndex, each.openedIndex]),
+    [
+      [600, 601],
+      [960, 961],
+    ],
+  )
+})
+
+test('a limit is exact: the first value beyond it counts, however near', () => {
+  const choice = limits({ upper: 100, violate_n: 1, window_m: 1 })
+  assert.deepEqual(evaluateSeries(seriesOf([100, 100]), choice).incidents, [])
+  assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).incidents.length, 1)
+})
+
+test('missing data is nothing, zero or an alarm, as the policy says', () => {
+  const values = [...noisy(100, 1, 200), ...Array<number>(5).fill(Number.NaN)]
+  const kinds = (missing: string) =>
+    evaluateSeries(seriesOf(values), band({ missing })).incidents.map((each) => each.kind)
+  assert.deepEqual(kinds('skip'), [])
+  assert.deepEqual(kinds('zero'), ['low'])
+  assert.deepEqual(kinds('alert'), ['silent'])
+})
+
+test('values of too few events are not judged', () => {
+  const series = seriesOf([...noisy(100, 1, 200), 900, 900, 900])
+  const volumes = new Float64Array(203).fill(1000).fill(2, 200)
+  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 5 })).incidents.length, 0)
+  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 2 })).incidents.length, 1)
+})
+
+const choices = fc.constantFrom(
+  band({ warmup_points: 16, window_points: 16, violate_n: 1, window_m: 1 }),
+  band({ warmup_points: 16, window_points: 32, missing: 'zero', k: 2 }),
+  band({ warmup_points: 16, window_points: 32, missing: 'alert' }),
+  limits({ lower: 0, upper: 9, missing: 'alert' }),
+  limits({ lower: 1, missing: 'zero', violate_n: 1, window_m: 2 }),
+)
+const readings = fc.array(
+  fc.oneof(
+    { weight: 12, arbitrary: fc.integer({ min: 1, max: 9 }) },
+    { weight: 2, arbitrary: fc.constantFrom(50, -50) },
+    { weight: 2, arbitrary: fc.constant(Number.NaN) },
+  ),
+  { minLength: 30, maxLength: 120 },
+)
+const cut = fc.tuple(fc.nat(120), fc.nat(40)).map(([from, length]): [number, number] => [from, from + length])
+
+test('erased time opens, peaks and ends no incident', () => {
+  fc.assert(
+    fc.property(readings, cut, choices, (values, [from, to], choice) => {
+      const { incidents, scores } = evaluateSeries(seriesOf(values, [from, to]), choice)
+      for (const each of incidents) {
+        for (const index of [each.startIndex, each.openedIndex, each.lastIndex, each.peakIndex]) {
+          assert.ok(index < from || index >= to, `bucket ${index} of the erased ${from} to ${to}`)
+        }
+      }
+      for (const row of scores.upper.slice(from, to)) assert.ok(Number.isNaN(row))
+    }),
+  )
+})
+
+test('erasing time from a calm series alarms under no policy, then or later', () => {
+  fc.assert(
+    fc.property(cut, choices, ([from, to], choice) => {
+      const { incidents } = evaluateSeries(seriesOf(Array(200).fill(5), [from, to]), choice)
+      assert.deepEqual(incidents, [])
+    }),
+  )
+})
+
+test('what was raised and drawn so far does not depend on what comes later', () => {
+  fc.assert(
+    fc.property(readings, readings, choices, (past, future, choice) => {
+      const then = evaluateSeries(seriesOf(past), choice)
+      const later = evaluateSeries(seriesOf([...past, ...future]), choice)
+      const openings = (incidents: typeof then.incidents) =>
+        incidents
+          .map((each) => [each.startIndex, each.openedIndex])
+          .filter(([, opened]) => (opened ?? 0) < past.length)
+      assert.deepEqual(openings(later.incidents), openings(then.incidents))
+      assert.deepEqual(later.scores.upper.slice(0, past.length), then.scores.upper)
+    }),
+  )
+})
+
+test('calibration is causal too, on a history long enough to calibrate', () => {
+  const past = noisy(0, 1, 1200)
+  const choice = band({ k: 1.5, min_rel_dev: 0 })
+  const then = evaluateSeries(seriesOf(past), choice)
+  const later = evaluateSeries(seriesOf([...past, ...Array(400).fill(1e6)]), choice)
+  assert.deepEqual(later.scores.lower.slice(0, 1200), then.scores.lower)
+})
+
+for (const [name, noise] of Object.entries(noises)) {
+  for (const [violate_n, window_m] of [
+    [1, 1],
+    [2, 3],
+  ]) {
+    test(`the alarm budget is kept on ${name} noise with ${violate_n} of ${window_m}, and used`, () => {
+      const budget = 7
+      const weeks = 2
+      const seeds = [1, 2, 3]
+      const alarms = seeds.map((seed) => {
+        const next = noise(seed)
+        const values = Float64Array.from({ length: (weeks + 1) * minutesPerWeek }, () => 1000 + next())
+        const params = { k: 1.5, min_rel_dev: 0, alarm_budget_per_week: budget, violate_n, window_m }
+        const { incidents } = evaluateSeries(seriesOf(values), band(params))
+        return incidents.filter((each) => each.openedIndex >= minutesPerWeek).length
+      })
+      const ratio = alarms.reduce((sum, each) => sum + each, 0) / (seeds.length * weeks * budget)
+      assert.ok(ratio > 0.5 && ratio < 1.6, `${ratio} of the budget after a week of history`)
+    })
+  }
+}

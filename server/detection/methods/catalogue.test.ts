@@ -1,0 +1,109 @@
+// One contract suite for every method: whatever a method thinks is unusual, it must think so causally, repeatably
+// and without falling over on the inputs that telemetry really sends.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  type MethodKey,
+  type MethodParams,
+  methodKeys,
+  methodParams,
+} from '../../../contract/detection-methods.ts'
+import { seededNormal } from '../seeded-noise.ts'
+import type { Series } from '../series.ts'
+import { methods, scoreSeries } from './catalogue.ts'
+import { highestScore, type Scores } from './method.ts'
+
+/** Parameters that let a method judge early, so that short inputs reach its working state. */
+const quick: { [K in MethodKey]: MethodParams<K> } = {
+  threshold: methodParams.threshold.parse({ lower: -3, upper: 3 }),
+  robust_band: methodParams.robust_band.parse({ window_points: 16, warmup_points: 16 }),
+}
+
+const seriesOf = (values: readonly number[]): Series => ({
+  startNs: 1_800_000_000_000_000_000n,
+  stepMinutes: 1,
+  values: Float64Array.from(values),
+  unknown: new Uint8Array(values.length),
+  volumes: null,
+})
+
+const columns = ['score', 'expected', 'lower', 'upper'] as const
+const rows = (scores: Scores, count: number) => columns.map((column) => [...scores[column].slice(0, count)])
+
+const reading = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: -5, max: 5 }) },
+  { weight: 2, arbitrary: fc.constant(Number.NaN) },
+  { weight: 1, arbitrary: fc.constantFrom(1e300, -1e300, 1e-300, 0.1) },
+)
+const readings = fc.array(reading, { minLength: 1, maxLength: 80 })
+
+const noise = seededNormal(7)
+const hardInputs: Record<string, number[]> = {
+  empty: [],
+  'a single point': [5],
+  'two points': [1, 2],
+  constant: Array(100).fill(42),
+  'all without data': Array(100).fill(Number.NaN),
+  sparse: Array.from({ length: 200 }, (_, i) => (i % 10 === 0 ? noise() : Number.NaN)),
+  bursty: Array.from({ length: 200 }, (_, i) => (i % 20 < 2 ? 1000 + noise() : 0)),
+  'a counter that resets': Array.from({ length: 200 }, (_, i) => (i % 60) * 1000),
+  negative: Array.from({ length: 100 }, () => -1e6 + noise()),
+  huge: Array.from({ length: 100 }, (_, i) => (i % 3 === 0 ? 1e300 : -1e300)),
+  tiny: Array.from({ length: 100 }, (_, i) => (i % 2) * Number.MIN_VALUE),
+  duplicated: Array.from({ length: 100 }, (_, i) => Math.floor(i / 2)),
+}
+
+for (const key of methodKeys) {
+  const score = (values: readonly number[]) => scoreSeries(key, seriesOf(values), quick[key])
+
+  test(`${key} stands in the catalogue under its own key`, () => {
+    assert.equal(methods[key].key, key)
+  })
+
+  test(`${key} is causal: later values never change an earlier row`, () => {
+    fc.assert(
+      fc.property(readings, readings, readings, (past, oneFuture, otherFuture) => {
+        const one = score([...past, ...oneFuture])
+        const other = score([...past, ...otherFuture])
+        assert.deepEqual(rows(one, past.length), rows(other, past.length))
+      }),
+    )
+  })
+
+  test(`${key} judges a value by a band that the value itself did not touch`, () => {
+    fc.assert(
+      fc.property(readings, reading, reading, (past, one, other) => {
+        for (const column of ['expected', 'lower', 'upper'] as const) {
+          const last = (value: number) => score([...past, value])[column].at(-1)
+          assert.deepEqual(last(one), last(other))
+        }
+      }),
+    )
+  })
+
+  test(`${key} gives the same answer twice and leaves its input alone`, () => {
+    fc.assert(
+      fc.property(readings, (values) => {
+        const series = seriesOf(values)
+        const before = series.values.slice()
+        const first = scoreSeries(key, series, quick[key])
+        assert.deepEqual(scoreSeries(key, series, quick[key]), first)
+        assert.deepEqual(series.values, before)
+      }),
+    )
+  })
+
+  for (const [name, values] of Object.entries(hardInputs)) {
+    test(`${key} survives input that is ${name}`, () => {
+      const scores = score(values)
+      for (const [i, value] of values.entries()) {
+        const each = scores.score[i] ?? Number.NEGATIVE_INFINITY
+        assert.ok(Number.isNaN(each) || (each >= 0 && each <= highestScore), `score ${each} at ${i}`)
+        if (Number.isNaN(value)) assert.ok(Number.isNaN(each), `a gap is scored at ${i}`)
+        assert.ok(!((scores.lower[i] ?? 0) > (scores.upper[i] ?? 0)), `edges crossed at ${i}`)
+      }
+    })
+  }
+}

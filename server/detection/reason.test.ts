@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Incident } from './alarm.ts'
+import { formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
+import type { Series } from './series.ts'
+
+const series: Series = {
+  startNs: BigInt(Date.UTC(2026, 8, 11, 14, 0)) * 1_000_000n,
+  stepMinutes: 1,
+  values: new Float64Array(0),
+  unknown: new Uint8Array(0),
+  volumes: null,
+}
+
+const incident: Incident = {
+  kind: 'low',
+  startIndex: 3,
+  openedIndex: 4,
+  lastIndex: 9,
+  endIndex: null,
+  peakIndex: 6,
+  peakValue: 12,
+  expected: 365,
+  lower: 310,
+  upper: 420,
+  score: 6.4,
+}
+
+const checkout = { metricName: 'requests/s', unit: '', scope: 'checkout' }
+
+test('an open incident says what, where, how far and since when', () => {
+  assert.equal(
+    reasonFor(incident, checkout, series),
+    'requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC',
+  )
+})
+
+test('a closed incident says until when', () => {
+  assert.equal(
+    reasonFor({ ...incident, endIndex: 9 }, { ...checkout, scope: '' }, series),
+    'requests/s 12.0, expected 310 to 420; 7 minutes low from 14:03 to 14:10 UTC',
+  )
+})
+
+test('an incident that crosses midnight gives its days', () => {
+  const long = { ...incident, lastIndex: 662, endIndex: 662 }
+  assert.match(
+    reasonFor(long, checkout, series),
+    /11 hours low from 2026-09-11 14:03 to 2026-09-12 01:03 UTC$/,
+  )
+})
+
+test('one limit reads as a limit', () => {
+  const high = { ...incident, kind: 'high' as const, peakValue: 5.5, expected: null, lower: null, upper: 4 }
+  const subject = { metricName: 'errors', unit: '%', scope: '' }
+  assert.equal(
+    reasonFor(high, subject, series),
+    'errors 5.50 %, expected at most 4.00 %; 7 minutes high since 14:03 UTC',
+  )
+  assert.match(reasonFor({ ...incident, upper: null }, checkout, series), /12\.0, expected at least 310;/)
+})
+
+test('a flat expectation is one number', () => {
+  assert.match(reasonFor({ ...incident, lower: 310, upper: 310 }, checkout, series), /, expected 310;/)
+})
+
+test('silence has no value to show', () => {
+  const silent = { ...incident, kind: 'silent' as const, peakValue: null }
+  assert.equal(
+    reasonFor(silent, checkout, series),
+    'requests/s of checkout: no data for 7 minutes since 14:03 UTC, expected 310 to 420',
+  )
+})
+
+test('numbers are written for people', () => {
+  const cases: [number, string][] = [
+    [0, '0'],
+    [12, '12.0'],
+    [310, '310'],
+    [0.012345, '0.0123'],
+    [-2.3456, '-2.35'],
+    [999.7, '1,000'],
+    [1240.4, '1,240'],
+    [9_876_543, '9,876,543'],
+    [1e300, '1.00e300'],
+    [0.00001, '1.00e-5'],
+  ]
+  for (const [value, text] of cases) assert.equal(formatNumber(value), text)
+})
+
+test('units are written as people write them', () => {
+  assert.equal(formatQuantity(1240, 'ms'), '1,240 ms')
+  assert.equal(formatQuantity(1.5 * 1024 ** 3, 'By'), '1.50 GiB')
+  assert.equal(formatQuantity(0, 'By'), '0 B')
+  assert.equal(formatQuantity(12, '{request}/s'), '12.0')
+  assert.equal(formatQuantity(12, '1'), '12.0')
+})
+
+test('durations name their two largest parts', () => {
+  assert.equal(formatMinutes(1), '1 minute')
+  assert.equal(formatMinutes(125), '2 hours 5 minutes')
+  assert.equal(formatMinutes(1440), '1 day')
+  assert.equal(formatMinutes(3 * 1440 + 4 * 60 + 9), '3 days 4 hours')
+})

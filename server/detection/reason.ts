@@ -1,0 +1,93 @@
+// One sentence that says why an incident was raised, so that whoever is woken by it knows what, where, how far, since
+// when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC".
+// It states only what was measured: the value at the worst bucket, the edges it crossed there, and the time from the
+// first violating bucket to the last. Guesses at causes do not belong here.
+
+import type { Incident } from './alarm.ts'
+import type { Series } from './series.ts'
+import { bucketStartNs } from './series.ts'
+
+export interface ReasonSubject {
+  /** As people call it: `requests/s`, `http.server.duration p95`. */
+  readonly metricName: string
+  /** A UCUM unit as OpenTelemetry sends it (`ms`, `By`, `%`, `{request}`), or empty. */
+  readonly unit: string
+  /** Which series of the metric (`checkout`, `host=a7`), or empty for the only one. */
+  readonly scope: string
+}
+
+/** English, without a full stop, so that it can stand in a title. Times are UTC. */
+export function reasonFor(incident: Incident, subject: ReasonSubject, series: Series): string {
+  const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
+  const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
+  const span = spanOf(incident, series)
+  const expectation = expectationOf(incident, subject.unit)
+  if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
+  const value = formatQuantity(incident.peakValue, subject.unit)
+  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}`
+}
+
+function expectationOf(incident: Incident, unit: string): string {
+  const { lower, upper } = incident
+  if (lower !== null && upper !== null) {
+    return lower === upper
+      ? `, expected ${formatQuantity(lower, unit)}`
+      : `, expected ${formatQuantity(lower, unit)} to ${formatQuantity(upper, unit)}`
+  }
+  if (upper !== null) return `, expected at most ${formatQuantity(upper, unit)}`
+  return lower === null ? '' : `, expected at least ${formatQuantity(lower, unit)}`
+}
+
+/** Dates appear only where the two instants are on different days. */
+function spanOf(incident: Incident, series: Series): string {
+  const start = instantParts(bucketStartNs(series, incident.startIndex))
+  const end = instantParts(bucketStartNs(series, incident.lastIndex + 1))
+  const isOneDay = start.day === end.day
+  const from = isOneDay ? start.time : `${start.day} ${start.time}`
+  if (incident.endIndex === null) return `since ${from} UTC`
+  return `from ${from} to ${isOneDay ? end.time : `${end.day} ${end.time}`} UTC`
+}
+
+function instantParts(ns: bigint): { day: string; time: string } {
+  const text = new Date(Number(ns / 1_000_000n)).toISOString()
+  return { day: text.slice(0, 10), time: text.slice(11, 16) }
+}
+
+/** `1 minute`, `2 hours 5 minutes`, `3 days 4 hours`: the two largest parts, the rest cut off. */
+export function formatMinutes(minutes: number): string {
+  const parts: [number, string][] = [
+    [Math.floor(minutes / 1440), 'day'],
+    [Math.floor(minutes / 60) % 24, 'hour'],
+    [minutes % 60, 'minute'],
+  ]
+  const first = parts.findIndex(([count]) => count > 0)
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, name]) => `${count} ${name}${count === 1 ? '' : 's'}`)
+    .join(' ')
+}
+
+const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+const binaryPrefixes = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+
+/** A number as people read it, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
+export function formatQuantity(value: number, unit: string): string {
+  if (unit === 'By') {
+    const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10)
+    const prefix = Math.min(binaryPrefixes.length - 1, power)
+    return `${formatNumber(value / 1024 ** prefix)} ${binaryPrefixes[prefix] ?? 'B'}`
+  }
+  const shown = unit.replace(/\{[^}]*\}/g, '')
+  const isUnitless = shown === '' || shown === '1' || shown.startsWith('/')
+  return isUnitless ? formatNumber(value) : `${formatNumber(value)} ${shown}`
+}
+
+/** Three significant digits below 1,000, whole numbers with commas up to 10 million, powers of ten beyond. */
+export function formatNumber(value: number): string {
+  const size = Math.abs(value)
+  if (value === 0) return '0'
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace('e+', 'e')
+  if (size >= 999.5) return wholeNumber.format(value)
+  return Number.isInteger(value) && size >= 100 ? String(value) : value.toPrecision(3)
+}
