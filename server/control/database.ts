@@ -52,6 +52,8 @@ export interface DeletionRequestsTable {
   verified_at_ms: number | null
   finished_at_ms: number | null
   attempts: number
+  /** Attempts during which the whole process ended. */
+  crashes: number
   /** When a failed attempt may be repeated; null while nothing waits. */
   retry_at_ms: number | null
   blocked_reason: string | null
@@ -64,10 +66,10 @@ export interface DeletionStepsTable {
   ordinal: Fixed<number>
   /** Store the step works on: a telemetry table, or `anomalies`. */
   store: Fixed<string>
-  action: Fixed<string>
+  action: string
   partition_id: Fixed<string | null>
-  rows: number
-  bytes: number
+  rows: Fixed<number>
+  bytes: Fixed<number>
   done_at_ms: number | null
 }
 

@@ -44,7 +44,8 @@ function placeOf(error: SyntaxError): string {
 function repeatedNames(root: JsonNode | undefined): ValidationProblem[] {
   const found: ValidationProblem[] = []
   const visit = (node: JsonNode, loc: readonly string[]): void => {
-    if (node.type === 'array') node.children?.forEach((child, i) => visit(child, [...loc, String(i)]))
+    if (node.type === 'array')
+      for (const [i, child] of (node.children ?? []).entries()) visit(child, [...loc, String(i)])
     if (node.type !== 'object') return
     const seen = new Set<string>()
     for (const property of node.children ?? []) {

@@ -42,8 +42,8 @@ function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): Validatio
     case 'invalid_union':
       return [unionProblem(loc, issue, input)]
     case 'custom': {
-      const type = issue.params?.['type']
-      const ctx = issue.params?.['ctx']
+      const type = issue.params?.type
+      const ctx = issue.params?.ctx
       return [
         problem(
           loc,

@@ -20,6 +20,7 @@ const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
   readonly #hidden = new Map<string, Selection[]>()
+  readonly #hidings = new Map<string, number>()
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
@@ -27,6 +28,12 @@ export class TelemetryGate {
 
   hide(tenantId: string, selection: Selection): void {
     put(this.#hidden, tenantId, selection)
+    this.#hidings.set(tenantId, this.hidings(tenantId) + 1)
+  }
+
+  /** How often something was hidden. A read during which this changed may have seen too much and is repeated. */
+  hidings(tenantId: string): number {
+    return this.#hidings.get(tenantId) ?? 0
   }
 
   unhide(tenantId: string, id: string): void {

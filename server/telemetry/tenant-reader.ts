@@ -26,12 +26,17 @@ export class TenantReader {
 
   /**
    * Rows of a statement. `from(table, ...conditions)` stands where a table would; conditions given there reach
-   * the sort key, so put the time range there.
+   * the sort key, so put the time range there. A read that was under way when something was hidden is repeated,
+   * so what it answers never holds what was hidden before it answers.
    */
   async rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
-    const statement = build((table, ...conditions) => this.#from(table, conditions))
-    assertOwnText(statement)
-    return this.#engine.select<T>(statement, limits)
+    for (;;) {
+      const hidings = this.gate.hidings(this.place.tenantId)
+      const statement = build((table, ...conditions) => this.#from(table, conditions))
+      assertOwnText(statement)
+      const rows = await this.#engine.select<T>(statement, limits)
+      if (this.gate.hidings(this.place.tenantId) === hidings) return rows
+    }
   }
 
   #from(table: TableName, conditions: readonly Sql[]): Sql {

@@ -42,6 +42,7 @@ const statements = [
     verified_at_ms bigint,
     finished_at_ms bigint,
     attempts integer not null,
+    crashes integer not null,
     retry_at_ms bigint,
     blocked_reason text,
     progress text not null,

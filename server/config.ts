@@ -1,0 +1,99 @@
+// Every setting of the service, once: name, unit, default, bounds, and why. Settings are environment variables,
+// read here and nowhere else. A setting that can't be right stops the start with a sentence that names it.
+
+import { join, resolve } from 'node:path'
+
+export interface Config {
+  /** Address to listen on. Loopback by default: opening the service to others is a decision. */
+  readonly host: string
+  readonly port: number
+  /** Folder for everything the service keeps: the engine's files and, by default, the control plane. */
+  readonly dataDir: string
+  /** Path of the SQLite control-plane database. */
+  readonly controlPath: string
+  /** Memory the telemetry engine may use, bytes. */
+  readonly engineMemoryBytes: number
+  /** How long the first row of a commit waits for company, milliseconds. */
+  readonly commitDelayMs: number
+  /** Rows that wait or are being committed, bytes; past it ingest answers 503. */
+  readonly ingestBufferBytes: number
+  /** Largest ingest body after decompression, bytes. */
+  readonly ingestBodyBytes: number
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** First organisation, created where no organisation exists. */
+  readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
+}
+
+/** A setting is missing or out of bounds. The message names it and the mend; it never holds a secret. */
+export class ConfigError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigError'
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const mebibyte = 1024 * 1024
+
+export function readConfig(env: Environment): Config {
+  const dataDir = resolve(text(env, 'LETHE_DATA_DIR', './data'))
+  requireScheme(env, 'LETHE_TELEMETRY_URL', 'chdb:')
+  return {
+    host: text(env, 'LETHE_HOST', '127.0.0.1'),
+    // 8080 is what people try first; 0 lets the system choose, for tests.
+    port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
+    dataDir,
+    controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
+    // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
+    engineMemoryBytes: integer(env, 'LETHE_ENGINE_MEMORY_MB', { fallback: 2048, min: 512, max: 1_048_576 }) * mebibyte,
+    // Longer makes commits larger and cheaper, shorter makes acknowledgements quicker.
+    commitDelayMs: integer(env, 'LETHE_COMMIT_DELAY_MS', { fallback: 100, min: 0, max: 5_000 }),
+    ingestBufferBytes: integer(env, 'LETHE_INGEST_BUFFER_MB', { fallback: 256, min: 1, max: 65_536 }) * mebibyte,
+    // Above what SDKs and Collectors send, below what would stall the event loop for long.
+    ingestBodyBytes: integer(env, 'LETHE_INGEST_BODY_MB', { fallback: 16, min: 1, max: 256 }) * mebibyte,
+    logLevel: oneOf(env, 'LETHE_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+    bootstrap: readBootstrap(env),
+  }
+}
+
+function readBootstrap(env: Environment): Config['bootstrap'] {
+  const tenantId = env.LETHE_BOOTSTRAP_ORG || null
+  const token = env.LETHE_BOOTSTRAP_TOKEN || null
+  if (token !== null && !/^[\x21-\x7e]{32,512}$/.test(token)) {
+    throw new ConfigError('LETHE_BOOTSTRAP_TOKEN must have 32 to 512 visible ASCII characters.')
+  }
+  if (tenantId !== null && !/^[a-z](?:[a-z0-9-]{1,38}[a-z0-9])$/.test(tenantId)) {
+    throw new ConfigError(
+      'LETHE_BOOTSTRAP_ORG must have 3 to 40 characters of a-z, 0-9 and hyphen, starting with a letter and not ending with a hyphen.',
+    )
+  }
+  return { tenantId, token }
+}
+
+function text(env: Environment, name: string, fallback: string): string {
+  return env[name] || fallback
+}
+
+/** The path behind the one scheme that this version speaks; empty where the setting is absent or names no path. */
+function requireScheme(env: Environment, name: string, scheme: string): string {
+  const value = text(env, name, scheme)
+  if (!value.startsWith(scheme)) throw new ConfigError(`${name} must start with ${scheme} in this version.`)
+  return value.slice(scheme.length).replace(/^\/\//, '')
+}
+
+function integer(env: Environment, name: string, rule: { fallback: number; min: number; max: number }): number {
+  const value = text(env, name, String(rule.fallback))
+  const number = Number(value)
+  if (!/^\d+$/.test(value) || number < rule.min || number > rule.max) {
+    throw new ConfigError(`${name} must be an integer from ${rule.min} to ${rule.max}, not "${value}".`)
+  }
+  return number
+}
+
+function oneOf<T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T {
+  const value = text(env, name, fallback)
+  const found = values.find((candidate) => candidate === value)
+  if (found === undefined) throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${value}".`)
+  return found
+}

@@ -1,0 +1,184 @@
+// Takes selected rows out of one partition, and waits until their bytes have left the disk. A partition that
+// holds nothing else is dropped whole, a metadata step; otherwise the survivors are copied to a side table and
+// swapped in by REPLACE PARTITION, which is atomic, leaves no mutation file, and costs only that partition.
+// Every step counts before it acts and may be repeated after a crash at any point: half-made side tables hold
+// survivors only and are thrown away.
+
+import { readdir } from 'node:fs/promises'
+import type { Clock } from '../core/clock.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { tables } from '../telemetry/schema/tables.ts'
+import { raw, type Sql, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { rangeCondition } from '../telemetry/tenant-reader.ts'
+import type { DeletionSelection } from './deletion.ts'
+
+/** Named places at which a test may end the process. */
+export type Failpoint = (name: string) => Promise<void>
+
+export interface EraserDeps {
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly clock: Clock
+  readonly failpoint: Failpoint
+}
+
+export type ErasureAction = 'none' | 'dropped' | 'rewritten'
+
+/** The engine or the disk is not as it must be for going on; the attempt ends and is repeated later. */
+export class ErasureError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ErasureError'
+  }
+}
+
+/** How long removed parts may stay on disk before the attempt counts as failed. Usually about a second. */
+const removalTimeoutMs = 60_000
+const removalPollMs = 50
+
+/** Prefix of side tables; whatever bears it belongs to an erasure that didn't end. */
+export const sideTablePrefix = 'erasure_survivors_'
+
+/**
+ * Erases the selection from one partition while nobody else writes to its placement. Resolves when no part that
+ * held a selected row is on disk any more.
+ */
+export async function erasePartition(
+  deps: EraserDeps,
+  place: TenantPlace,
+  selection: DeletionSelection,
+  step: { store: string; partitionId: string },
+): Promise<ErasureAction> {
+  const partition = new Partition(deps.engine, place, selection, step)
+  const { action, oldParts } = await deps.gate.exclusively([place.placement], async () => {
+    const oldParts = await partition.partNames()
+    return { action: await eraseLocked(deps, partition), oldParts }
+  })
+  if (action !== 'none') await waitUntilRemoved(deps, partition, oldParts)
+  await deps.failpoint('partition removed')
+  return action
+}
+
+async function eraseLocked(deps: EraserDeps, partition: Partition): Promise<ErasureAction> {
+  const { selected, total } = await partition.counts()
+  if (selected === 0) return 'none'
+  await deps.failpoint('before partition step')
+  if (selected === total) {
+    await partition.drop()
+    await deps.failpoint('partition dropped')
+    return 'dropped'
+  }
+  await partition.copySurvivors(total - selected)
+  await deps.failpoint('survivors copied')
+  await partition.replaceBySurvivors()
+  await deps.failpoint('partition replaced')
+  await partition.dropSideTable()
+  return 'rewritten'
+}
+
+/** Throws away side tables of erasures that were interrupted; they hold survivors only, which are all still in place. */
+export async function dropSideTables(engine: TelemetryEngine): Promise<void> {
+  for (const { name } of await sideTables(engine))
+    await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
+}
+
+export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
+  return engine.select<{ name: string }>(
+    sql`SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, ${sideTablePrefix})`,
+  )
+}
+
+async function waitUntilRemoved(
+  deps: EraserDeps,
+  partition: Partition,
+  oldParts: readonly string[],
+): Promise<void> {
+  const deadlineMs = deps.clock.nowMs() + removalTimeoutMs
+  for (;;) {
+    const left = await partition.stillThere(oldParts)
+    if (left.length === 0) return
+    if (deps.clock.nowMs() >= deadlineMs) {
+      throw new ErasureError(`${left.length} removed parts of ${partition.table} are still on disk`)
+    }
+    await deps.clock.sleep(removalPollMs)
+  }
+}
+
+/** One partition of one table, seen from one organisation's selection. */
+class Partition {
+  readonly table: string
+  readonly #engine: TelemetryEngine
+  readonly #id: string
+  readonly #side: string
+  readonly #selected: Sql
+
+  constructor(
+    engine: TelemetryEngine,
+    place: TenantPlace,
+    selection: DeletionSelection,
+    step: { store: string; partitionId: string },
+  ) {
+    const spec = tables.find(({ name }) => name === step.store)
+    if (spec === undefined) throw new ErasureError(`There is no table ${step.store}`)
+    // The id becomes part of a statement that can't be bound, so it must be one of the engine's own making.
+    if (!/^\d+-\d{8}$/.test(step.partitionId))
+      throw new ErasureError(`Not a partition id: ${step.partitionId}`)
+    this.#engine = engine
+    this.table = spec.name
+    this.#id = step.partitionId
+    this.#side = `${sideTablePrefix}${spec.name}`
+    this.#selected = sql`TenantId = ${place.tenantId} AND ${rangeCondition(spec.timeColumn, selection.range)}`
+  }
+
+  async counts(): Promise<{ selected: number; total: number }> {
+    const [counts] = await this.#engine.select<{ selected: string; total: string }>(
+      sql`SELECT countIf(${this.#selected}) AS selected, count() AS total FROM ${raw(this.table)} WHERE _partition_id = ${this.#id}`,
+    )
+    return { selected: Number(counts?.selected ?? 0), total: Number(counts?.total ?? 0) }
+  }
+
+  async drop(): Promise<void> {
+    await this.#engine.command(raw(`ALTER TABLE ${this.table} DROP PARTITION ID '${this.#id}'`))
+  }
+
+  async copySurvivors(expected: number): Promise<void> {
+    await this.dropSideTable()
+    await this.#engine.command(raw(`CREATE TABLE ${this.#side} AS ${this.table}`))
+    await this.#engine.command(
+      sql`INSERT INTO ${raw(this.#side)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${this.#id} AND NOT (${this.#selected})`,
+    )
+    const [copied] = await this.#engine.select<{ rows: string }>(
+      sql`SELECT count() AS rows FROM ${raw(this.#side)}`,
+    )
+    if (Number(copied?.rows) !== expected) {
+      throw new ErasureError(`Copied ${copied?.rows} of ${expected} surviving rows of ${this.table}`)
+    }
+  }
+
+  async replaceBySurvivors(): Promise<void> {
+    await this.#engine.command(
+      raw(`ALTER TABLE ${this.table} REPLACE PARTITION ID '${this.#id}' FROM ${this.#side}`),
+    )
+  }
+
+  async dropSideTable(): Promise<void> {
+    await this.#engine.command(raw(`DROP TABLE IF EXISTS ${this.#side} SYNC`))
+  }
+
+  /** Every part of the partition that is there now, also those already replaced by merges. */
+  async partNames(): Promise<string[]> {
+    const parts = await this.#engine.select<{ name: string }>(
+      sql`SELECT name FROM system.parts WHERE database = currentDatabase() AND table = ${this.table} AND partition_id = ${this.#id}`,
+    )
+    return parts.map(({ name }) => name)
+  }
+
+  /** Which of these parts the engine still lists or the folder still holds. */
+  async stillThere(names: readonly string[]): Promise<string[]> {
+    const folder = await this.#engine.tableFolder(this.table)
+    const listed = new Set(await this.partNames())
+    const onDisk = new Set(folder === null ? [] : await readdir(folder))
+    return names.filter((name) => listed.has(name) || onDisk.has(name))
+  }
+}

@@ -1,0 +1,129 @@
+// The steps of each request at rest: where it has to erase, how much was planned there, and when it was done.
+// Counts are written before a step acts, so that a crash in between loses the moment, never the number.
+
+import type { Control } from '../control/database.ts'
+import type { DeletionProgress } from './ledger.ts'
+import type { PlannedStep } from './planner.ts'
+
+export interface StoredStep extends PlannedStep {
+  readonly ordinal: number
+  readonly action: string
+  readonly doneAtMs: number | null
+}
+
+/** Action of a step that hasn't acted yet. */
+const planned = 'planned'
+
+/** Action of a step whose rows were found gone when it was resumed: the attempt that ended had done it. */
+const resumed = 'found_done'
+
+export class StepStore {
+  readonly #control: Control
+
+  constructor(control: Control) {
+    this.#control = control
+  }
+
+  /**
+   * Replaces what is still undone by a fresh plan. An undone step whose place no longer holds selected rows was
+   * done by an attempt that ended before it could say so: it is kept, as done.
+   */
+  async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
+    const places = new Set(plan.map(placeOf))
+    await this.#control.transaction().execute(async (trx) => {
+      const before = await trx
+        .selectFrom('deletion_steps')
+        .selectAll()
+        .where('request_id', '=', requestId)
+        .orderBy('ordinal')
+        .execute()
+      for (const step of before) {
+        if (step.done_at_ms !== null) continue
+        const isPlannedAgain = places.has(placeOf({ store: step.store, partitionId: step.partition_id }))
+        if (isPlannedAgain) {
+          await trx
+            .deleteFrom('deletion_steps')
+            .where('request_id', '=', requestId)
+            .where('ordinal', '=', step.ordinal)
+            .execute()
+        } else {
+          await trx
+            .updateTable('deletion_steps')
+            .set({ done_at_ms: nowMs, action: resumed })
+            .where('request_id', '=', requestId)
+            .where('ordinal', '=', step.ordinal)
+            .execute()
+        }
+      }
+      const first = Math.max(0, ...before.map((step) => step.ordinal)) + 1
+      for (const [i, step] of plan.entries()) {
+        await trx
+          .insertInto('deletion_steps')
+          .values({
+            request_id: requestId,
+            ordinal: first + i,
+            store: step.store,
+            action: planned,
+            partition_id: step.partitionId,
+            rows: step.rows,
+            bytes: step.bytes,
+            done_at_ms: null,
+          })
+          .execute()
+      }
+    })
+    return (await this.list(requestId)).filter((step) => step.doneAtMs === null)
+  }
+
+  async done(requestId: string, ordinal: number, action: string, nowMs: number): Promise<void> {
+    await this.#control
+      .updateTable('deletion_steps')
+      .set({ action, done_at_ms: nowMs })
+      .where('request_id', '=', requestId)
+      .where('ordinal', '=', ordinal)
+      .execute()
+  }
+
+  async list(requestId: string): Promise<StoredStep[]> {
+    const rows = await this.#control
+      .selectFrom('deletion_steps')
+      .selectAll()
+      .where('request_id', '=', requestId)
+      .orderBy('ordinal')
+      .execute()
+    return rows.map((row) => ({
+      ordinal: row.ordinal,
+      store: row.store,
+      partitionId: row.partition_id,
+      action: row.action,
+      rows: row.rows,
+      bytes: row.bytes,
+      doneAtMs: row.done_at_ms,
+    }))
+  }
+}
+
+/** Sums of the steps that are done. */
+export function progressOf(
+  steps: readonly StoredStep[],
+  leftOver: Readonly<Record<string, number>> | null,
+): DeletionProgress {
+  const done = steps.filter((step) => step.doneAtMs !== null)
+  const stores: Record<string, number> = {}
+  for (const { store, rows } of done) stores[store] = (stores[store] ?? 0) + rows
+  const sum = (pick: (step: StoredStep) => number) => done.reduce((total, step) => total + pick(step), 0)
+  return {
+    rows_erased: sum((step) => step.rows),
+    bytes_erased: sum((step) => step.bytes),
+    partitions_dropped: sum((step) => (step.action === 'dropped' ? 1 : 0)),
+    partitions_rewritten: sum((step) => (step.action === 'rewritten' ? 1 : 0)),
+    steps_done: done.length,
+    steps_total: steps.length,
+    stores,
+    left_over: leftOver,
+  }
+}
+
+function placeOf({ store, partitionId }: { store: string; partitionId: string | null }): string {
+  return `${store} ${partitionId ?? ''}`
+}

@@ -1,0 +1,47 @@
+// Reads back after an erasure, by a path of its own: it shares no statement with the eraser, asks by tenant and
+// time alone (so a row in a wrong partition is found too), looks past everything that hides, and looks at every
+// store that can hold a byte of telemetry. Only a count of zero in all of them lets a request complete.
+
+import { engineInstant } from '../core/time-range.ts'
+import { tables } from '../telemetry/schema/tables.ts'
+import { Bound, raw, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import type { DeletionSelection } from './deletion.ts'
+import { sideTables } from './eraser.ts'
+
+/** Counts anomalies that were derived from the selection. */
+export type CountAnomalies = (tenantId: string, selection: DeletionSelection) => Promise<number>
+
+export interface ReadBack {
+  /** Rows found per store; every selected store is present, also at zero. */
+  readonly rowsLeft: Readonly<Record<string, number>>
+  readonly isClean: boolean
+}
+
+export async function readBack(
+  engine: TelemetryEngine,
+  countAnomalies: CountAnomalies,
+  tenantId: string,
+  selection: DeletionSelection,
+): Promise<ReadBack> {
+  const rowsLeft: Record<string, number> = {}
+  for (const table of tables) {
+    if (!selection.signals.includes(table.signal)) continue
+    const from = new Bound('Nullable(String)', boundText(selection.range.startNs))
+    const to = new Bound('Nullable(String)', boundText(selection.range.endNs))
+    const [found] = await engine.select<{ n: string }>(sql`
+      SELECT count() AS n FROM ${raw(table.name)}
+      WHERE TenantId = ${tenantId}
+        AND ifNull(${raw(table.timeColumn)} >= toDateTime64OrNull(${from}, 9, 'UTC'), 1)
+        AND ifNull(${raw(table.timeColumn)} < toDateTime64OrNull(${to}, 9, 'UTC'), 1)`)
+    if (found === undefined) throw new Error(`The read-back of ${table.name} answered nothing.`)
+    rowsLeft[table.name] = Number(found.n)
+  }
+  rowsLeft.anomalies = await countAnomalies(tenantId, selection)
+  rowsLeft.unfinished_copies = (await sideTables(engine)).length
+  return { rowsLeft, isClean: Object.values(rowsLeft).every((rows) => rows === 0) }
+}
+
+function boundText(ns: bigint | null): string | null {
+  return ns === null ? null : engineInstant(ns)
+}

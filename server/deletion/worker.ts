@@ -1,0 +1,240 @@
+// Carries requests out, one at a time, oldest first: fence, drain, plan, erase, read back. A request is hidden
+// from the moment it is accepted until it is verified; the fence stands only while the eraser works. Whatever
+// goes wrong leaves the request in a state that says so, hidden, and tried again; nothing here completes a
+// request except a read-back of zero.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { type Clock, instantText } from '../core/clock.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
+import {
+  attemptsMax,
+  crashesMax,
+  type DeletionSelection,
+  erasedTime,
+  hidingStatuses,
+  retryDelayMs,
+  workingStatuses,
+} from './deletion.ts'
+import { dropSideTables, ErasureError, erasePartition, type Failpoint } from './eraser.ts'
+import type { DeletionLedger, MoveChanges, StoredDeletion } from './ledger.ts'
+import { type PlannedStep, planErasure } from './planner.ts'
+import { progressOf, type StepStore, type StoredStep } from './steps.ts'
+import { type CountAnomalies, readBack } from './verifier.ts'
+
+export interface DeletionWorkerDeps {
+  readonly ledger: DeletionLedger
+  readonly steps: StepStore
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  /** Anomalies are derived from telemetry and live in the control plane; these reach them. */
+  readonly countAnomalies: CountAnomalies
+  readonly removeAnomalies: (tenantId: string, selection: DeletionSelection) => Promise<number>
+  /** Makes removed control-plane rows leave the disk. */
+  readonly flushControl: () => Promise<void>
+  readonly failpoint: Failpoint
+}
+
+/** Ledger entries of moves that nobody asked for name this actor. */
+const actor = 'system:deletion'
+
+const anomaliesStore = 'anomalies'
+
+export class DeletionWorker {
+  readonly #deps: DeletionWorkerDeps
+
+  constructor(deps: DeletionWorkerDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Rebuilds what is hidden, fenced and erased from the control plane; the service must not be ready before.
+   * A request found at work here was ended by the process it ran in, which is counted.
+   */
+  async restore(): Promise<void> {
+    const { gate, ledger, clock } = this.#deps
+    await dropSideTables(this.#deps.engine)
+    for (const request of await ledger.inStatus(hidingStatuses)) {
+      this.hide(request)
+      if (request.status !== 'running' && request.status !== 'verifying') continue
+      gate.fence(request.tenantId, selectionOf(request))
+      if (request.attempts > 0) await ledger.saveProgress(request, { crashes: request.crashes + 1 })
+    }
+    for (const request of await ledger.inStatus(['completed'])) {
+      const range = erasedTime(request, request.finishedAtMs ?? clock.nowMs())
+      gate.markErased(request.tenantId, { ...selectionOf(request), range })
+    }
+  }
+
+  /** From now on no reader sees the selection, and detectors take its time as unknown. */
+  hide(request: StoredDeletion): void {
+    this.#deps.gate.hide(request.tenantId, selectionOf(request))
+  }
+
+  unhide(request: StoredDeletion): void {
+    this.#deps.gate.unhide(request.tenantId, request.requestId)
+  }
+
+  /** One pass over everything that can move by itself. */
+  async round(signal: AbortSignal): Promise<void> {
+    const { clock, ledger } = this.#deps
+    for (const request of await ledger.inStatus(workingStatuses)) {
+      if (signal.aborted) return
+      if (request.retryAtMs !== null && request.retryAtMs > clock.nowMs()) continue
+      await this.#attempt(request, signal)
+    }
+  }
+
+  async #attempt(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { gate, ledger } = this.#deps
+    if (found.crashes > crashesMax || found.attempts >= attemptsMax) return this.#giveUp(found)
+    let request: StoredDeletion | null = found
+    if (request.status === 'incomplete') request = await ledger.move(request, 'start', { actor })
+    if (request === null) return
+    request = await ledger.saveProgress(request, {
+      attempts: request.attempts + 1,
+      retryAtMs: null,
+      blockedReason: null,
+    })
+    gate.fence(request.tenantId, selectionOf(request))
+    try {
+      await this.#carryOut(request, signal)
+    } catch (error) {
+      await this.#interrupted(request.requestId, error)
+    } finally {
+      gate.unfence(request.tenantId, request.requestId)
+    }
+  }
+
+  async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { clock, failpoint, gate, ledger, steps } = this.#deps
+    let request = found
+    await gate.drain(request.tenantId)
+    await failpoint('fenced')
+    if (request.status === 'running') {
+      await this.#erase(request, signal)
+      const progress = progressOf(await steps.list(request.requestId), null)
+      const removed = await ledger.move(
+        request,
+        'removed',
+        { actor, facts: { ...progress } },
+        {
+          removedAtMs: clock.nowMs(),
+          progress,
+        },
+      )
+      if (removed === null) return
+      request = removed
+    }
+    await failpoint('before read-back')
+    await this.#verify(request)
+  }
+
+  async #erase(request: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { clock, failpoint, findPlace, engine, ledger, steps } = this.#deps
+    const place = await findPlace(request.tenantId)
+    if (place === null) throw new ErasureError('The organisation is unknown')
+    await dropSideTables(engine)
+    const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
+    await failpoint('planned')
+    for (const step of undone) {
+      if (signal.aborted)
+        throw new ErasureError('The service was stopped; the erasure goes on when it starts again')
+      const action = await this.#eraseStep(place, request, step)
+      await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
+      await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
+      await failpoint('step recorded')
+    }
+  }
+
+  async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
+    const plan = await planErasure(this.#deps.engine, place, request)
+    const anomalies = await this.#deps.countAnomalies(request.tenantId, request)
+    if (anomalies === 0) return plan
+    return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]
+  }
+
+  async #eraseStep(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<string> {
+    if (step.partitionId !== null) {
+      return erasePartition(this.#deps, place, request, { store: step.store, partitionId: step.partitionId })
+    }
+    await this.#deps.removeAnomalies(request.tenantId, request)
+    await this.#deps.failpoint('anomalies removed')
+    await this.#deps.flushControl()
+    return 'removed'
+  }
+
+  async #verify(request: StoredDeletion): Promise<void> {
+    const { clock, countAnomalies, engine, gate, ledger, logger, steps } = this.#deps
+    const { rowsLeft, isClean } = await readBack(engine, countAnomalies, request.tenantId, request)
+    const progress = progressOf(await steps.list(request.requestId), rowsLeft)
+    const nowMs = clock.nowMs()
+    if (!isClean) {
+      const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', nowMs)
+      await ledger.move(
+        request,
+        'left_over',
+        { actor, facts: { left_over: rowsLeft } },
+        { ...changes, progress },
+      )
+      return
+    }
+    const facts = { ...progress, verified_at: instantText(nowMs) }
+    const done = await ledger.move(request, 'verified', { actor, facts }, { verifiedAtMs: nowMs, progress })
+    if (done === null) return
+    gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
+    this.unhide(request)
+    logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
+  }
+
+  async #interrupted(requestId: string, error: unknown): Promise<void> {
+    const { clock, ledger, logger } = this.#deps
+    logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
+    const request = (await ledger.inStatus(['running', 'verifying'])).find(
+      (found) => found.requestId === requestId,
+    )
+    if (request === undefined) return
+    const reason = reasonOf(error)
+    await ledger.move(
+      request,
+      'interrupt',
+      { actor, facts: { reason } },
+      this.#waitBeforeRetry(request, reason, clock.nowMs()),
+    )
+  }
+
+  #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
+    return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(request.attempts) }
+  }
+
+  /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */
+  async #giveUp(request: StoredDeletion): Promise<void> {
+    const reason =
+      request.crashes > crashesMax
+        ? `The process ended ${request.crashes} times while this erasure was at work`
+        : `${request.attempts} attempts failed`
+    await this.#deps.ledger.move(
+      request,
+      'give_up',
+      { actor, facts: { reason } },
+      { blockedReason: reason, retryAtMs: null },
+    )
+    this.#deps.gate.unfence(request.tenantId, request.requestId)
+    this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
+  }
+}
+
+function selectionOf(request: StoredDeletion) {
+  return { id: request.requestId, signals: request.signals, range: request.range }
+}
+
+/** A sentence for the request's detail: which kind of thing failed, without SQL or telemetry. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ErasureError) return error.message
+  if (error instanceof EngineError)
+    return `The telemetry engine refused a step (code ${error.code ?? 'unknown'})`
+  return 'A step failed unexpectedly; the log names the cause'
+}

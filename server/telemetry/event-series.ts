@@ -1,0 +1,175 @@
+// The built-in series, counted from spans, log records and stored rows themselves. A span counts where work
+// enters a service (SpanKind Server or Consumer), so that a request is one event however many spans it has
+// inside. `spans.latency_*` are exact quantiles of the spans' own durations, in milliseconds.
+
+import type { Aggregation } from '../../contract/telemetry.ts'
+import { type Signal, signals, type TableSpec, tablesOf } from './schema/tables.ts'
+import {
+  attributeConditions,
+  groupOf,
+  packed,
+  type SeriesFrame,
+  serviceCondition,
+  stepOf,
+} from './series-statement.ts'
+import { allOf, join, raw, type Sql, sql } from './sql.ts'
+import { type From, rangeCondition } from './tenant-reader.ts'
+
+export interface EventSeries {
+  readonly key: string
+  readonly signals: readonly Signal[]
+  /** By aggregation, the first the default; any other falls back to it. */
+  readonly aggregations: readonly Aggregation[]
+  readonly unit: string
+  /** Which rows are events at all. */
+  readonly of: Sql
+  /** Which events the series counts, beyond the request's own filter. */
+  readonly counted: Sql
+  /** The value of a step over `matches` (0 or 1 per row); `seconds` is the length of the step. */
+  readonly reading: (matches: Sql, aggregation: Aggregation, seconds: number) => Sql
+  /** True where a step without events is zero. */
+  readonly counting: boolean
+}
+
+const entrySpans = raw(`SpanKind IN ('Server', 'Consumer')`)
+const every = raw('1')
+
+const countOrRate = (matches: Sql, aggregation: Aggregation, seconds: number): Sql =>
+  aggregation === 'rate'
+    ? sql`countIf(${matches}) / ${raw(String(seconds))}`
+    : sql`toFloat64(countIf(${matches}))`
+
+const latency = (aggregation: 'p50' | 'p95' | 'p99'): EventSeries => ({
+  key: `spans.latency_${aggregation}`,
+  signals: ['traces'],
+  aggregations: [aggregation],
+  unit: 'ms',
+  of: entrySpans,
+  counted: every,
+  reading: (matches) =>
+    sql`quantileExactInclusiveIf(${raw(`0.${aggregation.slice(1)}`)})(Duration, ${matches}) / 1e6`,
+  counting: false,
+})
+
+/** The built-in keys, in the order in which they are offered. */
+export const eventSeries: readonly EventSeries[] = [
+  {
+    key: 'spans.rate',
+    signals: ['traces'],
+    aggregations: ['rate', 'count'],
+    unit: '{span}/s',
+    of: entrySpans,
+    counted: every,
+    reading: countOrRate,
+    counting: true,
+  },
+  {
+    key: 'spans.error_ratio',
+    signals: ['traces'],
+    aggregations: ['avg'],
+    unit: '1',
+    of: entrySpans,
+    counted: every,
+    reading: (matches) => sql`countIf(${matches} AND StatusCode = 'Error') / countIf(${matches})`,
+    counting: false,
+  },
+  latency('p50'),
+  latency('p95'),
+  latency('p99'),
+  {
+    key: 'logs.rate',
+    signals: ['logs'],
+    aggregations: ['rate', 'count'],
+    unit: '{record}/s',
+    of: every,
+    counted: every,
+    reading: countOrRate,
+    counting: true,
+  },
+  {
+    key: 'logs.error_count',
+    signals: ['logs'],
+    aggregations: ['count', 'rate'],
+    unit: '{record}',
+    of: every,
+    counted: raw('SeverityNumber >= 17'),
+    reading: countOrRate,
+    counting: true,
+  },
+  {
+    key: 'ingest.rate',
+    signals,
+    aggregations: ['rate', 'count'],
+    unit: '{row}/s',
+    of: every,
+    counted: every,
+    reading: countOrRate,
+    counting: true,
+  },
+]
+
+/**
+ * One statement for a built-in series. The request's attributes and the series' own condition decide which rows
+ * are counted but not which are read: a service that is alive without a single error has zero errors, not none.
+ */
+export function eventStatement(
+  from: From,
+  frame: SeriesFrame,
+  series: EventSeries,
+  aggregation: Aggregation,
+): Sql {
+  const found = tablesOf(series.signals)
+  const rows =
+    found.length === 1 && found[0] !== undefined
+      ? stepsOf(from, frame, series, aggregation, found[0])
+      : sql`SELECT grp, step, sum(reading) AS reading, sum(amount) AS amount FROM (${join(
+          found.map((table) => stepsOf(from, frame, series, aggregation, table)),
+          ' UNION ALL ',
+        )}) GROUP BY grp, step`
+  return packed(frame, rows, {
+    counting: raw(series.counting ? '1' : '0'),
+    earlier: join(
+      found.map((table) => existsBefore(from, frame, series, table)),
+      ' OR ',
+    ),
+  })
+}
+
+function stepsOf(
+  from: From,
+  frame: SeriesFrame,
+  series: EventSeries,
+  aggregation: Aggregation,
+  table: TableSpec,
+): Sql {
+  const attributes = attributesColumn(table)
+  const matches = allOf([series.counted, ...attributeConditions(frame, attributes)])
+  const source = from(
+    table.name,
+    rangeCondition(table.timeColumn, frame),
+    series.of,
+    ...serviceCondition(frame),
+  )
+  return sql`SELECT ${groupOf(frame, attributes)} AS grp, ${stepOf(frame, table.timeColumn)} AS step, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount FROM ${source} GROUP BY grp, step`
+}
+
+/** Stops at the first row, so it costs one granule however long the history is. */
+function existsBefore(from: From, frame: SeriesFrame, series: EventSeries, table: TableSpec): Sql {
+  const source = from(
+    table.name,
+    rangeCondition(table.timeColumn, { startNs: null, endNs: frame.startNs }),
+    series.of,
+    ...serviceCondition(frame),
+  )
+  return sql`(SELECT count() > 0 FROM (SELECT 1 FROM ${source} LIMIT 1))`
+}
+
+function attributesColumn(table: TableSpec): string {
+  if (table.signal === 'logs') return 'LogAttributes'
+  return table.signal === 'traces' ? 'SpanAttributes' : 'Attributes'
+}
+
+/** The built-in series of a key, or undefined where the key is no built-in. */
+export function eventSeriesOf(key: string): EventSeries | undefined {
+  return eventSeries.find((series) => series.key === key)
+}

@@ -1,0 +1,285 @@
+// Series of OpenTelemetry metrics. Which table holds a name decides what its points mean (OpenTelemetry, metrics
+// data model): levels (gauge, non-monotonic sum) are read as they stand; flows (counters, and the counts and sums
+// of histograms) as what was added between two points of one underlying series; distributions as what their
+// buckets gained. An underlying series is one service, resource, scope and attribute set. Points that carry
+// NO_RECORDED_VALUE are skipped.
+//
+// A cumulative point tells what was added since the point before it, and that is spread evenly over the time
+// between the two. So a rate has no teeth where the export interval and the step differ, and no spike where
+// points were late. A reset shows by a smaller value or by a start time at or after the point before.
+
+import type { Aggregation } from '../../contract/telemetry.ts'
+import type { TableName } from './schema/tables.ts'
+import {
+  attributeConditions,
+  groupOf,
+  packed,
+  relativeTime,
+  type SeriesFrame,
+  serviceCondition,
+  stepNs,
+  stepOf,
+} from './series-statement.ts'
+import { join, raw, type Sql, sql } from './sql.ts'
+import { type From, rangeCondition } from './tenant-reader.ts'
+
+export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
+
+/** What the newest point of a metric says about it. */
+export interface MetricFacts {
+  readonly kind: MetricKind
+  readonly unit: string
+  /** 1 where the value only grows, or each point holds only what is new: then a rate says more than a level. */
+  readonly flows: number
+}
+
+/** Where a counter's first point inside the series may find the one before it, nanoseconds. Prometheus looks back as far. */
+const lookbackNs = 300_000_000_000n
+
+const tableOf: Record<MetricKind, TableName> = {
+  gauge: 'otel_metrics_gauge',
+  sum: 'otel_metrics_sum',
+  histogram: 'otel_metrics_histogram',
+  exponential_histogram: 'otel_metrics_exponential_histogram',
+  summary: 'otel_metrics_summary',
+}
+
+/** In the order of preference where one name is used for several kinds. */
+export const metricKinds = ['sum', 'histogram', 'exponential_histogram', 'gauge', 'summary'] as const
+
+const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
+
+/** One row of {@link MetricFacts} per kind that has points of this name in the range, in no order. */
+export function factsStatement(from: From, frame: SeriesFrame, metric: string): Sql {
+  const branches = metricKinds.map((kind) => {
+    const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
+    return sql`(SELECT ${raw(`'${kind}'`)} AS kind, toString(MetricUnit) AS unit, ${raw(flows)} AS flows FROM ${points(from, frame, kind, metric)} ORDER BY TimeUnix DESC LIMIT 1)`
+  })
+  return join(branches, ' UNION ALL ')
+}
+
+/** The aggregation that a request without one gets. */
+export function defaultAggregation(facts: MetricFacts): Aggregation {
+  if (facts.kind === 'sum') return facts.flows === 1 ? 'rate' : 'avg'
+  return facts.kind === 'histogram' || facts.kind === 'exponential_histogram' ? 'p95' : 'avg'
+}
+
+/** Whether a kind can be read that way: the last of a distribution is not one number. */
+export function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
+  return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
+}
+
+/** One statement for a metric whose kind is known. */
+export function metricStatement(
+  from: From,
+  frame: SeriesFrame,
+  request: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
+): Sql {
+  const { metric, kind, aggregation } = request
+  const source = points(from, frame, kind, metric)
+  if (kind === 'gauge' || kind === 'sum') {
+    if (aggregation === 'rate' || (aggregation === 'sum' && kind === 'sum')) {
+      return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
+    }
+    return levels(frame, source, aggregation)
+  }
+  if (aggregation === 'rate') return flow(frame, source, 'rate', observations(kind))
+  if (aggregation === 'count') return flow(frame, source, 'sum', observations(kind))
+  if (aggregation === 'sum') return flow(frame, source, 'sum', observedSum(kind))
+  if (aggregation === 'min' || aggregation === 'max') return extremes(frame, source, kind, aggregation)
+  const quantile = quantiles[aggregation]
+  if (kind === 'summary' && quantile !== undefined) return summaryQuantile(frame, source, quantile)
+  return distribution(frame, source, kind, quantile ?? null)
+}
+
+/** Recorded points of one metric, from a little before the start so that counters find their predecessor. */
+function points(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
+  const earliestNs = frame.startNs > lookbackNs ? frame.startNs - lookbackNs : 0n
+  return from(
+    tableOf[kind],
+    sql`MetricName = ${metric}`,
+    ...serviceCondition(frame),
+    rangeCondition('TimeUnix', { startNs: earliestNs, endNs: frame.endNs }),
+    raw('bitAnd(Flags, 1) = 0'),
+    ...attributeConditions(frame, 'Attributes'),
+  )
+}
+
+const noZeros = { counting: raw('0'), earlier: raw('0') }
+
+/** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
+function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql {
+  const head = sql`${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step`
+  const inside = sql`FROM ${source} WHERE ${relativeTime(frame, 'TimeUnix')} >= 0`
+  if (aggregation === 'sum' || aggregation === 'last') {
+    const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
+    const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
+    const settled = sql`SELECT ${head}, ${raw(own)} AS own, count() AS n ${inside} GROUP BY grp, step, ${seriesHash}`
+    return packed(
+      frame,
+      sql`SELECT grp, step, ${raw(across)} AS reading, sum(n) AS amount FROM (${settled}) GROUP BY grp, step`,
+      noZeros,
+    )
+  }
+  const quantile = quantiles[aggregation]
+  const reading =
+    quantile !== undefined
+      ? `quantileExactInclusive(${quantile})(Value)`
+      : aggregation === 'count'
+        ? 'toFloat64(count())'
+        : `${aggregation}(Value)`
+  return packed(
+    frame,
+    sql`SELECT ${head}, ${raw(reading)} AS reading, count() AS amount ${inside} GROUP BY grp, step`,
+    noZeros,
+  )
+}
+
+/** Scope and service are part of the identity; the order of attributes is not. */
+const seriesHash = raw('cityHash64(ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))')
+
+/** What grows, as expressions over the point: its value, and whether it is a delta and may only grow. */
+interface Grower {
+  readonly value: string
+  readonly isDelta: string
+  readonly onlyGrows: string
+}
+
+const level: Grower = { value: 'Value', isDelta: '0', onlyGrows: '0' }
+const counter: Grower = { value: 'Value', isDelta: 'AggregationTemporality = 1', onlyGrows: 'IsMonotonic' }
+
+/** A summary is cumulative by definition and has no column that says so. */
+const deltaOf = (kind: MetricKind): string => (kind === 'summary' ? '0' : 'AggregationTemporality = 1')
+const observations = (kind: MetricKind): Grower => ({
+  value: 'toFloat64(Count)',
+  isDelta: deltaOf(kind),
+  onlyGrows: '1',
+})
+const observedSum = (kind: MetricKind): Grower => ({ value: 'Sum', isDelta: deltaOf(kind), onlyGrows: '1' })
+
+/**
+ * What was added per step, or per second of it. A delta point counts in the step of its own time, and steps
+ * without one are zero; a cumulative point is spread over the time since the one before, and steps that no two
+ * points span are no data. A series' first point counts only where its start time says that it began inside.
+ */
+function flow(frame: SeriesFrame, source: Sql, aggregation: 'rate' | 'sum', grower: Grower): Sql {
+  const step = raw(stepNs(frame).toString())
+  const previous = sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
+  ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s,
+  row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows
+FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`
+  const added = sql`SELECT grp, series, is_delta, t,
+  nth = 1 AS first, NOT first AND ((only_grows AND cur < before) OR s >= before_t) AS reset,
+  if(is_delta OR first OR reset, cur, cur - before) AS gain,
+  multiIf(is_delta, t, first, s, reset AND s < t, greatest(before_t, s), before_t) AS f
+FROM (${previous}) WHERE if(is_delta, t >= 0, t > 0)`
+  const spread = sql`SELECT grp, series, is_delta, gain, t, f,
+  arrayJoin(range(toUInt32(intDiv(greatest(f, 0), ${step})), toUInt32(intDiv(t - NOT is_delta, ${step})) + 1)) AS step,
+  (least(t, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9 AS seconds
+FROM (${added}) WHERE is_delta OR (f < t AND f >= ${raw((-lookbackNs).toString())})`
+  const perSeries = sql`SELECT grp, series, is_delta, step, count() AS n, sum(seconds) AS covered,
+  sum(if(is_delta, gain, gain * seconds / ((t - f) / 1e9))) AS gained
+FROM (${spread}) GROUP BY grp, series, is_delta, step`
+  const reading =
+    aggregation === 'sum'
+      ? raw('sum(gained)')
+      : sql`sum(gained / if(is_delta, ${raw(frame.stepSeconds.toFixed(1))}, covered))`
+  return packed(
+    frame,
+    sql`SELECT grp, step, ${reading} AS reading, sum(n) AS amount, max(is_delta) AS has_delta FROM (${perSeries}) GROUP BY grp, step`,
+    { counting: raw('toUInt8(max(has_delta))'), earlier: raw('0') },
+  )
+}
+
+function extremes(frame: SeriesFrame, source: Sql, kind: MetricKind, side: 'min' | 'max'): Sql {
+  const wanted = side === 'min' ? '0' : '1'
+  const reading =
+    kind === 'summary'
+      ? `${side}If(${quantileValue(wanted)}, has(\`ValueAtQuantiles.Quantile\`, ${wanted}))`
+      : `${side}(${side === 'min' ? 'Min' : 'Max'})`
+  return packed(frame, perStep(frame, source, reading), noZeros)
+}
+
+/** Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle. */
+function summaryQuantile(frame: SeriesFrame, source: Sql, quantile: number): Sql {
+  const wanted = String(quantile)
+  return packed(
+    frame,
+    perStep(frame, source, `avgIf(${quantileValue(wanted)}, has(\`ValueAtQuantiles.Quantile\`, ${wanted}))`),
+    noZeros,
+  )
+}
+
+const quantileValue = (wanted: string): string =>
+  `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
+
+function perStep(frame: SeriesFrame, source: Sql, reading: string): Sql {
+  return sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step, ${raw(reading)} AS reading, count() AS amount FROM ${source} WHERE ${relativeTime(frame, 'TimeUnix')} >= 0 GROUP BY grp, step`
+}
+
+/**
+ * Mean or quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of
+ * different bounds and exponential histograms of different scales add up; taking the former point away is adding
+ * its buckets with a minus. A quantile is interpolated evenly within its bucket, as Prometheus does, and the
+ * bucket that is open above answers with its lower edge.
+ */
+function distribution(frame: SeriesFrame, source: Sql, kind: MetricKind, quantile: number | null): Sql {
+  const { edges, counts } = bucketsOf(kind, quantile !== null)
+  const previous = sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
+  ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, Sum AS observed,
+  ${raw(edges)} AS edges, ${raw(counts)} AS counts, row_number() OVER w AS nth, lagInFrame(t) OVER w AS before_t,
+  lagInFrame(total) OVER w AS before_total, lagInFrame(observed) OVER w AS before_observed,
+  lagInFrame(edges) OVER w AS before_edges, lagInFrame(counts) OVER w AS before_counts
+FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`
+  const added = sql`SELECT grp, toUInt32(intDiv(t, ${raw(stepNs(frame).toString())})) AS step,
+  is_delta OR nth = 1 OR total < before_total OR s >= before_t AS whole,
+  total - if(whole, 0, before_total) AS gained, observed - if(whole, 0, before_observed) AS gained_sum,
+  if(whole, edges, arrayConcat(edges, before_edges)) AS all_edges,
+  if(whole, counts, arrayConcat(counts, arrayMap(x -> -x, before_counts))) AS all_counts
+FROM (${previous}) WHERE t >= 0 AND (is_delta OR nth > 1 OR (s >= ${raw((-lookbackNs).toString())} AND s < t))`
+  const summed = sql`SELECT grp, step, sum(gained) AS amount, sum(gained_sum) AS observed, sumMap(all_edges, all_counts, arrayMap(x -> 1, all_edges)) AS buckets FROM (${added}) GROUP BY grp, step`
+  const reading = quantile === null ? raw('observed / amount') : interpolated(quantile)
+  return packed(
+    frame,
+    sql`SELECT grp, step, ${reading} AS reading, amount FROM (${summed}) WHERE amount > 0`,
+    noZeros,
+  )
+}
+
+/** Edges ascending or descending and, for each, how many observations lie between it and the edge below. */
+function bucketsOf(kind: MetricKind, wanted: boolean): { edges: string; counts: string } {
+  if (!wanted || kind === 'summary') {
+    return { edges: 'emptyArrayFloat64()', counts: 'emptyArrayInt64()' }
+  }
+  if (kind === 'histogram') {
+    return {
+      edges: `if(empty(BucketCounts), [], arrayPushFront(arrayPushBack(ExplicitBounds, inf), least(0., ExplicitBounds[1])))`,
+      counts: `if(empty(BucketCounts), [], arrayPushFront(arrayMap(x -> toInt64(x), arrayResize(BucketCounts, length(ExplicitBounds) + 1)), toInt64(0)))`,
+    }
+  }
+  const up = (index: string) => `pow(2., (${index}) * pow(2., -Scale))`
+  return {
+    edges: `arrayConcat(
+    arrayMap(i -> -${up('NegativeOffset + i')}, range(if(empty(NegativeBucketCounts), 0, toUInt32(length(NegativeBucketCounts) + 1)))),
+    [0.],
+    arrayMap(i -> ${up('PositiveOffset + i')}, range(if(empty(PositiveBucketCounts), 0, toUInt32(length(PositiveBucketCounts) + 1)))))`,
+    counts: `arrayConcat(
+    if(empty(NegativeBucketCounts), [], arrayPushBack(arrayMap(x -> toInt64(x), NegativeBucketCounts), toInt64(0))),
+    [toInt64(ZeroCount)],
+    if(empty(PositiveBucketCounts), [], arrayPushFront(arrayMap(x -> toInt64(x), PositiveBucketCounts), toInt64(0))))`,
+  }
+}
+
+/** `buckets` is (edges ascending, counts, ones). */
+function interpolated(quantile: number): Sql {
+  return sql`arrayMap(below -> (
+    arrayMap(rank -> (
+      arrayMap(i -> multiIf(
+          i = 0, nan,
+          i = 1, buckets.1[1],
+          isInfinite(buckets.1[i]), buckets.1[i - 1],
+          buckets.1[i - 1] + (buckets.1[i] - buckets.1[i - 1]) * (rank - below[i - 1]) / (below[i] - below[i - 1])
+        ), [arrayFirstIndex((c, n) -> n > 0 AND c >= rank, below, buckets.2)])[1]
+    ), [below[-1] * ${raw(String(quantile))}])[1]
+  ), [arrayCumSum(buckets.2)])[1]`
+}

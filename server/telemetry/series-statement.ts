@@ -1,0 +1,84 @@
+// The parts that every series statement is made of: where a row falls on the time axis, which group it belongs
+// to, and how the many (group, step, value) rows are packed so that one statement answers one request. All time
+// inside a statement is relative to the start of the series, in nanoseconds as Int64, which is exact.
+
+import type { Ns } from '../../contract/instant.ts'
+import { nsPerSecond } from '../../contract/instant.ts'
+import { raw, type Sql, sql, uint } from './sql.ts'
+
+/** The time axis of one request, aligned, and what narrows it. */
+export interface SeriesFrame {
+  readonly startNs: Ns
+  readonly endNs: Ns
+  readonly stepSeconds: number
+  readonly service: string | undefined
+  readonly attributes: readonly (readonly [key: string, value: string])[]
+  readonly groupBy: string | undefined
+  readonly maxGroups: number
+}
+
+/** One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't hold. */
+export interface PackedGroup {
+  readonly grp: string
+  readonly steps: readonly number[]
+  readonly readings: readonly (number | null)[]
+  readonly amounts: readonly (number | null)[]
+  /** How many groups there are before the limit. */
+  readonly groups: number
+  /** 1 where a step without rows is zero, 0 where it is no data. */
+  readonly counting: number
+  /** 1 where rows of this kind and service exist from before the start. Always 0 for a grouped series. */
+  readonly earlier: number
+}
+
+export function stepNs(frame: SeriesFrame): Ns {
+  return BigInt(frame.stepSeconds) * nsPerSecond
+}
+
+/** Nanoseconds from the start of the series, Int64. */
+export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
+  return sql`(toUnixTimestamp64Nano(${raw(timeColumn)}) - ${raw(frame.startNs.toString())})`
+}
+
+/** The step of a row inside the series, UInt32. */
+export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
+  return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
+}
+
+/** An attribute of the record itself or, where it has none of that name, of its resource; empty where neither has. */
+export function attribute(attributesColumn: string, key: string): Sql {
+  const own = raw(attributesColumn)
+  return sql`if(mapContains(${own}, ${key}), ${own}[${key}], ResourceAttributes[${key}])`
+}
+
+/** The group a row belongs to; the empty text where groups were not asked for. */
+export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
+  if (frame.groupBy === undefined) return raw(`''`)
+  if (frame.groupBy === 'service') return raw('toString(ServiceName)')
+  return attribute(attributesColumn, frame.groupBy)
+}
+
+export function serviceCondition(frame: SeriesFrame): Sql[] {
+  return frame.service === undefined ? [] : [sql`ServiceName = ${frame.service}`]
+}
+
+export function attributeConditions(frame: SeriesFrame, attributesColumn: string): Sql[] {
+  return frame.attributes.map(([key, value]) => sql`${attribute(attributesColumn, key)} = ${value}`)
+}
+
+/**
+ * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first. Without groups there is
+ * exactly one row, also where nothing was found, because `earlier` still has to be told.
+ */
+export function packed(
+  frame: SeriesFrame,
+  rows: Sql,
+  options: { readonly counting: Sql; readonly earlier: Sql },
+): Sql {
+  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(amount) AS amounts, ${options.counting} AS counting`
+  if (frame.groupBy === undefined) {
+    return sql`SELECT '' AS grp, ${columns}, 1 AS groups, ${options.earlier} AS earlier FROM (${rows})`
+  }
+  return sql`SELECT grp, ${columns}, count() OVER () AS groups, 0 AS earlier FROM (${rows})
+GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
+}

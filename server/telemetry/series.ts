@@ -1,0 +1,226 @@
+// A regular time series out of raw telemetry, for charts and for detectors. Three things that look alike are kept
+// apart: a step with a value, a step without data (NaN), and a step of which nothing may be known because its
+// telemetry was erased or is being erased (`unknown`, and NaN). Where events are counted, a step without events
+// is zero, but only within the life of what is counted: before the first row of that service, or of that group
+// where the series is grouped, there is no data.
+
+import assert from 'node:assert/strict'
+import type { Ns } from '../../contract/instant.ts'
+import { nsPerSecond } from '../../contract/instant.ts'
+import type { Aggregation } from '../../contract/telemetry.ts'
+import { touches } from '../core/time-range.ts'
+import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
+import {
+  defaultAggregation,
+  factsStatement,
+  hasAggregation,
+  type MetricFacts,
+  metricKinds,
+  metricStatement,
+} from './metric-series.ts'
+import type { Signal } from './schema/tables.ts'
+import { type PackedGroup, type SeriesFrame, stepNs } from './series-statement.ts'
+import type { TenantReader } from './tenant-reader.ts'
+
+/** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
+export const maxSteps = 11_000
+
+export interface SeriesRequest {
+  /** An OpenTelemetry metric name, or a built-in key of `event-series.ts`. */
+  readonly metricKey: string
+  readonly service?: string | undefined
+  /** All must hold; looked up on the point, span or record first and then on its resource. */
+  readonly attributes?: Readonly<Record<string, string>> | readonly (readonly [string, string])[] | undefined
+  /** `service` or an attribute key. */
+  readonly groupBy?: string | undefined
+  /** Where absent, or where the metric can't be read that way, the metric's own. */
+  readonly aggregation?: Aggregation | undefined
+  /** Floored to a multiple of the step since 1970. */
+  readonly startNs: Ns
+  /** Exclusive; ceiled to a multiple of the step. */
+  readonly endNs: Ns
+  readonly stepSeconds: number
+  /** The busiest groups by volume are kept. */
+  readonly maxGroups: number
+}
+
+export interface SeriesGroup {
+  /** Null where no groups were asked for; empty where a row lacks the attribute. */
+  readonly group: string | null
+  /** One per step; NaN is no data. */
+  readonly values: Float64Array
+  /** Events or points behind each value; zero where there is none. */
+  readonly volume: Float64Array
+}
+
+export interface SeriesSet {
+  readonly metricKey: string
+  /** UCUM, as the metric gives it; a rate adds `/s`. Empty where unknown. */
+  readonly unit: string
+  /** What the values are derived from: an erasure of any of these makes them unknown. */
+  readonly signals: readonly Signal[]
+  /** The one that was used. */
+  readonly aggregation: Aggregation
+  readonly stepSeconds: number
+  /** Start of step 0; step i begins `i * stepSeconds` later. */
+  readonly startNs: Ns
+  readonly steps: number
+  /** Groups beyond `maxGroups`. */
+  readonly truncatedGroups: number
+  /** Per step, 1 where it touches erased or hidden time; every group's value is NaN there. */
+  readonly unknown: Uint8Array
+  /** The busiest first. Empty where the metric is unknown or has no rows. */
+  readonly groups: readonly SeriesGroup[]
+}
+
+/** How many steps a request comes to once its bounds are aligned; callers check it against {@link maxSteps}. */
+export function countSteps(request: Pick<SeriesRequest, 'startNs' | 'endNs' | 'stepSeconds'>): number {
+  const step = BigInt(request.stepSeconds) * nsPerSecond
+  return Number((request.endNs + step - 1n) / step - request.startNs / step)
+}
+
+/** The signals a metric key is derived from; any of them erased makes its values unknown. */
+export function signalsOf(metricKey: string): readonly Signal[] {
+  return eventSeriesOf(metricKey)?.signals ?? ['metrics']
+}
+
+/** Reads one series set. The caller has checked that there are 1 to {@link maxSteps} steps. */
+export async function readSeries(reader: TenantReader, request: SeriesRequest): Promise<SeriesSet> {
+  const frame = frameOf(request)
+  const builtIn = eventSeriesOf(request.metricKey)
+  return builtIn === undefined
+    ? readMetric(reader, request, frame)
+    : readEvents(reader, request, frame, builtIn)
+}
+
+function frameOf(request: SeriesRequest): SeriesFrame {
+  const steps = countSteps(request)
+  assert(Number.isInteger(request.stepSeconds) && request.stepSeconds > 0)
+  assert(steps > 0 && steps <= maxSteps, `A series has 1 to ${maxSteps} steps, not ${steps}`)
+  const step = BigInt(request.stepSeconds) * nsPerSecond
+  const startNs = (request.startNs / step) * step
+  const given = request.attributes ?? []
+  return {
+    startNs,
+    endNs: startNs + BigInt(steps) * step,
+    stepSeconds: request.stepSeconds,
+    service: request.service,
+    attributes: Array.isArray(given) ? given : Object.entries(given),
+    groupBy: request.groupBy,
+    maxGroups: request.maxGroups,
+  }
+}
+
+async function readEvents(
+  reader: TenantReader,
+  request: SeriesRequest,
+  frame: SeriesFrame,
+  series: EventSeries,
+): Promise<SeriesSet> {
+  const [own] = series.aggregations
+  assert(own !== undefined)
+  const asked = request.aggregation
+  const aggregation = asked !== undefined && series.aggregations.includes(asked) ? asked : own
+  const rows = await reader.rows<PackedGroup>((from) => eventStatement(from, frame, series, aggregation))
+  const unit = unitOf(series.unit.replace(/\/s$/, ''), aggregation)
+  return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows })
+}
+
+async function readMetric(
+  reader: TenantReader,
+  request: SeriesRequest,
+  frame: SeriesFrame,
+): Promise<SeriesSet> {
+  const metric = request.metricKey
+  const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric))
+  const facts = metricKinds.flatMap((kind) => found.filter((one) => one.kind === kind))[0]
+  if (facts === undefined) {
+    const aggregation = request.aggregation ?? 'avg'
+    return setOf(reader, frame, { metricKey: metric, unit: '', aggregation, rows: [] })
+  }
+  const { kind } = facts
+  const asked = request.aggregation
+  const aggregation = asked !== undefined && hasAggregation(kind, asked) ? asked : defaultAggregation(facts)
+  const rows = await reader.rows<PackedGroup>((from) =>
+    metricStatement(from, frame, { metric, kind, aggregation }),
+  )
+  return setOf(reader, frame, {
+    metricKey: metric,
+    unit: unitOf(facts.unit, aggregation, kind),
+    aggregation,
+    rows,
+  })
+}
+
+/** A count has no unit of its own; the rate of a histogram counts observations. */
+function unitOf(unit: string, aggregation: Aggregation, kind?: MetricFacts['kind']): string {
+  const counts = kind !== undefined && kind !== 'gauge' && kind !== 'sum'
+  if (aggregation === 'rate') return counts || unit === '' ? '1/s' : `${unit}/s`
+  return aggregation === 'count' && kind !== undefined ? '1' : unit
+}
+
+interface Reading {
+  readonly metricKey: string
+  readonly unit: string
+  readonly aggregation: Aggregation
+  readonly rows: readonly PackedGroup[]
+}
+
+/** What is unknown is asked after the rows have come, so that what was hidden meanwhile stays hidden. */
+function setOf(reader: TenantReader, frame: SeriesFrame, reading: Reading): SeriesSet {
+  const { metricKey, unit, aggregation, rows } = reading
+  const steps = Number((frame.endNs - frame.startNs) / stepNs(frame))
+  const unknown = unknownSteps(reader, frame, signalsOf(metricKey), steps)
+  const living = rows.filter((row) => row.steps.length > 0 || (row.earlier === 1 && row.counting === 1))
+  return {
+    metricKey,
+    unit,
+    signals: signalsOf(metricKey),
+    aggregation,
+    stepSeconds: frame.stepSeconds,
+    startNs: frame.startNs,
+    steps,
+    truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
+    unknown,
+    groups: living.map((row) => groupFrom(row, frame.groupBy === undefined, unknown)),
+  }
+}
+
+function groupFrom(row: PackedGroup, isWhole: boolean, unknown: Uint8Array): SeriesGroup {
+  const values = new Float64Array(unknown.length).fill(Number.NaN)
+  const volume = new Float64Array(unknown.length)
+  if (row.counting === 1) {
+    const born =
+      row.earlier === 1 ? 0 : row.steps.reduce((least, step) => Math.min(least, step), unknown.length)
+    values.fill(0, born)
+  }
+  row.steps.forEach((step, i) => {
+    values[step] = row.readings[i] ?? Number.NaN
+    volume[step] = row.amounts[i] ?? 0
+  })
+  unknown.forEach((isUnknown, step) => {
+    if (isUnknown === 0) return
+    values[step] = Number.NaN
+    volume[step] = 0
+  })
+  return { group: isWhole ? null : row.grp, values, volume }
+}
+
+function unknownSteps(
+  reader: TenantReader,
+  frame: SeriesFrame,
+  signals: readonly Signal[],
+  steps: number,
+): Uint8Array {
+  const unknown = new Uint8Array(steps)
+  const step = stepNs(frame)
+  for (const signal of signals) {
+    for (const range of reader.gate.unknownTime(reader.place.tenantId, signal, frame)) {
+      for (let i = 0; i < steps; i++) {
+        const startNs = frame.startNs + BigInt(i) * step
+        if (touches(range, startNs, startNs + step - 1n)) unknown[i] = 1
+      }
+    }
+  }
+  return unknown
+}
