@@ -62,8 +62,15 @@ export interface RouteDeclaration<
   readonly result: Result
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
-  /** Rules across fields, or that need the caller; run on the raw body beside the schema, so that nothing is left for a second answer. */
-  readonly check?: (body: unknown, caller: Caller, request: FastifyRequest) => readonly ValidationProblem[]
+  /**
+   * Rules across fields, or that need the caller or what is stored; run on the raw body beside the schema, so that
+   * nothing is left for a second answer.
+   */
+  readonly check?: (
+    body: unknown,
+    caller: Caller,
+    request: FastifyRequest,
+  ) => readonly ValidationProblem[] | Promise<readonly ValidationProblem[]>
   /** Told of refused input before the answer is sent, for the audit log. */
   readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
   readonly handle: (
@@ -114,7 +121,7 @@ async function readInput<
   const unreadable = problems.some((found) => found.loc[0] === 'body')
   const body = unreadable ? undefined : read('body', declaration.body, raw, problems)
   if (!unreadable && declaration.check !== undefined)
-    problems.push(...declaration.check(raw, caller, request))
+    problems.push(...(await declaration.check(raw, caller, request)))
   if (problems.length > 0) {
     await declaration.onInvalid?.(caller, problems)
     throw new InvalidInput(problems)

@@ -1,0 +1,219 @@
+// Anomaly detectors and what they found, on the wire. The thirteen fields of `Detector` from `id` to `created_at`
+// are the interface the product was ordered with; `last_note` says in a sentence what `last_status` can't.
+//
+// The schemas of the two bodies leave `params` open, because what it may hold depends on the method: the parameter
+// schemas are in `detection-methods.ts`, and the server checks both in one answer.
+
+import { z } from 'zod'
+import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
+import { MethodKey } from './detection-methods.ts'
+import { InstantInput } from './instant.ts'
+import { Aggregation } from './telemetry.ts'
+
+/** 90 days. */
+export const windowMinutesMax = 129_600
+/** A week. */
+export const scheduleMinutesMax = 10_080
+
+export const detectorStatuses = [
+  'learning',
+  'ok',
+  'anomalous',
+  'recovering',
+  'no_data',
+  'insufficient_data',
+  'muted',
+  'degraded',
+  'error',
+] as const
+export const DetectorStatus = z.enum(detectorStatuses)
+export type DetectorStatus = z.infer<typeof DetectorStatus>
+
+/** Metrics every organisation has, computed from its spans, logs and ingest. */
+export const builtInMetrics = [
+  { metric_key: 'spans.rate', description: 'Spans per second.' },
+  { metric_key: 'spans.error_ratio', description: 'Share of spans with an error status, 0 to 1.' },
+  { metric_key: 'spans.latency_p50', description: 'Median duration of spans.' },
+  { metric_key: 'spans.latency_p95', description: '95th percentile of the duration of spans.' },
+  { metric_key: 'spans.latency_p99', description: '99th percentile of the duration of spans.' },
+  { metric_key: 'logs.rate', description: 'Log records per second.' },
+  { metric_key: 'logs.error_count', description: 'Log records of severity ERROR or worse.' },
+  { metric_key: 'ingest.rate', description: 'Rows of all telemetry per second.' },
+] as const
+
+const builtInKeys: ReadonlySet<string> = new Set(builtInMetrics.map(({ metric_key }) => metric_key))
+
+/**
+ * The name of a metric as OpenTelemetry and Prometheus write them, or a built-in. Names under `spans.` and `logs.`
+ * are ours: a misspelt built-in would otherwise be a metric that never has data.
+ */
+export const MetricKey = z
+  .string()
+  .max(255)
+  .regex(/^[A-Za-z_:][A-Za-z0-9_:./-]*$/, {
+    error: 'A metric key starts with a letter and goes on with letters, digits and _ . : / -',
+  })
+  .refine((key) => builtInKeys.has(key) || !/^(?:spans|logs)\./.test(key), {
+    error: `Keys under spans. and logs. are built in; use one of ${[...builtInKeys].join(', ')}`,
+  })
+
+const attributesMax = 20
+
+export const DetectorScope = z
+  .strictObject({
+    service: z.string().min(1).max(300).optional().describe('Only this service.'),
+    attributes: z
+      .record(z.string().min(1).max(300), z.string().max(1000))
+      .refine((attributes) => Object.keys(attributes).length <= attributesMax, {
+        error: `Give at most ${attributesMax} attributes`,
+        params: { type: 'too_long', ctx: { max_length: attributesMax } },
+      })
+      .optional()
+      .describe('Only telemetry that has all these attributes with these values.'),
+    group_by: z
+      .string()
+      .min(1)
+      .max(300)
+      .optional()
+      .describe('`service` or an attribute key: each value is a series of its own, the 50 busiest at most.'),
+    aggregation: Aggregation.optional().describe(
+      'How readings in a bucket become one; by the kind of metric where absent. Built-in metrics have their own.',
+    ),
+  })
+  .describe('What the detector applies to; everything where empty.')
+export type DetectorScope = z.infer<typeof DetectorScope>
+
+/** An integer in a JSON body. Whatever is none answers `int_type`, be it text or 1.5. */
+function bodyInt(options: { min: number; max: number }) {
+  return z
+    .unknown()
+    .transform((value, context) => {
+      if (typeof value !== 'number' || !Number.isInteger(value)) {
+        return refuse(context, 'int_type', 'Input should be a valid integer', {})
+      }
+      if (value < options.min) {
+        const message = `Input should be at least ${options.min}`
+        return refuse(context, 'greater_than_equal', message, { ge: options.min })
+      }
+      if (value > options.max) {
+        const message = `Input should be at most ${options.max}`
+        return refuse(context, 'less_than_equal', message, { le: options.max })
+      }
+      return value
+    })
+    .meta({ type: 'integer', minimum: options.min, maximum: options.max })
+}
+
+const name = z.string().min(1).max(200)
+const params = z
+  .record(z.string(), z.unknown())
+  .describe('Parameters of the method; their JSON Schema is at /anomalies/methods.')
+const windowMinutes = bodyInt({ min: 1, max: windowMinutesMax })
+const scheduleMinutes = bodyInt({ min: 1, max: scheduleMinutesMax })
+const windowText = 'The window each run judges, in minutes; what the method learns from may lie before it.'
+const scheduleText = 'Minutes between runs.'
+
+export const Detector = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    metric_key: z.string(),
+    method_key: z.string(),
+    params: z.record(z.string(), z.unknown()).describe('With the defaults of the method filled in.'),
+    scope: DetectorScope,
+    window_minutes: z.int().describe(windowText),
+    schedule_minutes: z.int().describe(scheduleText),
+    enabled: z.boolean(),
+    is_system: z
+      .boolean()
+      .describe('One every organisation starts with; its name, metric_key and method_key are fixed.'),
+    last_run_at: Instant.nullable().describe('Null before the first run.'),
+    last_status: DetectorStatus.nullable().describe('Null before the first run.'),
+    created_at: Instant,
+    last_note: z.string().nullable().describe('What stands behind last_status, for a person.'),
+  })
+  .describe('Evaluates a metric with a method over a window, on a schedule.')
+export type Detector = z.infer<typeof Detector>
+
+export const CreateDetector = z.strictObject({
+  name,
+  metric_key: MetricKey,
+  method_key: MethodKey,
+  params: params.default({}),
+  scope: DetectorScope.default({}),
+  window_minutes: windowMinutes.default(1440).describe(windowText),
+  schedule_minutes: scheduleMinutes.default(5).describe(scheduleText),
+  enabled: z.boolean().default(true),
+})
+export type CreateDetector = z.infer<typeof CreateDetector>
+
+export const PatchDetector = z
+  .strictObject({
+    name: name.optional(),
+    metric_key: MetricKey.optional(),
+    method_key: MethodKey.optional(),
+    params: params.optional(),
+    scope: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('Fields service, attributes, group_by and aggregation, as on creation.'),
+    window_minutes: windowMinutes.optional().describe(windowText),
+    schedule_minutes: scheduleMinutes.optional().describe(scheduleText),
+    enabled: z.boolean().optional(),
+  })
+  .describe(
+    'What is absent stays. As application/json, params and scope replace the old object whole; as application/merge-patch+json they merge into it (RFC 7396). A new method_key needs its params.',
+  )
+export type PatchDetector = z.infer<typeof PatchDetector>
+
+export const DetectorParams = z.object({ detector_id: z.string().max(100) })
+
+export const DetectorListQuery = z.strictObject({ limit: limitQuery, cursor: cursorQuery })
+
+export const Anomaly = z
+  .object({
+    id: z.string(),
+    detector_id: z.string(),
+    metric_key: z.string(),
+    group: z
+      .record(z.string(), z.string())
+      .describe('Which series of the metric, such as {"service": "checkout"}; empty where not grouped.'),
+    signal: z.enum(['metrics', 'logs', 'traces']),
+    started_at: Instant.describe('Start of the first violating bucket.'),
+    ended_at: Instant.nullable().describe('End of the last violating bucket; null while it goes on.'),
+    seen_until: Instant.describe('End of the last violating bucket so far.'),
+    peak_at: Instant.describe('Start of the worst bucket.'),
+    value: z.number().describe('At the peak; 0 where the anomaly is that no data came.'),
+    expected: z
+      .number()
+      .nullable()
+      .describe('At the peak; null where the method expects nothing in particular.'),
+    lower: z.number().nullable().describe('Lower edge of the band at the peak; null where there is none.'),
+    upper: z.number().nullable().describe('Upper edge of the band at the peak; null where there is none.'),
+    score: z.number().describe('How far out at the peak; 1 is the edge of the band.'),
+    reason: z.string().describe('What happened, in a sentence.'),
+    created_at: Instant,
+    updated_at: Instant,
+  })
+  .describe('One incident of one series, however long it lasted.')
+export type Anomaly = z.infer<typeof Anomaly>
+
+export const AnomalyParams = z.object({ anomaly_id: z.string().max(100) })
+
+export const AnomalyListQuery = z.strictObject({
+  limit: limitQuery,
+  cursor: cursorQuery,
+  detector_id: z.string().max(100).optional().describe('Only of this detector.'),
+  open: z.enum(['true', 'false']).optional().describe('"true": only those that go on; "false": only ended.'),
+  start: InstantInput.optional().describe('Only those seen at or after this instant.'),
+  end: InstantInput.optional().describe('Only those that started before this instant.'),
+})
+export type AnomalyListQuery = z.infer<typeof AnomalyListQuery>
+
+/** One item of `GET /anomalies/metrics`. */
+export const MetricChoice = z.object({
+  metric_key: z.string(),
+  description: z.string(),
+  is_built_in: z.boolean(),
+})
+export type MetricChoice = z.infer<typeof MetricChoice>
