@@ -1,0 +1,64 @@
+// Runs one of our TypeScript programs on the Node that the project pins, whatever Node the machine has. Plain
+// JavaScript, because the machine's own Node may be too old for type stripping. The dependencies are installed
+// first where they are missing or the lock file has changed since, so every command works in a fresh clone.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const modules = join(root, 'node_modules')
+const stamp = join(modules, '.lethe-installed')
+const nodeMajorMin = 24
+
+/** Installs when the lock file isn't the one that was last installed. */
+function install() {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return
+  process.stderr.write('Installing dependencies (once, about half a minute) ...\n')
+  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (done.status !== 0) {
+    process.stderr.write('npm ci failed; its messages are above. Mend that and run the command again.\n')
+    process.exit(done.status ?? 1)
+  }
+  writeFileSync(stamp, lock)
+}
+
+/** The pinned runtime; where no package of it exists for this platform, the machine's own if it is new enough. */
+function nodeBinary() {
+  const pinned = join(modules, '.bin', 'node')
+  if (existsSync(pinned)) return pinned
+  if (Number(process.versions.node.split('.')[0]) >= nodeMajorMin) return process.execPath
+  process.stderr.write(
+    `Lethe needs Node ${nodeMajorMin} or newer. It brings its own on Linux; on this platform please install one.\n`,
+  )
+  process.exit(1)
+}
+
+/** Starts `program` with `args`, passes signals on, and ends as it ends. */
+export function run(program, args) {
+  install()
+  const child = spawn(nodeBinary(), ['--disable-warning=ExperimentalWarning', join(root, program), ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, PATH: `${join(modules, '.bin')}:${process.env.PATH ?? ''}` },
+  })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  child.on('exit', (code, signal) => {
+    if (signal !== null) process.removeAllListeners(signal)
+    if (signal !== null) process.kill(process.pid, signal)
+    else process.exit(code ?? 1)
+  })
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [program, ...args] = process.argv.slice(2)
+  run(program, args)
+}

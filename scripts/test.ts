@@ -1,0 +1,27 @@
+// Runs tests with Node's own runner: `fast` for those that need no store, everything otherwise, or just the
+// files named. Test files run one process each, because the embedded engine allows one data folder per process.
+
+import { spawnSync } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { dirname } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const wanted = process.argv.slice(2)
+const all = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
+const isFast = (file: string) => !file.endsWith('.db.test.ts') && !file.startsWith('tests/scenario/')
+const files = wanted[0] === 'fast' ? all.filter(isFast) : wanted.length > 0 ? wanted : all
+
+const { status } = spawnSync(
+  process.execPath,
+  [
+    '--disable-warning=ExperimentalWarning',
+    '--test',
+    '--test-concurrency=2',
+    '--test-reporter=spec',
+    ...files,
+  ],
+  { cwd: root, stdio: 'inherit' },
+)
+process.exit(status ?? 1)
