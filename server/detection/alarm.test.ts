@@ -23,7 +23,7 @@ const banded: AlarmPolicy = { ...exact, budgetPerBucket: 1 }
 
 const kindOf = { _: bucketKind.missing, '?': bucketKind.unknown, t: bucketKind.thin }
 
-/** Values, with `_` for missing, `?` for erased and `t` for thin buckets. */
+/** Values on a band of 90 to 110, with `_` for missing, `?` for erased and `t` for thin buckets. */
 function verdictOn(buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy>): Verdict {
   const values = Float64Array.from(buckets, (bucket) => (typeof bucket === 'number' ? bucket : Number.NaN))
   const kinds = Uint8Array.from(buckets, (bucket) =>
@@ -101,6 +101,15 @@ test('the least deviations move the edges out, and the score counts from there',
   const relative = verdictOn([40, 40, 30, 30], { ...banded, minRelDev: 0.65 })
   assert.deepEqual(spans(relative), [[2, 3]])
   assert.equal(relative.scores.lower[0], 35)
+})
+
+test('each side of a lopsided band has its own measure', () => {
+  const values = Float64Array.of(130, 70)
+  const fill = (value: number) => new Float64Array(2).fill(value)
+  const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(2), volumes: null }
+  const scores = { score: Float64Array.of(1.5, 0.5), expected: fill(100), lower: fill(40), upper: fill(120) }
+  const verdict = raiseAlarms({ series, kinds: new Uint8Array(2) }, scores, banded)
+  assert.deepEqual([...verdict.scores.score], [1.5, 0.5])
 })
 
 test('an exact method keeps its edges whatever the deviations', () => {

@@ -177,3 +177,22 @@ for (const [name, noise] of Object.entries(noises)) {
     })
   }
 }
+
+for (const name of ['laplace', 'sluggish'] as const) {
+  test(`the alarm budget is nearly kept on ${name} noise when only a day of history is evaluated, run after run`, () => {
+    const [budget, weeks, window, hop] = [7, 2, 1440, 240]
+    const seeds = [1, 2, 3]
+    const choice = band({ k: 2, min_rel_dev: 0, alarm_budget_per_week: budget })
+    let alarms = 0
+    for (const seed of seeds) {
+      const next = noises[name](seed)
+      const values = Float64Array.from({ length: window + weeks * minutesPerWeek }, () => 1000 + next())
+      for (let end = window + hop; end <= values.length; end += hop) {
+        const { incidents } = evaluateSeries(seriesOf(values.subarray(end - window, end)), choice)
+        alarms += incidents.filter((each) => each.openedIndex >= window - hop).length
+      }
+    }
+    const ratio = alarms / (seeds.length * weeks * budget)
+    assert.ok(ratio > 0.3 && ratio < 2.5, `${ratio} of the budget`)
+  })
+}

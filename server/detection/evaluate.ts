@@ -11,7 +11,12 @@ import type { Series } from './series.ts'
 
 const minutesPerWeek = 7 * 24 * 60
 
-/** Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. */
+/**
+ * Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. The series must end
+ * with a complete bucket. Early buckets of a window have little history behind them and are judged by the method's
+ * band alone, so whoever evaluates a sliding window takes as *new* only incidents whose `openedIndex` lies in the
+ * buckets added since the last run; the others were decided when they were new, with more history.
+ */
 export function evaluateSeries(series: Series, choice: MethodChoice): Verdict {
   const evidence = weighEvidence(series, choice.params)
   const scores = scoreSeries(choice.method_key, evidence.series, choice.params)

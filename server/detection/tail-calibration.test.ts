@@ -49,6 +49,14 @@ test('a short history leaves the band to the method', () => {
   assert.ok(thresholdFor(exponentialScores(160, 1), policy) > 1)
 })
 
+test('a short history of long bursts is calibrated from a thicker tail', () => {
+  const single = exponentialScores(120, 4)
+  const bursts = Float64Array.from({ length: 1440 }, (_, i) => single[Math.floor(i / 12)] ?? 0)
+  const calibrated = thresholdFor(bursts, policy)
+  const truth = Math.log(1e4 / 12)
+  assert.ok(calibrated > 0.7 * truth && calibrated < 1.5 * truth, `${calibrated} for ${truth}`)
+})
+
 test('a history without a tail leaves the band to the method', () => {
   assert.equal(thresholdFor(new Float64Array(1000), policy), 1)
   assert.equal(thresholdFor(new Float64Array(1000).fill(5), policy), 1)

@@ -82,7 +82,7 @@ export function thresholdFor(
   if (history.length < fewestScores) return 1
   const sorted = history.slice().sort()
   let exceedances = Math.max(fewestExceedances, Math.floor(history.length * tailShare))
-  for (; exceedances <= history.length * thickestTailShare; exceedances *= 2) {
+  for (; exceedances <= history.length * thickestTailShare; exceedances = Math.ceil(exceedances * 1.5)) {
     const level = at(sorted, history.length - 1 - exceedances)
     const peaks = clusterPeaks(history, level, policy.clearN)
     if (peaks.length < fewestPeaks) continue
