@@ -13,6 +13,8 @@ import type { TableName } from './schema/tables.ts'
 import {
   attributeConditions,
   groupOf,
+  isInside,
+  lengthNs,
   packed,
   relativeTime,
   type SeriesFrame,
@@ -33,8 +35,8 @@ export interface MetricFacts {
   readonly flows: number
 }
 
-/** Where a counter's first point inside the series may find the one before it, nanoseconds. Prometheus looks back as far. */
-const lookbackNs = 300_000_000_000n
+/** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
+const reachNs = 300_000_000_000n
 
 const tableOf: Record<MetricKind, TableName> = {
   gauge: 'otel_metrics_gauge',
@@ -92,14 +94,14 @@ export function metricStatement(
   return distribution(frame, source, kind, quantile ?? null)
 }
 
-/** Recorded points of one metric, from a little before the start so that counters find their predecessor. */
+/** Recorded points of one metric, from a little before the start to a little after the end. */
 function points(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
-  const earliestNs = frame.startNs > lookbackNs ? frame.startNs - lookbackNs : 0n
+  const earliestNs = frame.startNs > reachNs ? frame.startNs - reachNs : 0n
   return from(
     tableOf[kind],
     sql`MetricName = ${metric}`,
     ...serviceCondition(frame),
-    rangeCondition('TimeUnix', { startNs: earliestNs, endNs: frame.endNs }),
+    rangeCondition('TimeUnix', { startNs: earliestNs, endNs: frame.endNs + reachNs }),
     raw('bitAnd(Flags, 1) = 0'),
     ...attributeConditions(frame, 'Attributes'),
   )
@@ -110,7 +112,7 @@ const noZeros = { counting: raw('0'), earlier: raw('0') }
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
 function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql {
   const head = sql`${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step`
-  const inside = sql`FROM ${source} WHERE ${relativeTime(frame, 'TimeUnix')} >= 0`
+  const inside = sql`FROM ${source} WHERE ${isInside(frame, 'TimeUnix')}`
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
     const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
@@ -143,10 +145,20 @@ interface Grower {
   readonly value: string
   readonly isDelta: string
   readonly onlyGrows: string
+  /** False where the value did not begin at zero at its start time, so that a first point tells no growth. */
+  readonly fromZero: boolean
 }
 
-const level: Grower = { value: 'Value', isDelta: '0', onlyGrows: '0' }
-const counter: Grower = { value: 'Value', isDelta: 'AggregationTemporality = 1', onlyGrows: 'IsMonotonic' }
+/** A relative start time before any point. */
+const longAgo = 'toInt64(-9000000000000000000)'
+
+const level: Grower = { value: 'Value', isDelta: '0', onlyGrows: '0', fromZero: false }
+const counter: Grower = {
+  value: 'Value',
+  isDelta: 'AggregationTemporality = 1',
+  onlyGrows: 'IsMonotonic',
+  fromZero: true,
+}
 
 /** A summary is cumulative by definition and has no column that says so. */
 const deltaOf = (kind: MetricKind): string => (kind === 'summary' ? '0' : 'AggregationTemporality = 1')
@@ -154,8 +166,14 @@ const observations = (kind: MetricKind): Grower => ({
   value: 'toFloat64(Count)',
   isDelta: deltaOf(kind),
   onlyGrows: '1',
+  fromZero: true,
 })
-const observedSum = (kind: MetricKind): Grower => ({ value: 'Sum', isDelta: deltaOf(kind), onlyGrows: '1' })
+const observedSum = (kind: MetricKind): Grower => ({
+  value: 'Sum',
+  isDelta: deltaOf(kind),
+  onlyGrows: '1',
+  fromZero: true,
+})
 
 /**
  * What was added per step, or per second of it. A delta point counts in the step of its own time, and steps
@@ -164,19 +182,20 @@ const observedSum = (kind: MetricKind): Grower => ({ value: 'Sum', isDelta: delt
  */
 function flow(frame: SeriesFrame, source: Sql, aggregation: 'rate' | 'sum', grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
+  const length = raw(lengthNs(frame).toString())
   const previous = sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
-  ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s,
+  ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${grower.fromZero ? relativeTime(frame, 'StartTimeUnix') : raw(longAgo)} AS s,
   row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows
 FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`
   const added = sql`SELECT grp, series, is_delta, t,
   nth = 1 AS first, NOT first AND ((only_grows AND cur < before) OR s >= before_t) AS reset,
   if(is_delta OR first OR reset, cur, cur - before) AS gain,
   multiIf(is_delta, t, first, s, reset AND s < t, greatest(before_t, s), before_t) AS f
-FROM (${previous}) WHERE if(is_delta, t >= 0, t > 0)`
+FROM (${previous}) WHERE if(is_delta, t >= 0 AND t < ${length}, t > 0)`
   const spread = sql`SELECT grp, series, is_delta, gain, t, f,
-  arrayJoin(range(toUInt32(intDiv(greatest(f, 0), ${step})), toUInt32(intDiv(t - NOT is_delta, ${step})) + 1)) AS step,
+  arrayJoin(range(toUInt32(intDiv(greatest(f, 0), ${step})), toUInt32(intDiv(least(t, ${length}) - NOT is_delta, ${step})) + 1)) AS step,
   (least(t, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9 AS seconds
-FROM (${added}) WHERE is_delta OR (f < t AND f >= ${raw((-lookbackNs).toString())})`
+FROM (${added}) WHERE is_delta OR (f < least(t, ${length}) AND f >= ${raw((-reachNs).toString())})`
   const perSeries = sql`SELECT grp, series, is_delta, step, count() AS n, sum(seconds) AS covered,
   sum(if(is_delta, gain, gain * seconds / ((t - f) / 1e9))) AS gained
 FROM (${spread}) GROUP BY grp, series, is_delta, step`
@@ -214,7 +233,7 @@ const quantileValue = (wanted: string): string =>
   `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
 
 function perStep(frame: SeriesFrame, source: Sql, reading: string): Sql {
-  return sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step, ${raw(reading)} AS reading, count() AS amount FROM ${source} WHERE ${relativeTime(frame, 'TimeUnix')} >= 0 GROUP BY grp, step`
+  return sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step, ${raw(reading)} AS reading, count() AS amount FROM ${source} WHERE ${isInside(frame, 'TimeUnix')} GROUP BY grp, step`
 }
 
 /**
@@ -236,7 +255,7 @@ FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEE
   total - if(whole, 0, before_total) AS gained, observed - if(whole, 0, before_observed) AS gained_sum,
   if(whole, edges, arrayConcat(edges, before_edges)) AS all_edges,
   if(whole, counts, arrayConcat(counts, arrayMap(x -> -x, before_counts))) AS all_counts
-FROM (${previous}) WHERE t >= 0 AND (is_delta OR nth > 1 OR (s >= ${raw((-lookbackNs).toString())} AND s < t))`
+FROM (${previous}) WHERE t >= 0 AND t < ${raw(lengthNs(frame).toString())} AND (is_delta OR nth > 1 OR (s >= ${raw((-reachNs).toString())} AND s < t))`
   const summed = sql`SELECT grp, step, sum(gained) AS amount, sum(gained_sum) AS observed, sumMap(all_edges, all_counts, arrayMap(x -> 1, all_edges)) AS buckets FROM (${added}) GROUP BY grp, step`
   const reading = quantile === null ? raw('observed / amount') : interpolated(quantile)
   return packed(

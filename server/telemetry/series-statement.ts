@@ -5,6 +5,7 @@
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
 import { raw, type Sql, sql, uint } from './sql.ts'
+import { rangeCondition } from './tenant-reader.ts'
 
 /** The time axis of one request, aligned, and what narrows it. */
 export interface SeriesFrame {
@@ -35,6 +36,10 @@ export function stepNs(frame: SeriesFrame): Ns {
   return BigInt(frame.stepSeconds) * nsPerSecond
 }
 
+export function lengthNs(frame: SeriesFrame): Ns {
+  return frame.endNs - frame.startNs
+}
+
 /** Nanoseconds from the start of the series, Int64. */
 export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`(toUnixTimestamp64Nano(${raw(timeColumn)}) - ${raw(frame.startNs.toString())})`
@@ -43,6 +48,11 @@ export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
 /** The step of a row inside the series, UInt32. */
 export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
+}
+
+/** Whether a row lies inside the series, for statements that read around it. */
+export function isInside(frame: SeriesFrame, timeColumn: string): Sql {
+  return rangeCondition(timeColumn, frame)
 }
 
 /** An attribute of the record itself or, where it has none of that name, of its resource; empty where neither has. */
@@ -75,7 +85,7 @@ export function packed(
   rows: Sql,
   options: { readonly counting: Sql; readonly earlier: Sql },
 ): Sql {
-  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(amount) AS amounts, ${options.counting} AS counting`
+  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(toFloat64(amount)) AS amounts, ${options.counting} AS counting`
   if (frame.groupBy === undefined) {
     return sql`SELECT '' AS grp, ${columns}, 1 AS groups, ${options.earlier} AS earlier FROM (${rows})`
   }

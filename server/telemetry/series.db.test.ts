@@ -1,0 +1,453 @@
+// Series against a real engine: what each kind of metric means per step, and the three ways of having no value.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { openChdb } from './chdb.ts'
+import { TelemetryGate } from './gate.ts'
+import { type FixtureRow, insertFixture } from './row-fixture.ts'
+import type { TableName } from './schema/tables.ts'
+import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
+import { TenantReader } from './tenant-reader.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-series-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A whole number of hours, so that it is aligned to every step below. */
+const t0 = 1_763_712_000_000_000_000n
+const at = (seconds: number): bigint => t0 + BigInt(Math.round(seconds * 1000)) * 1_000_000n
+
+const gate = new TelemetryGate()
+let organisations = 0
+
+/** A new organisation of its own, in a placement that it shares with another one holding the same rows. */
+async function organisation(rows: Partial<Record<TableName, readonly FixtureRow[]>>): Promise<TenantReader> {
+  const number = organisations++
+  const place = { tenantId: `org-${number}`, placement: number % 64 }
+  const neighbour = { tenantId: `neighbour-${number}`, placement: number % 64 }
+  for (const [table, given] of Object.entries(rows)) {
+    await insertFixture(engine, place, table as TableName, given)
+    await insertFixture(engine, neighbour, table as TableName, given)
+  }
+  return new TenantReader(engine, place, gate)
+}
+
+type Ask = Partial<SeriesRequest> & Pick<SeriesRequest, 'metricKey'>
+
+function read(reader: TenantReader, ask: Ask): Promise<SeriesSet> {
+  return readSeries(reader, { startNs: at(0), endNs: at(240), stepSeconds: 60, maxGroups: 50, ...ask })
+}
+
+const rounded = (values: Float64Array | undefined): (number | null)[] =>
+  [...(values ?? [])].map((value) => (Number.isNaN(value) ? null : Math.round(value * 1e6) / 1e6))
+
+async function values(reader: TenantReader, ask: Ask): Promise<(number | null)[]> {
+  return rounded((await read(reader, ask)).groups[0]?.values)
+}
+
+const span = (seconds: number, more: FixtureRow = {}): FixtureRow => ({
+  Timestamp: at(seconds),
+  ServiceName: 'shop',
+  SpanKind: 'Server',
+  StatusCode: 'Unset',
+  Duration: 10_000_000,
+  ...more,
+})
+
+test('the rate of spans counts entry spans only and is zero where a living service had none', async () => {
+  const reader = await organisation({
+    otel_traces: [
+      span(-5000),
+      span(1),
+      span(2, { SpanKind: 'Client' }),
+      span(3, { SpanKind: 'Consumer' }),
+      span(190),
+    ],
+  })
+  const set = await read(reader, { metricKey: 'spans.rate' })
+  assert.deepEqual(rounded(set.groups[0]?.values), [0.033333, 0, 0, 0.016667])
+  assert.deepEqual([...(set.groups[0]?.volume ?? [])], [2, 0, 0, 1])
+  assert.deepEqual([set.unit, set.aggregation, set.steps], ['{span}/s', 'rate', 4])
+  assert.deepEqual(await values(reader, { metricKey: 'spans.rate', aggregation: 'count' }), [2, 0, 0, 1])
+})
+
+test('before the first row of the service there is no data, and a service that fell silent counts zero', async () => {
+  const reader = await organisation({
+    otel_logs: [
+      { Timestamp: at(70), ServiceName: 'new' },
+      { Timestamp: at(-9000), ServiceName: 'old' },
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'logs.rate', service: 'new', aggregation: 'count' }), [
+    null,
+    1,
+    0,
+    0,
+  ])
+  assert.deepEqual(await values(reader, { metricKey: 'logs.rate', service: 'old' }), [0, 0, 0, 0])
+  assert.deepEqual((await read(reader, { metricKey: 'logs.rate', service: 'never' })).groups, [])
+})
+
+test('errors are counted from severity 17 up, and a quiet service has zero errors rather than no data', async () => {
+  const log = (seconds: number, SeverityNumber: number, route: string): FixtureRow => ({
+    Timestamp: at(seconds),
+    ServiceName: 'shop',
+    SeverityNumber,
+    LogAttributes: { route },
+  })
+  const reader = await organisation({
+    otel_logs: [log(1, 16, '/a'), log(61, 17, '/a'), log(62, 21, '/b'), log(200, 9, '/a')],
+  })
+  const metricKey = 'logs.error_count'
+  assert.deepEqual(await values(reader, { metricKey }), [0, 2, 0, 0])
+  assert.deepEqual(await values(reader, { metricKey, attributes: { route: '/b' } }), [0, 1, 0, 0])
+  assert.deepEqual(await values(reader, { metricKey, attributes: [['route', '/c']] }), [0, 0, 0, 0])
+})
+
+test('error ratio and latency quantiles are taken over entry spans and are no data without any', async () => {
+  const reader = await organisation({
+    otel_traces: [
+      ...Array.from({ length: 101 }, (_, i) => span(i / 10, { Duration: (i * 1_000_000).toString() })),
+      span(20, { StatusCode: 'Error', Duration: 1e9, SpanKind: 'Client' }),
+      span(130, { StatusCode: 'Error', Duration: 7_000_000 }),
+      span(131, { Duration: 9_000_000 }),
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'spans.error_ratio' }), [0, null, 0.5, null])
+  assert.deepEqual(await values(reader, { metricKey: 'spans.latency_p50' }), [50, null, 8, null])
+  assert.deepEqual(await values(reader, { metricKey: 'spans.latency_p99' }), [99, null, 8.98, null])
+})
+
+test('the ingest rate adds the rows of all three signals up', async () => {
+  const point = { TimeUnix: at(5), MetricName: 'm' }
+  const reader = await organisation({
+    otel_logs: [{ Timestamp: at(1) }, { Timestamp: at(100) }],
+    otel_traces: [span(3, { SpanKind: 'Internal' })],
+    otel_metrics_gauge: [point],
+    otel_metrics_sum: [point],
+    otel_metrics_histogram: [point],
+    otel_metrics_exponential_histogram: [point],
+    otel_metrics_summary: [point],
+  })
+  const set = await read(reader, { metricKey: 'ingest.rate', aggregation: 'count' })
+  assert.deepEqual(rounded(set.groups[0]?.values), [7, 1, 0, 0])
+  assert.deepEqual(set.signals, ['metrics', 'logs', 'traces'])
+})
+
+const gauge = (seconds: number, Value: number, more: FixtureRow = {}): FixtureRow => ({
+  TimeUnix: at(seconds),
+  MetricName: 'memory',
+  MetricUnit: 'By',
+  ServiceName: 'shop',
+  Value,
+  ...more,
+})
+
+test('a gauge is averaged by default, and its sum adds up series and not readings', async () => {
+  const pod = (name: string) => ({ Attributes: { pod: name } })
+  const reader = await organisation({
+    otel_metrics_gauge: [
+      gauge(1, 10, pod('a')),
+      gauge(31, 20, pod('a')),
+      gauge(5, 6, pod('b')),
+      gauge(40, 1e9, { Flags: 1 }),
+      gauge(-30, 1e9),
+    ],
+  })
+  const expected = { avg: 12, sum: 21, min: 6, max: 20, count: 3, last: 13, p50: 10 }
+  for (const [aggregation, value] of Object.entries(expected)) {
+    const ask = { metricKey: 'memory', aggregation } as Ask
+    assert.deepEqual(await values(reader, ask), [value, null, null, null], aggregation)
+  }
+  const set = await read(reader, { metricKey: 'memory' })
+  assert.deepEqual([set.aggregation, set.unit], ['avg', 'By'])
+})
+
+test('steps are aligned to multiples of their length since 1970', async () => {
+  const reader = await organisation({ otel_metrics_gauge: [gauge(0, 1), gauge(119, 2)] })
+  const set = await read(reader, { metricKey: 'memory', startNs: at(59), endNs: at(61) })
+  assert.equal(set.startNs, at(0))
+  assert.deepEqual(rounded(set.groups[0]?.values), [1, 2])
+})
+
+const counter = (seconds: number, Value: number, more: FixtureRow = {}): FixtureRow => ({
+  TimeUnix: at(seconds),
+  StartTimeUnix: at(-90_000),
+  MetricName: 'requests',
+  MetricUnit: '{request}',
+  ServiceName: 'shop',
+  AggregationTemporality: 2,
+  IsMonotonic: true,
+  Value,
+  ...more,
+})
+
+test('the rate of a cumulative counter is spread over the time between points, whatever the step', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [-30, 30, 90, 150, 210].map((seconds, i) => counter(seconds, 1000 + i * 120)),
+  })
+  const set = await read(reader, { metricKey: 'requests' })
+  assert.deepEqual([set.aggregation, set.unit], ['rate', '{request}/s'])
+  assert.deepEqual(rounded(set.groups[0]?.values), [2, 2, 2, 2])
+  const first = await values(reader, { metricKey: 'requests', endNs: at(120) })
+  assert.deepEqual(first, [2, 2], 'the point after the end completes the last step')
+  const fine = await values(reader, { metricKey: 'requests', stepSeconds: 10 })
+  assert.deepEqual(fine, [...Array(21).fill(2), null, null, null])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 60])
+})
+
+test('a counter that starts again counts from zero, and each underlying series on its own', async () => {
+  const pod = (name: string, StartTimeUnix: bigint) => ({ Attributes: { pod: name }, StartTimeUnix })
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(0, 5000, pod('a', at(-90_000))),
+      counter(60, 5060, pod('a', at(-90_000))),
+      counter(120, 30, pod('a', at(60))),
+      counter(180, 90, pod('a', at(60))),
+      counter(180, 60, pod('b', at(120))),
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [1, 0.5, 2, null])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, 120, null])
+})
+
+test('attributes in another order are the same series, and a first point of unknown start adds nothing', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(0, 700, { Attributes: { a: '1', b: '2' }, StartTimeUnix: 0n }),
+      counter(60, 760, { Attributes: { b: '2', a: '1' }, StartTimeUnix: 0n }),
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [
+    60,
+    null,
+    null,
+    null,
+  ])
+})
+
+test('a delta counter counts in the step of its point and is zero in steps without one', async () => {
+  const delta = { AggregationTemporality: 1 }
+  const reader = await organisation({
+    otel_metrics_sum: [counter(61, 30, delta), counter(62, 30, delta), counter(190, 6, delta)],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [null, 1, 0, 0.1])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [null, 60, 0, 6])
+})
+
+test('a sum that may fall is a level by default, and its rate is its change', async () => {
+  const level = { IsMonotonic: false }
+  const reader = await organisation({
+    otel_metrics_sum: [counter(0, 100, level), counter(60, 40, level), counter(120, 70, level)],
+  })
+  const set = await read(reader, { metricKey: 'requests' })
+  assert.equal(set.aggregation, 'avg')
+  assert.deepEqual(rounded(set.groups[0]?.values), [100, 40, 70, null])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'rate' }), [
+    -1,
+    0.5,
+    null,
+    null,
+  ])
+})
+
+const histogram = (seconds: number, BucketCounts: readonly number[], more: FixtureRow = {}): FixtureRow => ({
+  TimeUnix: at(seconds),
+  StartTimeUnix: at(-90_000),
+  MetricName: 'latency',
+  MetricUnit: 'ms',
+  ServiceName: 'shop',
+  AggregationTemporality: 1,
+  Count: BucketCounts.reduce((sum, count) => sum + count, 0),
+  Sum: 100,
+  BucketCounts,
+  ExplicitBounds: [10, 20, 40],
+  ...more,
+})
+
+test('a histogram answers quantiles interpolated within its buckets', async () => {
+  const reader = await organisation({
+    otel_metrics_histogram: [
+      histogram(1, [0, 50, 50, 0]),
+      histogram(61, [10, 0, 0, 0]),
+      histogram(121, [0, 0, 0, 5]),
+    ],
+  })
+  const set = await read(reader, { metricKey: 'latency' })
+  assert.deepEqual([set.aggregation, set.unit], ['p95', 'ms'])
+  assert.deepEqual(rounded(set.groups[0]?.values), [38, 9.5, 40, null])
+  assert.deepEqual([...(set.groups[0]?.volume ?? [])], [100, 10, 5, 0])
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'p50' }), [20, 5, 40, null])
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'avg' }), [1, 10, 20, null])
+})
+
+test('a cumulative histogram answers for what was added since the point before, through a reset', async () => {
+  const cumulative = (seconds: number, counts: readonly number[], Sum: number, start = -90_000) =>
+    histogram(seconds, counts, { AggregationTemporality: 2, Sum, StartTimeUnix: at(start) })
+  const reader = await organisation({
+    otel_metrics_histogram: [
+      cumulative(-50, [900, 0, 0, 0], 1000),
+      cumulative(10, [900, 100, 0, 0], 2500),
+      cumulative(70, [900, 100, 10, 0], 2800),
+      cumulative(130, [0, 4, 0, 0], 60, 80),
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'p50' }), [15, 30, 15, null])
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'avg' }), [15, 30, 15, null])
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'count' }), [
+    25,
+    4.866667,
+    0.8,
+    null,
+  ])
+})
+
+test('histograms of different bounds add up', async () => {
+  const reader = await organisation({
+    otel_metrics_histogram: [
+      histogram(1, [0, 50, 0, 0]),
+      histogram(2, [0, 50], { ExplicitBounds: [20], Attributes: { pod: 'b' } }),
+    ],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'p50' }), [20, null, null, null])
+})
+
+const exponential = (seconds: number, counts: readonly number[], more: FixtureRow = {}): FixtureRow => ({
+  TimeUnix: at(seconds),
+  StartTimeUnix: at(-90_000),
+  MetricName: 'size',
+  ServiceName: 'shop',
+  AggregationTemporality: 1,
+  Count: counts.reduce((sum, count) => sum + count, 0),
+  Sum: 100,
+  Scale: 0,
+  PositiveOffset: 1,
+  PositiveBucketCounts: counts,
+  ...more,
+})
+
+test('an exponential histogram answers quantiles, also when its scale changes between cumulative points', async () => {
+  const cumulative = { AggregationTemporality: 2 }
+  const reader = await organisation({
+    otel_metrics_exponential_histogram: [
+      // Scale 1: (2, 2.83], (2.83, 4], (4, 5.66], (5.66, 8].
+      exponential(-60, [4, 4, 0, 0], { ...cumulative, Scale: 1, PositiveOffset: 2 }),
+      // Scale 0: (2, 4], (4, 8]: the same eight and ten more.
+      exponential(30, [8, 10], cumulative),
+    ],
+  })
+  const [middle] = await values(reader, { metricKey: 'size', aggregation: 'p50' })
+  assert.ok(middle !== undefined && middle !== null && middle > 4 && middle <= 8, String(middle))
+  const delta = await organisation({
+    otel_metrics_exponential_histogram: [
+      exponential(30, [0, 10], { ZeroCount: 0 }),
+      exponential(90, [], { ZeroCount: 3, Count: 3 }),
+      exponential(150, [], { NegativeOffset: 1, NegativeBucketCounts: [10], Count: 10 }),
+    ],
+  })
+  assert.deepEqual(await values(delta, { metricKey: 'size', aggregation: 'p50' }), [6, 0, -3, null])
+})
+
+test('a summary answers its mean from count and sum, and the quantiles it was given', async () => {
+  const summary = (seconds: number, Count: number, Sum: number): FixtureRow => ({
+    TimeUnix: at(seconds),
+    StartTimeUnix: at(-90_000),
+    MetricName: 'wait',
+    ServiceName: 'shop',
+    Count,
+    Sum,
+    'ValueAtQuantiles.Quantile': [0, 0.5, 0.99],
+    'ValueAtQuantiles.Value': [1, seconds, 9],
+  })
+  const reader = await organisation({
+    otel_metrics_summary: [summary(-60, 10, 100), summary(0, 20, 400), summary(60, 20, 400)],
+  })
+  assert.deepEqual(await values(reader, { metricKey: 'wait' }), [30, null, null, null])
+  assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'p50' }), [0, 60, null, null])
+  assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'p90' }), [null, null, null, null])
+  assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'min' }), [1, 1, null, null])
+})
+
+test('groups are the busiest first, found on the record and then on its resource, and the rest are counted', async () => {
+  const log = (seconds: number, zone: string | null, resourceZone: string): FixtureRow => ({
+    Timestamp: at(seconds),
+    ServiceName: `in-${zone ?? resourceZone}`,
+    LogAttributes: zone === null ? {} : { zone },
+    ResourceAttributes: { zone: resourceZone },
+  })
+  const reader = await organisation({
+    otel_logs: [
+      log(1, 'a', 'x'),
+      log(2, 'b', 'x'),
+      log(70, 'b', 'x'),
+      log(3, null, 'c'),
+      log(4, null, 'c'),
+      log(5, null, 'c'),
+    ],
+  })
+  const ask: Ask = { metricKey: 'logs.rate', aggregation: 'count', groupBy: 'zone', maxGroups: 2 }
+  const set = await read(reader, ask)
+  assert.equal(set.truncatedGroups, 1)
+  assert.deepEqual(
+    set.groups.map(({ group, values }) => [group, rounded(values)]),
+    [
+      ['c', [3, 0, 0, 0]],
+      ['b', [1, 1, 0, 0]],
+    ],
+  )
+  const services = await read(reader, { ...ask, groupBy: 'service', maxGroups: 9 })
+  assert.deepEqual(
+    services.groups.map(({ group }) => group),
+    ['in-c', 'in-b', 'in-a'],
+  )
+})
+
+test('erased and hidden time is unknown, also for a counter that spans it', async () => {
+  const reader = await organisation({
+    otel_logs: [{ Timestamp: at(-900) }, ...[5, 65, 125, 185].map((seconds) => ({ Timestamp: at(seconds) }))],
+    otel_metrics_sum: [0, 60, 120, 180, 240].map((seconds, i) => counter(seconds, i * 60)),
+  })
+  const { tenantId } = reader.place
+  const range = { startNs: at(70), endNs: at(121) }
+  gate.hide(tenantId, { id: 'del_1', signals: ['logs', 'metrics'], range })
+  const ask: Ask = { metricKey: 'logs.rate', aggregation: 'count' }
+  const set = await read(reader, ask)
+  assert.deepEqual([...set.unknown], [0, 1, 1, 0])
+  assert.deepEqual(rounded(set.groups[0]?.values), [1, null, null, 1])
+  assert.deepEqual([...(set.groups[0]?.volume ?? [])], [1, 0, 0, 1])
+  const [, , third, fourth, fifth, ...rest] = await values(reader, { metricKey: 'requests', stepSeconds: 30 })
+  assert.deepEqual([third, fourth, fifth], [null, null, null])
+  assert.deepEqual(rest, [1, 1, 1])
+  gate.unhide(tenantId, 'del_1')
+  assert.deepEqual(await values(reader, ask), [1, 1, 1, 1])
+  gate.markErased(tenantId, { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: at(60) } })
+  assert.deepEqual(await values(reader, ask), [null, 1, 1, 1])
+})
+
+test('a metric nobody sent has no groups', async () => {
+  const reader = await organisation({})
+  const set = await read(reader, {
+    metricKey: "' OR 1 = 1 --",
+    groupBy: "') --",
+    service: "\\'; drop table x",
+  })
+  assert.deepEqual([set.groups, set.unit, set.truncatedGroups], [[], '', 0])
+  for (const metricKey of ['spans.rate', 'ingest.rate', 'logs.error_count']) {
+    assert.deepEqual((await read(reader, { metricKey })).groups, [])
+  }
+})
+
+test('more steps than the bound are refused before the engine is asked', async () => {
+  const reader = await organisation({})
+  await assert.rejects(
+    read(reader, { metricKey: 'm', endNs: at(11_001), stepSeconds: 1 }),
+    /1 to 11000 steps/,
+  )
+  assert.equal((await read(reader, { metricKey: 'm', endNs: at(11_000), stepSeconds: 1 })).steps, 11_000)
+})
