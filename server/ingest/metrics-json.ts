@@ -1,0 +1,236 @@
+// OTLP metrics in JSON. One switch reads the data points of all five kinds, because no two kinds use one name for
+// different things; a field of another kind is checked for its type and then without effect.
+
+import type { Cell } from '../telemetry/rows.ts'
+import type { Buckets, MetricKind, MetricRows } from './metric-rows.ts'
+import { type EnumNames, field, type JsonObject, type JsonReader } from './otlp-json.ts'
+import { floatCell } from './row-collector.ts'
+import { Uint64 } from './uint64.ts'
+
+const temporalities: EnumNames = new Map([
+  ['AGGREGATION_TEMPORALITY_UNSPECIFIED', 0],
+  ['AGGREGATION_TEMPORALITY_DELTA', 1],
+  ['AGGREGATION_TEMPORALITY_CUMULATIVE', 2],
+])
+
+const kindByName: ReadonlyMap<string, MetricKind> = new Map([
+  ['gauge', 'gauge'],
+  ['sum', 'sum'],
+  ['histogram', 'histogram'],
+  ['exponentialHistogram', 'exponentialHistogram'],
+  ['exponential_histogram', 'exponentialHistogram'],
+  ['summary', 'summary'],
+])
+
+/** Reads `Metric` messages and adds their points. */
+export class MetricJson {
+  readonly reader: JsonReader
+  readonly #out: MetricRows
+  readonly #number = new Uint64()
+
+  constructor(reader: JsonReader, out: MetricRows) {
+    this.reader = reader
+    this.#out = out
+  }
+
+  readRecord(record: unknown): void {
+    const { reader } = this
+    const { metric, rows } = this.#out
+    const object = reader.object(record, '')
+    const kind = kindOf(object)
+    const data = kind === null ? null : reader.object(dataOf(object, kind), kind)
+    this.#out.startMetric()
+    metric.name = reader.text(object.name ?? '', 'name')
+    metric.description = reader.text(object.description ?? '', 'description')
+    metric.unit = reader.text(object.unit ?? '', 'unit')
+    if (data !== null && kind !== null) this.#readCommon(data, kind)
+    this.#out.finishMetric()
+    if (data === null || kind === null) return
+    rows.place.kind = kind
+    this.#readPoints(data, kind)
+    rows.place.kind = ''
+  }
+
+  #readCommon(data: JsonObject, kind: MetricKind): void {
+    if (kind === 'gauge' || kind === 'summary') return
+    const { metric } = this.#out
+    const temporality = field(data, 'aggregationTemporality', 'aggregation_temporality') ?? 0
+    metric.temporality = this.reader.enumeration(temporality, `${kind}.aggregationTemporality`, temporalities)
+    if (kind !== 'sum') return
+    metric.isMonotonic = this.reader.boolean(
+      field(data, 'isMonotonic', 'is_monotonic') ?? false,
+      'sum.isMonotonic',
+    )
+  }
+
+  #readPoints(data: JsonObject, kind: MetricKind): void {
+    const { place } = this.#out.rows
+    place.point = -1
+    for (const item of this.reader.list(field(data, 'dataPoints', 'data_points'), 'dataPoints')) {
+      place.point++
+      this.#out.point.clear(kind)
+      this.#readPoint(this.reader.object(item, ''))
+      this.#out.addPoint(kind)
+    }
+    place.point = -1
+  }
+
+  #readPoint(item: JsonObject): void {
+    for (const name in item) {
+      const value = item[name]
+      if (value !== null) this.#readPointField(name, value)
+    }
+  }
+
+  #readPointField(name: string, value: unknown): void {
+    const { reader } = this
+    const { point } = this.#out
+    switch (name) {
+      case 'attributes':
+        point.attributes = reader.attributes(value, name)
+        break
+      case 'startTimeUnixNano':
+      case 'start_time_unix_nano':
+        reader.uint64(value, name, point.startTime)
+        break
+      case 'timeUnixNano':
+      case 'time_unix_nano':
+        reader.uint64(value, name, point.time)
+        break
+      case 'flags':
+        point.flags = reader.uint32(value, name)
+        break
+      case 'exemplars':
+        for (const exemplar of reader.list(value, name)) this.#readExemplar(reader.object(exemplar, name))
+        break
+      case 'asDouble':
+      case 'as_double':
+        point.value = reader.double(value, name)
+        point.hasValue = true
+        break
+      case 'asInt':
+      case 'as_int':
+        point.value = Number(reader.int64Text(value, name, false))
+        point.hasValue = true
+        break
+      default:
+        this.#readDistributionField(name, value)
+    }
+  }
+
+  #readDistributionField(name: string, value: unknown): void {
+    const { reader } = this
+    const { point } = this.#out
+    switch (name) {
+      case 'count':
+        point.count = reader.uint64Text(value, name, this.#number)
+        break
+      case 'sum':
+        point.sum = reader.double(value, name)
+        break
+      case 'min':
+        point.min = floatCell(reader.double(value, name))
+        break
+      case 'max':
+        point.max = floatCell(reader.double(value, name))
+        break
+      case 'bucketCounts':
+      case 'bucket_counts':
+        point.bucketCounts = this.#counts(value, name)
+        break
+      case 'explicitBounds':
+      case 'explicit_bounds':
+        point.explicitBounds = reader.list(value, name).map((bound) => floatCell(reader.double(bound, name)))
+        break
+      case 'scale':
+        point.scale = reader.int32(value, name)
+        break
+      case 'zeroCount':
+      case 'zero_count':
+        point.zeroCount = reader.uint64Text(value, name, this.#number)
+        break
+      case 'positive':
+        point.positive = this.#buckets(reader.object(value, name), name)
+        break
+      case 'negative':
+        point.negative = this.#buckets(reader.object(value, name), name)
+        break
+      case 'quantileValues':
+      case 'quantile_values':
+        this.#readQuantiles(reader.list(value, name), name)
+        break
+    }
+  }
+
+  #counts(value: unknown, name: string): string[] {
+    return this.reader.list(value, name).map((count) => this.reader.uint64Text(count, name, this.#number))
+  }
+
+  #buckets(side: JsonObject, name: string): Buckets {
+    return {
+      offset: this.reader.int32(side.offset ?? 0, `${name}.offset`),
+      counts: this.#counts(field(side, 'bucketCounts', 'bucket_counts'), `${name}.bucketCounts`),
+    }
+  }
+
+  #readQuantiles(list: readonly unknown[], name: string): void {
+    const quantiles: Cell[] = []
+    const values: Cell[] = []
+    for (const item of list) {
+      const pair = this.reader.object(item, name)
+      quantiles.push(floatCell(this.reader.double(pair.quantile ?? 0, `${name}.quantile`)))
+      values.push(floatCell(this.reader.double(pair.value ?? 0, `${name}.value`)))
+    }
+    this.#out.point.quantiles = quantiles
+    this.#out.point.quantileValues = values
+  }
+
+  #readExemplar(item: JsonObject): void {
+    const { reader } = this
+    const exemplar = this.#out.startExemplar()
+    for (const name in item) {
+      const value = item[name]
+      if (value === null) continue
+      switch (name) {
+        case 'timeUnixNano':
+        case 'time_unix_nano':
+          reader.uint64(value, `exemplars.${name}`, exemplar.time)
+          break
+        case 'asDouble':
+        case 'as_double':
+          exemplar.value = reader.double(value, `exemplars.${name}`)
+          break
+        case 'asInt':
+        case 'as_int':
+          exemplar.value = Number(reader.int64Text(value, `exemplars.${name}`, false))
+          break
+        case 'spanId':
+        case 'span_id':
+          exemplar.spanId = reader.id(value, `exemplars.${name}`, 8) ?? ''
+          break
+        case 'traceId':
+        case 'trace_id':
+          exemplar.traceId = reader.id(value, `exemplars.${name}`, 16) ?? ''
+          break
+        case 'filteredAttributes':
+        case 'filtered_attributes':
+          exemplar.attributes = reader.attributes(value, `exemplars.${name}`)
+          break
+      }
+    }
+    this.#out.addExemplar()
+  }
+}
+
+/** The kind a metric's data has; of several members the last one counts. */
+function kindOf(metric: JsonObject): MetricKind | null {
+  let kind: MetricKind | null = null
+  for (const name in metric) {
+    if (metric[name] !== null) kind = kindByName.get(name) ?? kind
+  }
+  return kind
+}
+
+function dataOf(metric: JsonObject, kind: MetricKind): unknown {
+  return kind === 'exponentialHistogram' ? field(metric, kind, 'exponential_histogram') : metric[kind]
+}

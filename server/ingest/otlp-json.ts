@@ -1,0 +1,368 @@
+// Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as integers), and
+// everything the mapping tolerates: snake_case names, enum names, 64-bit integers as strings or numbers, null for absent,
+// unknown fields. A value of a wrong type is refused with its place. JSON.parse would round integers above 2^53, such as
+// nanoseconds written without quotes; a body that holds one is parsed again with a reviver that reads
+// the digits as they stand, so 64-bit fields are exact either way and only such bodies pay for it.
+
+import type { AttributeMap } from '../telemetry/rows.ts'
+import {
+  arrayText,
+  createAttributeMap,
+  doubleText,
+  emptyText,
+  mapText,
+  noAttributes,
+  stringText,
+} from './attributes.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+import { fault, maxNesting } from './record-fault.ts'
+import type { RowCollector } from './row-collector.ts'
+import type { Uint64 } from './uint64.ts'
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** What a signal adds to the outer messages: reading a record and adding its rows. */
+export interface JsonRecordReader {
+  readRecord(record: unknown): void
+}
+
+/** Names of an enum's values, as they stand in the protobuf files. */
+export type EnumNames = ReadonlyMap<string, number>
+
+const longInteger = /[:[,]\s*-?\d{16,}(?![\d.eE])/
+const decimalNumber = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
+const decimalInteger = /^-?\d{1,20}$/
+const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/
+const minInt64 = -(2n ** 63n)
+const maxInt64 = 2n ** 63n - 1n
+
+/** Longer integers fit no field, and reading a megabyte of digits exactly would take seconds. */
+const maxDigits = 40
+
+/** Parses a body. Integers that a double can't hold arrive as bigint; invalid UTF-8 arrives as U+FFFD. */
+export function parseJson(body: Buffer): unknown {
+  const text = body.toString('utf8')
+  try {
+    return longInteger.test(text) ? JSON.parse(text, keepLongInteger) : JSON.parse(text)
+  } catch {
+    throw new OtlpDecodeError('request: not valid JSON, or nested too deep')
+  }
+}
+
+function keepLongInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
+  const digits = context?.source ?? ''
+  return digits.length <= maxDigits && /^-?\d+$/.test(digits) ? BigInt(digits) : value
+}
+
+/** Checks and converts JSON values. `field` names the value in an error, below the collector's place. */
+export class JsonReader {
+  readonly rows: RowCollector
+
+  constructor(rows: RowCollector) {
+    this.rows = rows
+  }
+
+  error(field: string, expected: string): OtlpDecodeError {
+    return new OtlpDecodeError(`${this.rows.place}${field === '' ? '' : `.${field}`}: expected ${expected}`)
+  }
+
+  object(value: unknown, field: string): JsonObject {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw this.error(field, 'an object')
+    }
+    return value as JsonObject
+  }
+
+  /** Empty when absent. */
+  list(value: unknown, field: string): readonly unknown[] {
+    if (value === undefined || value === null) return []
+    if (!Array.isArray(value)) throw this.error(field, 'an array')
+    return value
+  }
+
+  /** A lone surrogate, which has no UTF-8, becomes U+FFFD. */
+  text(value: unknown, field: string): string {
+    if (typeof value !== 'string') throw this.error(field, 'a string')
+    return value.toWellFormed()
+  }
+
+  /** {@link text}, with too long a text noted. */
+  boundedText(value: unknown, field: string): string {
+    const text = this.text(value, field)
+    this.rows.noteLongText(text)
+    return text
+  }
+
+  boolean(value: unknown, field: string): boolean {
+    if (typeof value !== 'boolean') throw this.error(field, 'true or false')
+    return value
+  }
+
+  double(value: unknown, field: string): number {
+    const number = toDouble(value)
+    if (number === undefined) throw this.error(field, 'a number')
+    return number
+  }
+
+  uint64(value: unknown, field: string, into: Uint64): void {
+    const read =
+      typeof value === 'string'
+        ? into.setDecimal(value)
+        : typeof value === 'bigint'
+          ? into.setDecimal(String(value))
+          : typeof value === 'number' && Number.isSafeInteger(value) && into.setDecimal(String(value))
+    if (!read) throw this.error(field, 'an integer from 0 to 18446744073709551615')
+  }
+
+  uint64Text(value: unknown, field: string, through: Uint64): string {
+    this.uint64(value, field, through)
+    return through.toString()
+  }
+
+  /**
+   * Decimal digits of a signed 64-bit integer. An unquoted integer outside that range is read as a double:
+   * the JavaScript SDK writes every integral number as an integer, 1e20 too.
+   */
+  int64Text(value: unknown, field: string, nested: boolean): string {
+    if (typeof value === 'number' && Number.isInteger(value)) return integralText(value, nested)
+    if (typeof value === 'bigint') return isInt64(value) ? String(value) : doubleText(Number(value), nested)
+    if (typeof value === 'string' && decimalInteger.test(value)) {
+      const integer = BigInt(value)
+      if (isInt64(integer)) return String(integer)
+    }
+    throw this.error(field, 'a signed 64-bit integer')
+  }
+
+  int32(value: unknown, field: string): number {
+    const number = toInteger(value)
+    if (number === undefined || number !== (number | 0)) throw this.error(field, 'a signed 32-bit integer')
+    return number
+  }
+
+  uint32(value: unknown, field: string): number {
+    const number = toInteger(value)
+    if (number === undefined || number !== number >>> 0) throw this.error(field, 'an unsigned 32-bit integer')
+    return number
+  }
+
+  /** An enum as integer or by name. An integer without a name is kept: enums are open. */
+  enumeration(value: unknown, field: string, names: EnumNames): number {
+    if (typeof value === 'number') return this.int32(value, field)
+    const number = typeof value === 'string' ? names.get(value) : undefined
+    if (number === undefined) throw this.error(field, `an integer or one of ${[...names.keys()].join(', ')}`)
+    return number
+  }
+
+  /** Lower-case hex of an id; '' when empty or all zeros, null when it isn't the hex of `byteCount` bytes. */
+  id(value: unknown, field: string, byteCount: number): string | null {
+    const text = this.text(value, field)
+    if (text === '') return ''
+    if (text.length !== byteCount * 2 || !/^[0-9a-fA-F]+$/.test(text)) return null
+    return /^0+$/.test(text) ? '' : text.toLowerCase()
+  }
+
+  /** Base64 in either alphabet, with or without padding, in its standard form. */
+  base64(value: unknown, field: string): string {
+    const text = this.text(value, field)
+    if (!base64.test(text)) throw this.error(field, 'base64')
+    return Buffer.from(text, 'base64').toString('base64')
+  }
+
+  /** An attribute list as a map; the shared empty map when the list is empty. */
+  attributes(value: unknown, field: string): AttributeMap {
+    const list = this.list(value, field)
+    if (list.length === 0) return noAttributes
+    const map = createAttributeMap()
+    this.rows.noteManyAttributes(list.length)
+    for (const item of list) this.#attribute(this.object(item, field), field, map)
+    return map
+  }
+
+  #attribute(item: JsonObject, field: string, map: AttributeMap): void {
+    const key = this.#key(item, field)
+    const value = this.anyValue(item.value, field, 0)
+    this.rows.noteLongAttribute(key, value)
+    map[key] = value
+  }
+
+  #key(item: JsonObject, field: string): string {
+    const key = item.key ?? ''
+    return this.text(key, `${field}.key`)
+  }
+
+  /**
+   * Text of an `AnyValue`; nothing set is the empty value.
+   *
+   * @param depth arrays and maps around it; inside one the text is JSON
+   */
+  anyValue(value: unknown, field: string, depth: number): string {
+    const nested = depth > 0
+    if (value === undefined || value === null) return emptyText(nested)
+    const holder = this.object(value, field)
+    let text = emptyText(nested)
+    for (const name in holder) {
+      const member = holder[name]
+      if (member !== null) text = this.#anyMember(name, member, field, depth) ?? text
+    }
+    return text
+  }
+
+  #anyMember(name: string, member: unknown, field: string, depth: number): string | undefined {
+    const nested = depth > 0
+    switch (name) {
+      case 'stringValue':
+      case 'string_value':
+        return stringText(this.text(member, `${field}.stringValue`), nested)
+      case 'boolValue':
+      case 'bool_value':
+        return this.boolean(member, `${field}.boolValue`) ? 'true' : 'false'
+      case 'intValue':
+      case 'int_value':
+        return this.int64Text(member, `${field}.intValue`, nested)
+      case 'doubleValue':
+      case 'double_value':
+        return doubleText(this.double(member, `${field}.doubleValue`), nested)
+      case 'bytesValue':
+      case 'bytes_value':
+        return stringText(this.base64(member, `${field}.bytesValue`), nested)
+      case 'arrayValue':
+      case 'array_value':
+        return this.#array(this.object(member, field).values, field, depth + 1)
+      case 'kvlistValue':
+      case 'kvlist_value':
+        return this.#map(this.object(member, field).values, field, depth + 1)
+      default:
+        return undefined
+    }
+  }
+
+  #array(values: unknown, field: string, depth: number): string {
+    if (depth > maxNesting) return this.#tooDeep()
+    const items: string[] = []
+    for (const item of this.list(values, field)) items.push(this.anyValue(item, field, depth))
+    return arrayText(items)
+  }
+
+  #map(values: unknown, field: string, depth: number): string {
+    if (depth > maxNesting) return this.#tooDeep()
+    const entries = new Map<string, string>()
+    for (const value of this.list(values, field)) {
+      const item = this.object(value, field)
+      entries.set(this.#key(item, field), this.anyValue(item.value, field, depth))
+    }
+    return mapText(entries)
+  }
+
+  #tooDeep(): string {
+    this.rows.note(fault.nestedTooDeep)
+    return 'null'
+  }
+}
+
+/** A field under its JSON name or its protobuf name. */
+export function field(object: JsonObject, name: string, protoName: string): unknown {
+  return object[name] ?? object[protoName]
+}
+
+/** JSON names of a signal's outer messages, each in camelCase and in snake_case. */
+export interface OuterNames {
+  readonly resources: readonly [string, string]
+  readonly scopes: readonly [string, string]
+  readonly records: readonly [string, string]
+}
+
+/** Reads an `Export<Signal>ServiceRequest`. */
+export function readJsonRequest(
+  reader: JsonReader,
+  request: unknown,
+  names: OuterNames,
+  records: JsonRecordReader,
+): void {
+  const { place } = reader.rows
+  const groups = reader.list(field(reader.object(request, ''), ...names.resources), names.resources[0])
+  for (const group of groups) {
+    place.resource++
+    place.scope = -1
+    readResourceGroup(reader, reader.object(group, ''), names, records)
+  }
+}
+
+function readResourceGroup(
+  reader: JsonReader,
+  group: JsonObject,
+  names: OuterNames,
+  records: JsonRecordReader,
+): void {
+  const { rows } = reader
+  rows.startResource()
+  if (group.resource !== undefined && group.resource !== null) {
+    const own = reader.object(group.resource, 'resource')
+    rows.resource.attributes = reader.attributes(own.attributes, 'resource.attributes')
+  }
+  rows.resource.schemaUrl = reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl')
+  rows.finishResource()
+  for (const scopeGroup of reader.list(field(group, ...names.scopes), names.scopes[0])) {
+    rows.place.scope++
+    rows.place.record = -1
+    readScopeGroup(reader, reader.object(scopeGroup, ''), names, records)
+    rows.place.record = -1
+  }
+  rows.place.scope = -1
+}
+
+function readScopeGroup(
+  reader: JsonReader,
+  group: JsonObject,
+  names: OuterNames,
+  records: JsonRecordReader,
+): void {
+  const { rows } = reader
+  rows.startScope()
+  if (group.scope !== undefined && group.scope !== null) {
+    readScope(reader, reader.object(group.scope, 'scope'))
+  }
+  rows.scope.schemaUrl = reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl')
+  rows.finishScope()
+  for (const record of reader.list(field(group, ...names.records), names.records[0])) {
+    rows.place.record++
+    records.readRecord(record)
+  }
+}
+
+function readScope(reader: JsonReader, own: JsonObject): void {
+  const { scope } = reader.rows
+  const dropped = field(own, 'droppedAttributesCount', 'dropped_attributes_count')
+  scope.name = reader.text(own.name ?? '', 'scope.name')
+  scope.version = reader.text(own.version ?? '', 'scope.version')
+  scope.attributes = reader.attributes(own.attributes, 'scope.attributes')
+  scope.droppedAttributesCount = reader.uint32(dropped ?? 0, 'scope.droppedAttributesCount')
+}
+
+function toDouble(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value !== 'string') return undefined
+  if (value === 'NaN') return Number.NaN
+  if (value === 'Infinity') return Number.POSITIVE_INFINITY
+  if (value === '-Infinity') return Number.NEGATIVE_INFINITY
+  if (!decimalNumber.test(value)) return undefined
+  const number = Number(value)
+  return Number.isFinite(number) ? number : undefined
+}
+
+/** @returns an integral number, perhaps outside every integer type, or undefined */
+function toInteger(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isInteger(value) ? value + 0 : undefined
+  return typeof value === 'string' && decimalInteger.test(value) ? Number(value) : undefined
+}
+
+function integralText(value: number, nested: boolean): string {
+  if (Number.isSafeInteger(value)) return String(value)
+  const integer = BigInt(value)
+  return isInt64(integer) ? String(integer) : doubleText(value, nested)
+}
+
+function isInt64(value: bigint): boolean {
+  return value >= minInt64 && value <= maxInt64
+}

@@ -1,0 +1,91 @@
+// Why a single record is refused while the rest of its request is kept, and every bound that leads to such a
+// refusal. Nothing is ever shortened to fit: a truncated value would look like the truth. The same request in
+// protobuf and in JSON must give the same reasons although its fields arrive in different orders, so of several
+// faults in one record the one listed first below wins.
+
+/** Attributes of one record, resource or scope. SDKs keep 128 by default; eight times that is a mistake. */
+export const maxAttributes = 1_024
+
+/**
+ * Length of an attribute key, in UTF-16 units. Keys go into a dictionary of the column, which must stay small;
+ * the longest key of the semantic conventions is below 100.
+ */
+export const maxKeyLength = 1_024
+
+/** Length of a metric name, in UTF-16 units. The specification stops at 255; other sources are a little freer. */
+export const maxMetricNameLength = 1_024
+
+/**
+ * Length of every other text except a log body, in UTF-16 units: room for a stack trace (16 KiB are common), and
+ * still small enough that a page of records fits into memory.
+ */
+export const maxTextLength = 32_768
+
+/** Length of a log body, in UTF-16 units: as large as a request may be, so that a body is never the reason. */
+export const maxBodyLength = 1_048_576
+
+/**
+ * Nested arrays and maps inside one attribute value. Real values have one or two levels; the bound keeps
+ * recursion off the end of the stack.
+ */
+export const maxNesting = 32
+
+/** Buckets, quantiles, exemplars, events or links of one record. SDKs stop at 160 buckets and 128 events. */
+export const maxListLength = 4_096
+
+/**
+ * Exclusive end of the times the engine can hold, in seconds since 1970: 2149-06-01. A week is named by its
+ * Monday in a 16-bit day number, which ends on 2149-06-06.
+ */
+export const endOfTimeSeconds = 5_661_792_000
+
+/** Reasons in the order in which one wins over another; each follows "2 points: " in an answer. */
+export const faultReasons = [
+  'time is 0',
+  'time is outside 1970-01-01 to 2149-06-01',
+  'start time is outside 1970-01-01 to 2149-06-01',
+  'time of an exemplar or event is outside 1970-01-01 to 2149-06-01',
+  'trace id is missing or not 16 bytes',
+  'span id is missing or not 8 bytes',
+  'parent span id is not 8 bytes',
+  'metric name is empty',
+  `metric name is longer than ${maxMetricNameLength}`,
+  'point has no value',
+  'bucket counts do not fit the bounds',
+  'severity number is outside 0 to 255',
+  `more than ${maxAttributes} attributes`,
+  `attribute key is longer than ${maxKeyLength}`,
+  `attribute value is longer than ${maxTextLength}`,
+  `attribute value or body is nested deeper than ${maxNesting}`,
+  `body is longer than ${maxBodyLength}`,
+  `text is longer than ${maxTextLength}`,
+  `more than ${maxListLength} buckets, quantiles, exemplars, events or links`,
+] as const
+
+/** An index of {@link faultReasons}, or {@link noFault}. The smaller of two faults is the one reported. */
+export type Fault = number
+
+/** Larger than every fault, so that `Math.min` joins the faults of a record with those of what it belongs to. */
+export const noFault: Fault = faultReasons.length
+
+export const fault = {
+  timeIsZero: 0,
+  timeOutside: 1,
+  startOutside: 2,
+  innerTimeOutside: 3,
+  traceId: 4,
+  spanId: 5,
+  parentSpanId: 6,
+  noName: 7,
+  nameTooLong: 8,
+  noValue: 9,
+  bucketMismatch: 10,
+  severity: 11,
+  tooManyAttributes: 12,
+  keyTooLong: 13,
+  valueTooLong: 14,
+  nestedTooDeep: 15,
+  bodyTooLong: 16,
+  textTooLong: 17,
+  listTooLong: 18,
+} as const satisfies Record<string, Fault>
