@@ -184,7 +184,7 @@ const askProvider: Step = {
 export const flows: readonly Flow[] = [
   {
     name: 'browse',
-    requestsPerMinute: 900,
+    requestsPerMinute: 800,
     tracedOneIn: 1024,
     root: serve('storefront', 'GET', '/products/{id}', 9, [
       throughGateway(
@@ -206,7 +206,7 @@ export const flows: readonly Flow[] = [
   },
   {
     name: 'add_to_cart',
-    requestsPerMinute: 130,
+    requestsPerMinute: 120,
     tracedOneIn: 256,
     root: serve('storefront', 'POST', '/cart/items', 7, [
       throughGateway(
@@ -219,8 +219,8 @@ export const flows: readonly Flow[] = [
   },
   {
     name: 'checkout',
-    requestsPerMinute: 36,
-    tracedOneIn: 64,
+    requestsPerMinute: 26,
+    tracedOneIn: 32,
     root: serve('storefront', 'POST', '/checkout', 8, [
       throughGateway(
         serve('checkout', 'POST', '/orders', 12, [

@@ -140,7 +140,7 @@ const everyday: Readonly<Record<FlowName, readonly Everyday[]>> = {
   ],
 }
 
-/** A request of a flow that takes longer is worth a warning, nanoseconds: about five times its median. */
+/** A traced request that takes longer is worth a warning, nanoseconds: five times the median of the longest flow. */
 const slowNs = 1.2e9
 
 /** All lines written because of the minute, oldest first. `traces` are those of the same minute. */

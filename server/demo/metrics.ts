@@ -203,6 +203,8 @@ interface Collections {
 export interface MetricRecorder {
   /** Takes in a minute; minutes come in order without a gap. `traces` of that minute give exemplars. */
   record(moment: ShopMinute, traces: readonly Trace[]): void
+  /** Forgets what delta metrics have gathered since the last report, as if a report had been lost. */
+  discardIntervals(): void
   /** Reports everything as of the end of the last recorded minute. */
   report(batch: Batch, resourceOf: (service: number, state: ServiceState) => Resource): void
 }
@@ -212,9 +214,9 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
   const counters = new Map<string, Counter>()
   const series = new Map<string, Series>()
   const intervals = outbound.map(openInterval)
-  const collections = ['search', 'inventory'].map(
+  const collections = (['search', 'inventory'] as const).map(
     (name): Collections => ({
-      service: serviceNames.findIndex((other) => other === name),
+      service: indexOf(name),
       count: 0,
       sumSeconds: 0,
     }),
@@ -231,6 +233,15 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
       for (const each of collections)
         if (each.service === service) Object.assign(each, { count: 0, sumSeconds: 0 })
     })
+  }
+
+  const startInterval = (moment: ShopMinute): void => {
+    Object.assign(orders, { placed: 0, revenue: 0 })
+    for (const interval of intervals) {
+      Object.assign(interval, { count: 0, sumSeconds: 0 })
+      interval.buckets.fill(0)
+    }
+    reportedMinute = moment.minute + 1
   }
 
   return {
@@ -265,8 +276,11 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
       })
       for (const interval of intervals) reportInterval(points, interval)
       for (const each of collections) reportCollections(points, each, moment, random)
-      Object.assign(orders, { placed: 0, revenue: 0 })
-      reportedMinute = moment.minute + 1
+      startInterval(moment)
+    },
+
+    discardIntervals() {
+      if (last !== undefined) startInterval(last.moment)
     },
   }
 }
@@ -552,9 +566,6 @@ function reportInterval(points: Points, interval: Interval): void {
   writer.uint32(fixed64Field(12)).double(2 ** (offset / 2 ** exponentialScale))
   writer.uint32(fixed64Field(13)).double(2 ** ((last + 1) / 2 ** exponentialScale))
   writer.join()
-  interval.count = 0
-  interval.sumSeconds = 0
-  interval.buckets.fill(0)
 }
 
 /** SummaryDataPoint with the quantiles of the moment. */

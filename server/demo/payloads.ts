@@ -32,7 +32,7 @@ import type { Span, Trace } from './traces.ts'
 import { traceStateOf, tracesOf } from './traces.ts'
 
 /** Metrics older than this are reported every {@link coarseMinutes}, the newer ones every minute, as live ones are. */
-const fineMinutes = 720
+const fineMinutes = 360
 const coarseMinutes = 5
 
 const scope = { name: 'shop.telemetry', version: '1.0.0' }
@@ -63,7 +63,7 @@ export function estimateHistoryRows(shop: Shop): number {
     }
   }
   const minutes = shop.anchorMinute - shop.openMinute
-  const reports = (minutes - fineMinutes) / coarseMinutes + fineMinutes
+  const reports = Math.max(0, minutes - fineMinutes) / coarseMinutes + Math.min(minutes, fineMinutes)
   return Math.round(requests + reports * pointsPerReport + minutes * otherLinesPerMinute)
 }
 
@@ -131,7 +131,7 @@ interface Portion {
 
 interface Pen {
   write(minute: number, portion: Portion): void
-  /** Takes a minute into the counters and writes nothing. */
+  /** Takes a minute into the cumulative counters and writes nothing. */
   skip(minute: number): void
   /** The batches that have at least `rows` rows, emptied. */
   take(rows: number): Generator<Payload, void, undefined>
@@ -162,6 +162,7 @@ function openPen(shop: Shop, startMinute: number): Pen {
     },
     skip(minute) {
       recorder.record(shop.at(minute), [])
+      recorder.discardIntervals()
     },
     *take(rows) {
       for (const batch of Object.values(batches)) {

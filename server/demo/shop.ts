@@ -9,10 +9,9 @@ import type { FlowName, ServiceName } from './call-graph.ts'
 import { flows, serviceNames } from './call-graph.ts'
 import { mix, openRandom, poisson, smoothNoise } from './random.ts'
 
-export const historyDays = 14
+const defaultHistoryDays = 14
 
 const minutesPerDay = 1440
-const historyMinutes = historyDays * minutesPerDay
 const localHourAtAnchor = 16
 
 export const minuteNs = 60_000_000_000n
@@ -79,6 +78,15 @@ export interface Shop {
   startsOf(service: ServiceName, fromMinute: number, toMinute: number): readonly number[]
 }
 
+export interface Scenario {
+  /** Any whole number, 32 bits of which count. */
+  readonly seed: number
+  /** End of the history, nanoseconds since 1970; cut to the whole minute. */
+  readonly anchorNs: bigint
+  /** Whole days before the anchor; 14 where absent. Incidents that would lie before the opening don't happen. */
+  readonly historyDays?: number
+}
+
 interface Temper {
   readonly version: readonly [major: number, minor: number]
   readonly failureRatio: number
@@ -121,14 +129,14 @@ const hourAverage = average(hours)
 const weekdayAverage = average(weekdays)
 
 /**
- * The shop of a seed whose history ends at `anchorNs` (cut to the whole minute). The same arguments always give the
- * same shop; another anchor moves incidents, deploys and time zone with it.
+ * The shop of a scenario. The same arguments always give the same shop; another anchor moves incidents, deploys
+ * and time zone with it.
  */
-export function openShop({ seed, anchorNs }: { seed: number; anchorNs: bigint }): Shop {
+export function openShop({ seed, anchorNs, historyDays = defaultHistoryDays }: Scenario): Shop {
   const anchorMinute = Number(anchorNs / minuteNs)
-  const openMinute = anchorMinute - historyMinutes
+  const openMinute = anchorMinute - historyDays * minutesPerDay
   const offsetMinutes = (localHourAtAnchor - (Math.floor(anchorMinute / 60) % 24)) * 60
-  const incidents = incidentsAround(anchorMinute)
+  const incidents = incidentsAround(anchorMinute).filter(({ startMinute }) => startMinute >= openMinute)
   const starts = serviceNames.map((_, service) => openStarts(seed, openMinute, service, incidents))
 
   const expectedOf = (flow: number, minute: number): number => {
@@ -240,7 +248,7 @@ function incidentsAround(anchor: number): readonly Incident[] {
       'search',
       anchor + 4,
       15,
-      'an index lost its shards: two searches of five fail until it is rebuilt',
+      'an index lost its shards: three searches of five fail until it is rebuilt',
     ),
   ]
 }
@@ -344,7 +352,7 @@ function harmOf(name: ServiceName, minute: number, incidents: readonly Incident[
     return { ...noHarm, latency: 8, failureRatio: 0.5, queue: 12 }
   }
   if (name === 'search' && progressOf(incidents, 'search_error_burst', minute) !== undefined) {
-    return { ...noHarm, latency: 2.5, cpu: 0.3, failureRatio: 0.4 }
+    return { ...noHarm, latency: 2.5, cpu: 0.3, failureRatio: 0.6 }
   }
   const leak = name === 'inventory' ? progressOf(incidents, 'inventory_memory_leak', minute) : undefined
   return leak === undefined ? noHarm : leakHarm(leak * (leakMinutes + restartMinutes))

@@ -1,0 +1,143 @@
+// The page the demo ends with, and the line it shows while it loads: what can be pasted has to be right.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { GuideFacts } from './guide.ts'
+import { openProgressLine, renderGuide, shellWord } from './guide.ts'
+
+const facts: GuideFacts = {
+  baseUrl: 'http://127.0.0.1:8080',
+  tenantId: 'org_01J9',
+  ownerToken: 'lethe_owner_token',
+  ingestToken: 'lethe/ingest+token',
+  anomaly: { id: 'anm_7', sentence: 'payments: spans.error_ratio 0.5, expected below 0.02' },
+  detectorId: 'det_3',
+  eraseBefore: '2025-11-12T00:00:00Z',
+  story: [{ at: '2025-11-19T00:07:00Z', sentence: 'payments is slow' }],
+  nextIncidentMinutes: 3.2,
+}
+
+/** The JSON bodies of a guide, read the way the shell hands them to curl. */
+function bodiesIn(guide: string): unknown[] {
+  return [...guide.matchAll(/^ +-d (.*?)\)?(?:; echo .*)?$/gm)].map(([, word]) => {
+    const text = execFileSync('sh', ['-c', `printf %s ${word}`], { encoding: 'utf8' })
+    return JSON.parse(text)
+  })
+}
+
+describe('the guide', () => {
+  test('has bodies that are valid JSON and say what the service expects', () => {
+    assert.deepEqual(bodiesIn(renderGuide(facts)), [
+      { window_minutes: 4320, schedule_minutes: 10 },
+      { scope: 'range', range_end: '2025-11-12T00:00:00Z', confirm: 'org_01J9' },
+    ])
+  })
+
+  test('keeps its bodies valid for any tenant id', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[ -~]{1,30}$/), (tenantId) => {
+        const [, deletion] = bodiesIn(renderGuide({ ...facts, tenantId }))
+        assert.deepEqual(deletion, { scope: 'range', range_end: facts.eraseBefore, confirm: tenantId })
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  test('is a script that a shell can parse, from the settings to the last command', () => {
+    const commands = renderGuide(facts)
+      .split('\n')
+      .filter((line) => /^ {2}(export|curl|ANSWER|ID|until| {2}["|-]| {2}-)/.test(line))
+      .join('\n')
+    assert.match(commands, /usage\/storage\/deletions/)
+    execFileSync('sh', ['-n'], { input: commands })
+  })
+
+  test('finds the request id of a deletion answer with the very command it prints', () => {
+    const line = renderGuide(facts)
+      .split('\n')
+      .find((each) => each.trim().startsWith('ID='))
+    const answer = '{"request_id":"del_42","scope":"range","status":"running"}'
+    const found = execFileSync('sh', ['-c', `${line}; printf %s "$ID"`], {
+      encoding: 'utf8',
+      env: { ANSWER: answer },
+    })
+    assert.equal(found, 'del_42')
+  })
+
+  test('points any OpenTelemetry SDK at the service, with the write-only token encoded as the specification asks', () => {
+    const guide = renderGuide(facts)
+    assert.match(guide, /^ +export OTEL_EXPORTER_OTLP_ENDPOINT=http:\/\/127\.0\.0\.1:8080$/m)
+    assert.match(
+      guide,
+      /^ +export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20lethe%2Fingest%2Btoken$/m,
+    )
+    assert.match(guide, /^ +export OTEL_EXPORTER_OTLP_PROTOCOL=http\/protobuf$/m)
+  })
+
+  test('names the anomaly, the detector, the story and what is about to happen', () => {
+    const guide = renderGuide(facts)
+    for (const part of [
+      'anomalies/anm_7',
+      'detectors/det_3',
+      'spans.error_ratio',
+      'payments is slow',
+      'in about 4 minutes',
+    ]) {
+      assert.ok(guide.includes(part), part)
+    }
+  })
+
+  test('leaves out what is not there', () => {
+    const { anomaly: _, detectorId: __, story: ___, nextIncidentMinutes: ____, ...bare } = facts
+    const guide = renderGuide(bare)
+    assert.doesNotMatch(guide, /undefined|PATCH|What happened/)
+    assert.match(guide, /Nothing found yet/)
+  })
+
+  test('has escape codes only when colour is wanted, and no line too long for a terminal of 110 columns', () => {
+    const introducer = String.fromCharCode(27)
+    assert.ok(!renderGuide(facts).includes(introducer))
+    assert.ok(renderGuide(facts, { colour: true }).includes(`${introducer}[1m`))
+    for (const line of renderGuide(facts).split('\n')) assert.ok(line.length <= 110, line)
+  })
+})
+
+test('a shell reads back any word that was quoted for it', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[ -~]{0,20}$/), (word) => {
+      const read = execFileSync('sh', ['-c', `printf %s ${word === '' ? "''" : shellWord(word)}`], {
+        encoding: 'utf8',
+      })
+      assert.equal(read, word)
+    }),
+    { numRuns: 25 },
+  )
+})
+
+describe('the progress line', () => {
+  const run = (isTerminal: boolean): string[] => {
+    const written: string[] = []
+    const show = openProgressLine({ write: (text) => written.push(text), isTerminal })
+    for (let doneRows = 0; doneRows <= 1_000; doneRows += 4)
+      show({ doneRows, totalRows: 1_100, elapsedMs: doneRows * 2 })
+    show({ doneRows: 1_004, totalRows: 1_004, elapsedMs: 2_008 })
+    return written
+  }
+
+  test('without a terminal is a whole line at most every 10 %, the last one at 100 %', () => {
+    const lines = run(false)
+    assert.ok(lines.length >= 9 && lines.length <= 11, `${lines.length} lines`)
+    assert.ok(lines.every((line) => line.endsWith('\n') && !line.includes('\r')))
+    assert.match(lines.at(-1) ?? '', /100 % {2}1,004 rows {2}500 rows\/s {2}2\.0 s/)
+    assert.equal(lines.filter((line) => line.includes('100 %')).length, 1)
+  })
+
+  test('on a terminal writes over itself and ends with a line break', () => {
+    const pieces = run(true)
+    assert.ok(pieces.every((piece) => piece.startsWith('\r')))
+    assert.ok(pieces.slice(0, -1).every((piece) => !piece.includes('\n')))
+    assert.ok(pieces.at(-1)?.endsWith('\n'))
+  })
+})
