@@ -29,13 +29,13 @@ export const detectorStatuses = [
 export const DetectorStatus = z.enum(detectorStatuses)
 export type DetectorStatus = z.infer<typeof DetectorStatus>
 
-/** Metrics every organisation has, computed from its spans, logs and ingest. */
+/** Metrics every organisation has, counted from its spans, log records and stored rows. */
 export const builtInMetrics = [
-  { metric_key: 'spans.rate', description: 'Spans per second.' },
-  { metric_key: 'spans.error_ratio', description: 'Share of spans with an error status, 0 to 1.' },
-  { metric_key: 'spans.latency_p50', description: 'Median duration of spans.' },
-  { metric_key: 'spans.latency_p95', description: '95th percentile of the duration of spans.' },
-  { metric_key: 'spans.latency_p99', description: '99th percentile of the duration of spans.' },
+  { metric_key: 'spans.rate', description: 'Requests (spans that enter a service) per second.' },
+  { metric_key: 'spans.error_ratio', description: 'Share of requests with an error status, 0 to 1.' },
+  { metric_key: 'spans.latency_p50', description: 'Median duration of requests, ms.' },
+  { metric_key: 'spans.latency_p95', description: '95th percentile of the duration of requests, ms.' },
+  { metric_key: 'spans.latency_p99', description: '99th percentile of the duration of requests, ms.' },
   { metric_key: 'logs.rate', description: 'Log records per second.' },
   { metric_key: 'logs.error_count', description: 'Log records of severity ERROR or worse.' },
   { metric_key: 'ingest.rate', description: 'Rows of all telemetry per second.' },
@@ -178,7 +178,7 @@ export const Anomaly = z
     group: z
       .record(z.string(), z.string())
       .describe('Which series of the metric, such as {"service": "checkout"}; empty where not grouped.'),
-    signal: z.enum(['metrics', 'logs', 'traces']),
+    signals: z.array(z.enum(['metrics', 'logs', 'traces'])).describe('What the values are derived from.'),
     started_at: Instant.describe('Start of the first violating bucket.'),
     ended_at: Instant.nullable().describe('End of the last violating bucket; null while it goes on.'),
     seen_until: Instant.describe('End of the last violating bucket so far.'),

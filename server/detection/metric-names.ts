@@ -1,0 +1,22 @@
+// Which metrics an organisation has sent lately, for choosing what to watch. A plain look over the metric tables for
+// where nothing better is at hand; names that a detector would refuse are left out.
+
+import { MetricKey } from '../../contract/detection.ts'
+import type { Ns } from '../../contract/instant.ts'
+import { tablesOf } from '../telemetry/schema/tables.ts'
+import { join, sql, uint } from '../telemetry/sql.ts'
+import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
+
+const namesMax = 1000
+
+/** At most 1,000 names with a point at or after `sinceNs`, in alphabetical order. */
+export async function readMetricNames(reader: TenantReader, sinceNs: Ns): Promise<string[]> {
+  const rows = await reader.rows<{ name: string }>((from) => {
+    const names = tablesOf(['metrics']).map(({ name, timeColumn }) => {
+      const source = from(name, rangeCondition(timeColumn, { startNs: sinceNs, endNs: null }))
+      return sql`SELECT DISTINCT MetricName AS name FROM ${source}`
+    })
+    return sql`SELECT DISTINCT name FROM (${join(names, ' UNION ALL ')}) ORDER BY name LIMIT ${uint(namesMax)}`
+  })
+  return rows.map(({ name }) => name).filter((name) => MetricKey.safeParse(name).success)
+}

@@ -1,0 +1,69 @@
+// What a run says about its detector as a whole, from what it found in each series. One word and one sentence: the
+// word is the most telling of all series, the sentence counts the others. Neither holds telemetry (no names of
+// services, no values), because they are kept beside the detector and no erasure visits them.
+
+import type { DetectorStatus } from '../../contract/detection.ts'
+import type { DetectorState } from './alarm.ts'
+import { formatMinutes } from './reason.ts'
+
+/**
+ * From most to least telling. First what needs somebody's eyes; `degraded`, because what was not looked at may need
+ * them too; then whether the detector works for at least one series: a service that went to sleep must not hide
+ * that the others are watched.
+ */
+const order = [
+  'anomalous',
+  'recovering',
+  'degraded',
+  'muted',
+  'ok',
+  'learning',
+  'insufficient_data',
+  'no_data',
+] as const satisfies readonly DetectorStatus[]
+
+export interface Outcome {
+  readonly status: DetectorStatus
+  /** Null where the status says it all. */
+  readonly note: string | null
+}
+
+/** `truncated` counts the series that were not evaluated. Without any series the outcome is `no_data`. */
+export function outcomeOf(states: readonly DetectorState[], truncated: number, stepMinutes: number): Outcome {
+  const present = new Set<DetectorStatus>(states.map((state) => state.status))
+  if (truncated > 0) present.add('degraded')
+  const status = order.find((candidate) => present.has(candidate)) ?? 'no_data'
+  const notes = [
+    ...(truncated > 0
+      ? [`Only ${states.length} of ${states.length + truncated} series were evaluated.`]
+      : []),
+    ...progressNotes(status, states, stepMinutes),
+    ...(states.length > 1 ? [countsNote(states)] : []),
+  ]
+  return { status, note: notes.length === 0 ? null : notes.join(' ') }
+}
+
+function progressNotes(
+  status: DetectorStatus,
+  states: readonly DetectorState[],
+  stepMinutes: number,
+): string[] {
+  const needed = states.flatMap((state) => ('pointsNeeded' in state ? [state.pointsNeeded] : []))
+  const fewest = Math.min(...needed)
+  if (status === 'learning') {
+    return [`It needs ${fewest} more buckets with data, about ${formatMinutes(fewest * stepMinutes)}.`]
+  }
+  if (status === 'insufficient_data') {
+    return [
+      `Data is too sparse for buckets of ${formatMinutes(stepMinutes)}: the window never holds enough. Make the window or the schedule longer.`,
+    ]
+  }
+  return []
+}
+
+function countsNote(states: readonly DetectorState[]): string {
+  const counts = order
+    .map((status) => ({ status, count: states.filter((state) => state.status === status).length }))
+    .filter(({ count }) => count > 0)
+  return `Series: ${counts.map(({ status, count }) => `${count} ${status}`).join(', ')}.`
+}

@@ -1,0 +1,184 @@
+// Runs one detector: read its series, evaluate each group, write down what was found. A run never throws for what
+// the engine or the definition does: that becomes the status `error` with a sentence, because one detector that
+// can't be read must not keep the others from being run. It does throw when the control plane can't be written;
+// the detector is then still due.
+//
+// Nothing is kept between runs but the anomalies and the status, so a missed run is made up for by the next, which
+// judges the same window and more. A detector is run by one caller at a time.
+
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { readSeries, type SeriesGroup, type SeriesSet } from '../telemetry/series.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import type { DetectorState } from './alarm.ts'
+import { methodChoiceOf } from './detector.ts'
+import { evaluateSeries } from './evaluate.ts'
+import { type Finding, findingsOf } from './findings.ts'
+import type { MethodChoice } from './methods/catalogue.ts'
+import { type Outcome, outcomeOf } from './outcome.ts'
+import type { RunWindow } from './reconcile.ts'
+import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
+import { largestValue, type Series } from './series.ts'
+import type { DetectionStore, RunFound, StoredDetector } from './store.ts'
+
+export interface RunnerOptions {
+  readonly store: DetectionStore
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'warn'>
+}
+
+/** Series per detector; a detector with more is `degraded` and says so. */
+const groupsMax = 50
+
+/** Everything a run is about; made once and passed along. */
+interface Run {
+  readonly detector: StoredDetector
+  readonly choice: MethodChoice
+  readonly reader: TenantReader
+  readonly plan: RunPlan
+}
+
+export class DetectorRunner {
+  readonly #options: RunnerOptions
+  readonly #running = new Set<string>()
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
+   * another call runs it. Where the definition changes meanwhile nothing is recorded: the change made it due.
+   */
+  async run(place: TenantPlace, detectorId: string): Promise<void> {
+    const { store } = this.#options
+    if (this.#running.has(detectorId)) throw new AppError('detector_running')
+    this.#running.add(detectorId)
+    try {
+      const detector = await store.findDetector(place.tenantId, detectorId)
+      if (detector === null) throw new AppError('not_found')
+      await this.#runAndRecord(place, detector)
+    } finally {
+      this.#running.delete(detectorId)
+    }
+  }
+
+  async #runAndRecord(place: TenantPlace, detector: StoredDetector): Promise<void> {
+    const { clock, engine, gate, store } = this.#options
+    const ranAtMs = clock.nowMs()
+    const { outcome, found } = await this.#evaluate(new TenantReader(engine, place, gate), detector, ranAtMs)
+    const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, ranAtMs)
+    await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found })
+  }
+
+  async #evaluate(
+    reader: TenantReader,
+    detector: StoredDetector,
+    ranAtMs: number,
+  ): Promise<{ outcome: Outcome; found: RunFound | null }> {
+    const choice = methodChoiceOf(detector.definition)
+    if (choice === null) return failed('The method no longer accepts these params; set them again.')
+    const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }
+    try {
+      return await evaluateRun(run)
+    } catch (err) {
+      this.#options.logger.warn({ err, detectorId: detector.id }, 'a detector could not be evaluated')
+      const isKnown = err instanceof AppError && err.code !== 'internal'
+      return failed(isKnown ? err.message : 'Its telemetry could not be read; the next run tries again.')
+    }
+  }
+}
+
+function failed(note: string): { outcome: Outcome; found: null } {
+  return { outcome: { status: 'error', note }, found: null }
+}
+
+async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFound }> {
+  const { detector, plan, reader } = run
+  const { scope } = detector.definition
+  const set = await readSeries(reader, {
+    metricKey: detector.definition.metric_key,
+    service: scope.service,
+    attributes: scope.attributes,
+    groupBy: scope.group_by,
+    aggregation: scope.aggregation,
+    startNs: plan.startNs,
+    endNs: plan.endNs,
+    stepSeconds: plan.stepMinutes * 60,
+    maxGroups: groupsMax,
+  })
+  const states: DetectorState[] = []
+  const findings: Finding[] = []
+  for (const group of set.groups) {
+    const evaluated = evaluateGroup(run, set, group)
+    states.push(evaluated.state)
+    findings.push(...evaluated.findings)
+    // A series takes milliseconds; between two of them whoever waits for this thread has a turn.
+    await yieldToOthers()
+  }
+  const isUnknown: RunFound['isUnknown'] = (range) =>
+    set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
+  return {
+    outcome: outcomeOf(states, set.truncatedGroups, plan.stepMinutes),
+    found: { findings, window: windowOf(run, set), signals: set.signals, isUnknown },
+  }
+}
+
+function evaluateGroup(
+  run: Run,
+  set: SeriesSet,
+  group: SeriesGroup,
+): { state: DetectorState; findings: Finding[] } {
+  const { choice, detector } = run
+  const { metric_key, scope } = detector.definition
+  const series = seriesOf(set, group)
+  const verdict = evaluateSeries(series, choice)
+  const groupKey = JSON.stringify(
+    scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group },
+  )
+  const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
+  return {
+    state: verdict.state,
+    findings: findingsOf({ series, verdict, params: choice.params, groupKey, subject }),
+  }
+}
+
+function seriesOf(set: SeriesSet, group: SeriesGroup): Series {
+  return {
+    startNs: set.startNs,
+    stepMinutes: set.stepSeconds / 60,
+    values: group.values.map((value) => Math.max(-largestValue, Math.min(largestValue, value))),
+    unknown: set.unknown,
+    volumes: group.volume,
+  }
+}
+
+/** `checkout`, `host=a7`, `checkout host=a7`; empty for the only series of a metric. */
+function labelOf(detector: StoredDetector, group: SeriesGroup): string {
+  const { service, group_by } = detector.definition.scope
+  const parts = service === undefined ? [] : [service]
+  if (group.group !== null && group_by !== undefined) {
+    parts.push(group_by === 'service' ? group.group || '(no service)' : `${group_by}=${group.group}`)
+  }
+  return parts.join(' ')
+}
+
+/**
+ * After a run that failed, and at the first, the whole window is news; otherwise what came since the run before.
+ */
+function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
+  const { definition, lastRunAtMs, lastStatus } = detector
+  const isFirst = lastRunAtMs === null || lastStatus === 'error'
+  return {
+    startNs: plan.startNs,
+    windowStartNs: plan.windowStartNs,
+    judgedUntilNs: isFirst ? null : planRun(definition, lastRunAtMs).endNs,
+    isTruncated: set.truncatedGroups > 0,
+  }
+}

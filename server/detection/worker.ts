@@ -1,0 +1,88 @@
+// The loop that runs detectors when they are due. A round takes what is due, the longest overdue first, a few at a
+// time, until nothing is left; so a detector whose runs were missed while the service was down is run once, not once
+// per missed run. One detector's failure is logged and leaves the others alone.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Leases } from '../worker/lease.ts'
+import { Periodic } from '../worker/periodic.ts'
+import type { DetectorRunner } from './runner.ts'
+import type { DetectionStore, DueDetector } from './store.ts'
+
+export interface DetectionWorkerOptions {
+  readonly store: DetectionStore
+  readonly runner: Pick<DetectorRunner, 'run'>
+  readonly clock: Clock
+  readonly leases: Leases
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+}
+
+/** Detectors are due by the minute; a few seconds later is soon enough. */
+const everyMs = 5000
+/** A round of 1,000 detectors takes seconds; a process that died may delay the next one by this. */
+const leaseMs = 120_000
+const batchSize = 100
+/** The engine answers one query with all cores; two at a time hide the waiting between them. */
+const concurrency = 2
+/** After so many batches the round ends, so that the lease is renewed. */
+const batchesMax = 20
+
+export function createDetectionWorker(options: DetectionWorkerOptions): Periodic {
+  const { clock, leases, logger } = options
+  return new Periodic({
+    name: 'detection',
+    everyMs,
+    leaseMs,
+    clock,
+    leases,
+    logger,
+    round: async (signal) => {
+      await runDueDetectors(options, signal)
+    },
+  })
+}
+
+/** One round. Answers how many detectors were run; each is tried at most once. */
+export async function runDueDetectors(
+  options: Pick<DetectionWorkerOptions, 'store' | 'runner' | 'clock' | 'logger'>,
+  signal: AbortSignal,
+): Promise<number> {
+  const tried = new Set<string>()
+  for (let batch = 0; batch < batchesMax && !signal.aborted; batch++) {
+    const due = await options.store.dueDetectors(options.clock.nowMs(), batchSize)
+    const fresh = due.filter(({ id }) => !tried.has(id))
+    for (const { id } of fresh) tried.add(id)
+    await runAll(options, fresh, signal)
+    if (fresh.length < batchSize) break
+  }
+  return tried.size
+}
+
+async function runAll(
+  options: Pick<DetectionWorkerOptions, 'runner' | 'logger'>,
+  due: readonly DueDetector[],
+  signal: AbortSignal,
+): Promise<void> {
+  const queue = [...due]
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
+      await runOne(options, next)
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, work))
+}
+
+async function runOne(
+  { runner, logger }: Pick<DetectionWorkerOptions, 'runner' | 'logger'>,
+  { id, ...place }: DueDetector,
+): Promise<void> {
+  try {
+    await runner.run(place, id)
+  } catch (err) {
+    // Deleted since it was listed, or being run by hand: both are as they should be.
+    const isExpected =
+      err instanceof AppError && (err.code === 'not_found' || err.code === 'detector_running')
+    if (!isExpected) logger.error({ err, detectorId: id }, 'a detector could not be run')
+  }
+}
