@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { ServiceName } from './call-graph.ts'
 import { serviceNames } from './call-graph.ts'
 import type { IncidentKey, ShopMinute } from './shop.ts'
 import { openShop } from './shop.ts'
@@ -13,8 +14,8 @@ const anchorNs = 1_763_522_220_000_000_000n
 const shop = openShop({ seed: 20, anchorNs })
 const day = 1440
 
-const serviceAt = (moment: ShopMinute, name: string) => {
-  const state = moment.services[serviceNames.findIndex((each) => each === name)]
+const serviceAt = (moment: ShopMinute, name: ServiceName) => {
+  const state = moment.services[serviceNames.indexOf(name)]
   assert.ok(state)
   return state
 }
@@ -33,8 +34,8 @@ const requestsIn = (fromMinute: number, minutes: number): number => {
   return sum
 }
 
-const failuresIn = (name: string, fromMinute: number, minutes: number): number => {
-  const service = serviceNames.findIndex((each) => each === name)
+const failuresIn = (name: ServiceName, fromMinute: number, minutes: number): number => {
+  const service = serviceNames.indexOf(name)
   let sum = 0
   for (let minute = fromMinute; minute < fromMinute + minutes; minute++) {
     sum += shop.at(minute).ownFailures[service]?.reduce((total, count) => total + count, 0) ?? 0
