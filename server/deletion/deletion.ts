@@ -177,6 +177,16 @@ export function erasedTime(selection: DeletionSelection, doneAtMs: number): Time
   return selection.scope === 'all' ? { startNs: null, endNs: BigInt(doneAtMs) * nsPerMs } : selection.range
 }
 
+/** Whether erasing `wide` erases everything that `narrow` selects. */
+export function includesSelection(wide: DeletionSelection, narrow: DeletionSelection): boolean {
+  const startsBefore =
+    wide.range.startNs === null ||
+    (narrow.range.startNs !== null && wide.range.startNs <= narrow.range.startNs)
+  const endsAfter =
+    wide.range.endNs === null || (narrow.range.endNs !== null && narrow.range.endNs <= wide.range.endNs)
+  return startsBefore && endsAfter && narrow.signals.every((signal) => wide.signals.includes(signal))
+}
+
 /** How often a request may take the whole process down with it before it is stopped for a person to look at. */
 export const crashesMax = 3
 

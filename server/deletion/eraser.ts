@@ -1,4 +1,4 @@
-// Takes selected rows out of one partition, and waits until their bytes have left the disk. A partition that
+// Takes selected rows out of a partition, and waits until their bytes have left the disk. A partition that
 // holds nothing else is dropped whole, a metadata step; otherwise the survivors are copied to a side table and
 // swapped in by REPLACE PARTITION, which is atomic, leaves no mutation file, and costs only that partition.
 // Every step counts before it acts and may be repeated after a crash at any point: half-made side tables hold
@@ -7,7 +7,7 @@
 import { readdir } from 'node:fs/promises'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { tables } from '../telemetry/schema/tables.ts'
+import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
@@ -41,8 +41,8 @@ const removalPollMs = 50
 export const sideTablePrefix = 'erasure_survivors_'
 
 /**
- * Erases the selection from one partition while nobody else writes to its placement. Resolves when no part that
- * held a selected row is on disk any more.
+ * Erases the selection from one partition while nobody else writes to its placement. The rows are then gone from
+ * the table; their old parts may be on disk a moment longer, see {@link waitUntilRemoved}.
  */
 export async function erasePartition(
   deps: EraserDeps,
@@ -51,13 +51,7 @@ export async function erasePartition(
   step: { store: string; partitionId: string },
 ): Promise<ErasureAction> {
   const partition = new Partition(deps.engine, place, selection, step)
-  const { action, oldParts } = await deps.gate.exclusively([place.placement], async () => {
-    const oldParts = await partition.partNames()
-    return { action: await eraseLocked(deps, partition), oldParts }
-  })
-  if (action !== 'none') await waitUntilRemoved(deps, partition, oldParts)
-  await deps.failpoint('partition removed')
-  return action
+  return deps.gate.exclusively([place.placement], () => eraseLocked(deps, partition))
 }
 
 async function eraseLocked(deps: EraserDeps, partition: Partition): Promise<ErasureAction> {
@@ -89,20 +83,44 @@ export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]>
   )
 }
 
-async function waitUntilRemoved(
+/**
+ * Waits until no part that the engine had replaced or dropped in this placement by now is listed by it or found
+ * in a folder. It looks at all of them rather than at those of known steps, so that parts which an attempt before
+ * a crash left behind are waited for too.
+ */
+export async function waitUntilRemoved(
   deps: EraserDeps,
-  partition: Partition,
-  oldParts: readonly string[],
+  place: TenantPlace,
+  signals: readonly Signal[],
 ): Promise<void> {
+  const names = tablesOf(signals).map(({ name }) => name)
+  const waiting = new Map<string, Set<string>>()
+  for (const table of names) waiting.set(table, await deadParts(deps.engine, table, place))
   const deadlineMs = deps.clock.nowMs() + removalTimeoutMs
   for (;;) {
-    const left = await partition.stillThere(oldParts)
-    if (left.length === 0) return
-    if (deps.clock.nowMs() >= deadlineMs) {
-      throw new ErasureError(`${left.length} removed parts of ${partition.table} are still on disk`)
+    for (const [table, parts] of waiting) {
+      if (parts.size === 0) continue
+      const dead = await deadParts(deps.engine, table, place)
+      waiting.set(table, parts.intersection(dead))
     }
+    const left = [...waiting.values()].reduce((sum, parts) => sum + parts.size, 0)
+    if (left === 0) return
+    if (deps.clock.nowMs() >= deadlineMs) throw new ErasureError(`${left} removed parts are still on disk`)
     await deps.clock.sleep(removalPollMs)
   }
+}
+
+/** Parts of a placement that are no longer part of the table but still listed or on disk. */
+async function deadParts(engine: TelemetryEngine, table: string, place: TenantPlace): Promise<Set<string>> {
+  const folder = await engine.tableFolder(table)
+  const onDisk = folder === null ? [] : await readdir(folder)
+  const listed = await engine.select<{ name: string; active: number }>(
+    sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
+  )
+  const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
+  const ownPart = new RegExp(`^(?:[a-z_]+)?${place.placement}-\\d{8}_`)
+  const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
+  return new Set(dead.filter((name) => !active.has(name)))
 }
 
 /** One partition of one table, seen from one organisation's selection. */
@@ -164,21 +182,5 @@ class Partition {
 
   async dropSideTable(): Promise<void> {
     await this.#engine.command(raw(`DROP TABLE IF EXISTS ${this.#side} SYNC`))
-  }
-
-  /** Every part of the partition that is there now, also those already replaced by merges. */
-  async partNames(): Promise<string[]> {
-    const parts = await this.#engine.select<{ name: string }>(
-      sql`SELECT name FROM system.parts WHERE database = currentDatabase() AND table = ${this.table} AND partition_id = ${this.#id}`,
-    )
-    return parts.map(({ name }) => name)
-  }
-
-  /** Which of these parts the engine still lists or the folder still holds. */
-  async stillThere(names: readonly string[]): Promise<string[]> {
-    const folder = await this.#engine.tableFolder(this.table)
-    const listed = new Set(await this.partNames())
-    const onDisk = new Set(folder === null ? [] : await readdir(folder))
-    return names.filter((name) => listed.has(name) || onDisk.has(name))
   }
 }

@@ -13,10 +13,11 @@ import {
   type DeletionSelection,
   erasedTime,
   hidingStatuses,
+  includesSelection,
   retryDelayMs,
   workingStatuses,
 } from './deletion.ts'
-import { dropSideTables, ErasureError, erasePartition, type Failpoint } from './eraser.ts'
+import { dropSideTables, ErasureError, erasePartition, type Failpoint, waitUntilRemoved } from './eraser.ts'
 import type { DeletionLedger, MoveChanges, StoredDeletion } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
@@ -148,6 +149,8 @@ export class DeletionWorker {
       await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
       await failpoint('step recorded')
     }
+    await waitUntilRemoved(this.#deps, place, request.signals)
+    await failpoint('removed from disk')
   }
 
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
@@ -188,6 +191,31 @@ export class DeletionWorker {
     gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
     this.unhide(request)
     logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
+    await this.#completeGivenUp(request)
+  }
+
+  /**
+   * A request that was given up still hides its selection. When a later one has erased at least as much, the
+   * read-back that lets any request complete is all the earlier one was missing.
+   */
+  async #completeGivenUp(completed: StoredDeletion): Promise<void> {
+    const { clock, countAnomalies, engine, gate, ledger } = this.#deps
+    for (const failed of await ledger.inStatus(['failed'])) {
+      if (failed.tenantId !== completed.tenantId || !includesSelection(completed, failed)) continue
+      const { rowsLeft, isClean } = await readBack(engine, countAnomalies, failed.tenantId, failed)
+      if (!isClean) continue
+      const nowMs = clock.nowMs()
+      const facts = { erased_by: completed.requestId }
+      const changes = {
+        verifiedAtMs: nowMs,
+        removedAtMs: nowMs,
+        blockedReason: null,
+        progress: { ...failed.progress, left_over: rowsLeft },
+      }
+      if ((await ledger.move(failed, 'verified', { actor, facts }, changes)) === null) continue
+      gate.markErased(failed.tenantId, { ...selectionOf(failed), range: erasedTime(failed, nowMs) })
+      this.unhide(failed)
+    }
   }
 
   async #interrupted(requestId: string, error: unknown): Promise<void> {

@@ -1,7 +1,8 @@
 // Grouped commits: many small requests, few inserts. Every partition a commit touches costs the engine about as
-// much as thousands of rows, so what arrives within a short while goes in together, one insert per table. A
-// request is acknowledged when all its rows are committed, never before. The buffer is bounded: past the bound
-// requests are refused with a retryable answer instead of growing the process.
+// much as a thousand rows, so what arrives for a placement within a short while goes in together, and a commit
+// takes few placements, the longest waiting first. Behind, groups grow by themselves instead of parts. A request
+// is acknowledged when all its rows are committed, never before. The buffer is bounded: past the bound requests
+// are refused with a retryable answer instead of growing the process. docs/decisions/0001 has the measurements.
 
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
@@ -15,10 +16,8 @@ export interface WriterOptions {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly clock: Clock
-  /** How long the first row of a commit may wait for company. */
+  /** How long the first row for a placement may wait for company. */
   readonly commitDelayMs: number
-  /** A commit goes at once when this much is waiting, bytes of encoded rows. */
-  readonly commitBytes: number
   /** Bound on what waits and what is being committed, bytes of encoded rows. */
   readonly bufferBytes: number
 }
@@ -31,6 +30,19 @@ interface PendingBatch {
   readonly settle: (error: Error | null) => void
 }
 
+/** What waits for one placement. */
+interface Queue {
+  readonly sinceMs: number
+  readonly batches: PendingBatch[]
+  bytes: number
+}
+
+/** Placements in one commit. More of them cost throughput when behind, fewer cost latency when many are due. */
+const placementsMax = 8
+
+/** A placement with this much waiting is due at once, bytes of encoded rows: some ten thousand of them. */
+const dueBytes = 4 * 1024 * 1024
+
 const columnsOf = new Map(tables.map((table) => [table.name, insertColumns(table)]))
 
 /** Seconds after which a refused sender should try again; a commit takes well under this. */
@@ -38,10 +50,10 @@ const retryAfterSeconds = 1
 
 export class IngestWriter {
   readonly #options: WriterOptions
-  #waiting: PendingBatch[] = []
+  readonly #queues = new Map<number, Queue>()
   #bytes = 0
   #loop: Promise<void> | null = null
-  #wake: AbortController | null = null
+  #pause = new AbortController()
   #closed = false
 
   /** Totals since start, for the metrics page. */
@@ -71,6 +83,7 @@ export class IngestWriter {
     if (this.#bytes > 0 && this.#bytes + bytes > this.#options.bufferBytes) {
       throw new AppError('overloaded', { retryAfterSeconds })
     }
+    this.#bytes += bytes
     const committed = new Promise<void>((resolve, reject) => {
       const settle = (error: Error | null) => {
         this.#bytes -= bytes
@@ -78,40 +91,64 @@ export class IngestWriter {
         else reject(error)
       }
       const rows = batch.reduce((sum, part) => sum + part.rows.length, 0)
-      this.#waiting.push({ place, encoded, rows, bytes, settle })
+      this.#enqueue({ place, encoded, rows, bytes, settle })
     })
-    this.#bytes += bytes
     this.#options.gate.track(place.tenantId, committed)
-    this.#start()
+    this.#loop ??= this.#run().finally(() => {
+      this.#loop = null
+    })
     return committed
   }
 
   /** Commits what waits and takes nothing more. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#wake?.abort()
+    this.#pause.abort()
     await this.#loop
   }
 
-  #start(): void {
-    if (this.#bytes >= this.#options.commitBytes) this.#wake?.abort()
-    this.#loop ??= this.#run().finally(() => {
-      this.#loop = null
-    })
+  #enqueue(batch: PendingBatch): void {
+    const { placement } = batch.place
+    const queue = this.#queues.get(placement) ?? {
+      sinceMs: this.#options.clock.nowMs(),
+      batches: [],
+      bytes: 0,
+    }
+    queue.batches.push(batch)
+    queue.bytes += batch.bytes
+    this.#queues.set(placement, queue)
+    if (queue.bytes >= dueBytes) this.#pause.abort()
   }
 
-  /** One commit at a time: while it runs the next one gathers, so groups grow with the load by themselves. */
+  /** One commit at a time: while it runs the next ones gather. */
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      this.#wake = new AbortController()
-      if (!this.#closed && this.#bytes < this.#options.commitBytes) {
-        await this.#options.clock.sleep(this.#options.commitDelayMs, this.#wake.signal)
-      }
-      this.#wake = null
-      const group = this.#waiting
-      this.#waiting = []
-      await this.#commitGroup(group)
+    while (this.#queues.size > 0) {
+      const group = this.#takeDue()
+      if (group.length > 0) await this.#commitGroup(group)
+      else await this.#waitForDue()
     }
+  }
+
+  #takeDue(): PendingBatch[] {
+    const nowMs = this.#options.clock.nowMs()
+    const due = [...this.#queues]
+      .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
+      .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
+      .slice(0, placementsMax)
+    for (const [placement] of due) this.#queues.delete(placement)
+    return due.flatMap(([, queue]) => queue.batches)
+  }
+
+  async #waitForDue(): Promise<void> {
+    const nowMs = this.#options.clock.nowMs()
+    const waits = [...this.#queues.values()].map((queue) => this.#dueInMs(queue, nowMs))
+    this.#pause = new AbortController()
+    await this.#options.clock.sleep(Math.min(...waits), this.#pause.signal)
+  }
+
+  /** A clock that stepped back must not make anyone wait longer than the delay. */
+  #dueInMs(queue: Queue, nowMs: number): number {
+    return Math.min(this.#options.commitDelayMs, queue.sinceMs + this.#options.commitDelayMs - nowMs)
   }
 
   async #commitGroup(group: readonly PendingBatch[]): Promise<void> {

@@ -3,7 +3,7 @@
 // expensive statement is an error and never the end of the process, and closing waits for what still runs
 // (closing under a running statement aborts the whole process).
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
@@ -62,6 +62,31 @@ function lockFolder(folder: string): DatabaseSync {
   }
 }
 
+/**
+ * Server settings can only be given in a file. The caches are capped so that an idle process stays small as data
+ * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be
+ * refused because there was much to erase.
+ */
+function writeServerConfig(options: ChdbOptions): string {
+  const mebibyte = 1024 * 1024
+  const settings = {
+    max_server_memory_usage: options.maxMemoryBytes,
+    max_partition_size_to_drop: 0,
+    max_table_size_to_drop: 0,
+    mark_cache_size: 32 * mebibyte,
+    primary_index_cache_size: 32 * mebibyte,
+    index_mark_cache_size: 16 * mebibyte,
+    uncompressed_cache_size: 0,
+    query_condition_cache_size: 4 * mebibyte,
+    compiled_expression_cache_size: 8 * mebibyte,
+    max_thread_pool_free_size: 8,
+  }
+  const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
+  const path = join(options.folder, 'engine-settings.xml')
+  writeFileSync(path, `<clickhouse>\n${lines.join('\n')}\n</clickhouse>\n`)
+  return path
+}
+
 class ChdbEngine implements TelemetryEngine {
   readonly #session: Session
   readonly #lock: DatabaseSync
@@ -71,13 +96,7 @@ class ChdbEngine implements TelemetryEngine {
   constructor(options: ChdbOptions, lock: DatabaseSync) {
     this.#lock = lock
     this.#session = new Session(join(options.folder, 'engine'), {
-      connectionArgs: [
-        `--max_server_memory_usage=${options.maxMemoryBytes}`,
-        '--async_load_databases=0',
-        // An erasure must not be refused because a partition grew past a guard against typing errors.
-        '--max_partition_size_to_drop=0',
-        '--max_table_size_to_drop=0',
-      ],
+      connectionArgs: ['--async_load_databases=0', `--config-file=${writeServerConfig(options)}`],
     })
   }
 

@@ -1,0 +1,354 @@
+// Erasure on the real engine and the real control plane. Every case has two organisations with identical rows,
+// proves that the rows were there before, and counts the neighbour's afterwards, in a placement of its own and
+// in a shared one.
+
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { batchOf, insertRows, openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { findBreak } from '../audit/chain.ts'
+import { readChain } from '../audit/log.ts'
+import { flushWriteAheadLog } from '../control/sqlite.ts'
+import { systemClock } from '../core/clock.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type TableName, tables } from '../telemetry/schema/tables.ts'
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import type { DeletionDraft } from './deletion.ts'
+import { sideTablePrefix } from './eraser.ts'
+import { DeletionLedger } from './ledger.ts'
+import { StepStore } from './steps.ts'
+import { DeletionWorker } from './worker.ts'
+
+const hourNs = 3_600_000_000_000n
+/** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
+const monday = 1_767_571_200_000_000_000n
+const weekNs = 7n * 24n * hourNs
+/** Two weeks of rows, one an hour. */
+const times = Array.from({ length: 2 * 7 * 24 }, (_, hour) => monday + BigInt(hour) * hourNs)
+
+let stores: Stores
+let serial = 0
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const all: DeletionDraft = {
+  scope: 'all',
+  signals: ['metrics', 'logs', 'traces'],
+  range: { startNs: null, endNs: null },
+  reason: null,
+  note: null,
+}
+const between = (startNs: bigint | null, endNs: bigint): DeletionDraft => ({
+  ...all,
+  scope: 'range',
+  range: { startNs, endNs },
+})
+
+/** Two organisations with the same rows in every table, and a worker over them. */
+async function scene(options: { isShared: boolean } = { isShared: false }) {
+  serial++
+  const own: TenantPlace = { tenantId: `own-${serial}`, placement: 2 * serial }
+  const neighbour: TenantPlace = {
+    tenantId: `neighbour-${serial}`,
+    placement: own.placement + (options.isShared ? 0 : 1),
+  }
+  for (const place of [own, neighbour]) {
+    for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
+  }
+  const gate = new TelemetryGate()
+  const ledger = new DeletionLedger(stores.control, systemClock)
+  const points: string[] = []
+  let failAt: string | null = null
+  const worker = new DeletionWorker({
+    ledger,
+    steps: new StepStore(stores.control),
+    engine: stores.engine,
+    gate,
+    clock: systemClock,
+    logger: silent,
+    findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
+    countAnomalies: async () => 0,
+    removeAnomalies: async () => 0,
+    flushControl: () => flushWriteAheadLog(stores.control),
+    failpoint: async (name) => {
+      points.push(name)
+      if (name === failAt) {
+        failAt = null
+        throw new Error(`ended at ${name}`)
+      }
+    },
+  })
+  const count = async (place: TenantPlace, table: TableName) => {
+    const [row] = await stores.engine.select<{ n: string }>(
+      sql`select count() as n from ${raw(table)} where TenantId = ${place.tenantId}`,
+    )
+    return Number(row?.n)
+  }
+  const visible = async (place: TenantPlace, table: TableName) => {
+    const reader = new TenantReader(stores.engine, place, gate)
+    const [row] = await reader.rows<{ n: string }>((from) => sql`select count() as n from ${from(table)}`)
+    return Number(row?.n)
+  }
+  return {
+    own,
+    neighbour,
+    gate,
+    ledger,
+    worker,
+    points,
+    count,
+    visible,
+    failOnceAt: (name: string) => {
+      failAt = name
+    },
+    request: (draft: DeletionDraft) =>
+      ledger.create(own.tenantId, draft, { requester: 'owner', idempotencyKey: null }, (created) =>
+        worker.hide(created),
+      ),
+    status: (requestId: string) => ledger.get(own.tenantId, requestId),
+    round: () => worker.round(new AbortController().signal),
+  }
+}
+
+type Scene = Awaited<ReturnType<typeof scene>>
+
+async function assertRows(scene: Scene, left: number): Promise<void> {
+  for (const { name } of tables) {
+    assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)
+    assert.equal(await scene.count(scene.neighbour, name), times.length, `${name} of the neighbour`)
+  }
+}
+
+async function assertNothingLeftOnDisk(): Promise<void> {
+  const side = await stores.engine.select(
+    sql`select name from system.tables where startsWith(name, ${sideTablePrefix})`,
+  )
+  assert.deepEqual(side, [])
+  for (const { name } of tables) {
+    const folder = await stores.engine.tableFolder(name)
+    assert.ok(folder)
+    const active = await stores.engine.select<{ name: string }>(
+      sql`select name from system.parts where table = ${name} and active`,
+    )
+    const parts = readdirSync(folder).filter((entry) => /^\d+-\d{8}_/.test(entry))
+    for (const part of parts) {
+      const isActive = active.some((row) => row.name === part)
+      const inList = await stores.engine.select(
+        sql`select 1 from system.parts where table = ${name} and name = ${part}`,
+      )
+      assert.ok(isActive || inList.length > 0, `${name}: ${part} is on disk but unknown to the engine`)
+    }
+    assert.deepEqual(readdirSync(`${folder}/detached`), [], `${name}: nothing is detached`)
+    assert.deepEqual(
+      readdirSync(folder).filter((entry) => entry.startsWith('mutation_')),
+      [],
+      `${name}: no mutation file`,
+    )
+  }
+}
+
+const placements = [
+  { name: 'a placement of its own', isShared: false },
+  { name: 'a placement shared with the neighbour', isShared: true },
+]
+
+for (const where of placements) {
+  describe(`in ${where.name}`, () => {
+    test('a full erasure removes every row of every signal and leaves the neighbour whole', async () => {
+      const erasing = await scene(where)
+      await assertRows(erasing, times.length)
+      const { request } = await erasing.request(all)
+      assert.equal(request.status, 'running')
+      await erasing.round()
+      const done = await erasing.status(request.request_id)
+      assert.equal(done.status, 'completed')
+      assert.ok(done.hidden_at && done.removed_at && done.verified_at && done.finished_at)
+      assert.equal(done.detail.rows_erased, times.length * tables.length)
+      assert.equal(done.detail[where.isShared ? 'partitions_dropped' : 'partitions_rewritten'], 0)
+      await assertRows(erasing, 0)
+      await assertNothingLeftOnDisk()
+    })
+
+    test('a range with edges inside weeks removes exactly its rows, to the nanosecond', async () => {
+      const erasing = await scene(where)
+      await assertRows(erasing, times.length)
+      const startNs = monday + 10n * hourNs
+      const endNs = monday + weekNs + 5n * hourNs + 1n
+      const { request } = await erasing.request(between(startNs, endNs))
+      await erasing.round()
+      assert.equal((await erasing.status(request.request_id)).status, 'completed')
+      const selected = times.filter((time) => time >= startNs && time < endNs).length
+      await assertRows(erasing, times.length - selected)
+      const [edges] = await stores.engine.select<{ before: string; at_end: string }>(
+        sql`select countIf(toUnixTimestamp64Nano(Timestamp) < ${raw(String(startNs))}) as before,
+                   countIf(toUnixTimestamp64Nano(Timestamp) >= ${raw(String(endNs))}) as at_end
+            from otel_logs where TenantId = ${erasing.own.tenantId}`,
+      )
+      assert.deepEqual([Number(edges?.before), Number(edges?.at_end)], [10, times.length - selected - 10])
+      await assertNothingLeftOnDisk()
+    })
+
+    test('a range of whole weeks before a point takes the first week and keeps the second', async () => {
+      const erasing = await scene(where)
+      const { request } = await erasing.request(between(null, monday + weekNs))
+      await erasing.round()
+      const done = await erasing.status(request.request_id)
+      assert.equal(done.detail[where.isShared ? 'partitions_rewritten' : 'partitions_dropped'], tables.length)
+      await assertRows(erasing, times.length / 2)
+    })
+
+    test('a deletion of logs alone leaves metrics and traces', async () => {
+      const erasing = await scene(where)
+      await erasing.request({ ...all, signals: ['logs'] })
+      await erasing.round()
+      assert.equal(await erasing.count(erasing.own, 'otel_logs'), 0)
+      assert.equal(await erasing.count(erasing.own, 'otel_traces'), times.length)
+      assert.equal(await erasing.count(erasing.own, 'otel_metrics_gauge'), times.length)
+      assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
+    })
+
+    for (const point of [
+      'fenced',
+      'planned',
+      'before partition step',
+      where.isShared ? 'survivors copied' : 'partition dropped',
+      ...(where.isShared ? ['partition replaced'] : []),
+      'step recorded',
+      'removed from disk',
+      'before read-back',
+    ]) {
+      test(`an attempt that ends at "${point}" stays hidden, says so, and the next one completes with true counts`, async () => {
+        const erasing = await scene(where)
+        const { request } = await erasing.request(all)
+        erasing.failOnceAt(point)
+        await erasing.round()
+        const ended = await erasing.status(request.request_id)
+        assert.equal(ended.status, 'incomplete')
+        assert.ok(ended.detail.blocked_reason)
+        assert.equal(ended.verified_at, null)
+        assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
+        await resume(erasing, request.request_id)
+        const done = await erasing.status(request.request_id)
+        assert.equal(done.status, 'completed')
+        assert.equal(done.detail.rows_erased, times.length * tables.length)
+        await assertRows(erasing, 0)
+        await assertNothingLeftOnDisk()
+      })
+    }
+  })
+}
+
+/** Takes the waiting time out of the retry, then runs the next round. */
+async function resume(scene: Scene, requestId: string): Promise<void> {
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ retry_at_ms: null })
+    .where('request_id', '=', requestId)
+    .execute()
+  await scene.round()
+}
+
+test('what is selected is hidden from the organisation at once, and the rest stays readable', async () => {
+  const erasing = await scene({ isShared: true })
+  assert.equal(await erasing.visible(erasing.own, 'otel_traces'), times.length)
+  await erasing.request(between(null, monday + weekNs))
+  assert.equal(await erasing.visible(erasing.own, 'otel_traces'), times.length / 2)
+  assert.equal(await erasing.count(erasing.own, 'otel_traces'), times.length)
+  assert.equal(await erasing.visible(erasing.neighbour, 'otel_traces'), times.length)
+})
+
+test('a read-back that still finds rows leaves the request incomplete and hidden, never completed', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  // A row of the same organisation in a placement that isn't its own: only a count by tenant alone finds it.
+  const stray: TenantPlace = { tenantId: erasing.own.tenantId, placement: 999 }
+  await insertRows(stores.engine, stray, batchOf('otel_logs', [monday]))
+  await erasing.round()
+  const left = await erasing.status(request.request_id)
+  assert.equal(left.status, 'incomplete')
+  assert.deepEqual((left.detail.left_over as Record<string, number>).otel_logs, 1)
+  assert.equal(left.verified_at, null)
+  await stores.engine.command(raw("alter table otel_logs drop partition id '999-20260105'"))
+  await resume(erasing, request.request_id)
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
+})
+
+test('a request that took the process down more than three times is given up, visible and still hidden', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ attempts: 1 })
+    .where('request_id', '=', request.request_id)
+    .execute()
+  for (let crash = 0; crash < 4; crash++) await erasing.worker.restore()
+  await erasing.round()
+  const failed = await erasing.status(request.request_id)
+  assert.equal(failed.status, 'failed')
+  assert.match(String(failed.detail.blocked_reason), /4 times/)
+  assert.ok(failed.finished_at)
+  assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
+  assert.equal(await erasing.count(erasing.own, 'otel_logs'), times.length)
+
+  const again = await erasing.request(all)
+  assert.notEqual(again.request.request_id, request.request_id)
+  await erasing.round()
+  assert.equal((await erasing.status(again.request.request_id)).status, 'completed')
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
+  await insertRows(stores.engine, erasing.own, batchOf('otel_logs', [monday]))
+  assert.equal(
+    await erasing.visible(erasing.own, 'otel_logs'),
+    1,
+    'what arrives afterwards is new and visible',
+  )
+})
+
+test('an identical active request is the same request, and a full erasure at work refuses another selection', async () => {
+  const erasing = await scene()
+  const first = await erasing.request(all)
+  const second = await erasing.request(all)
+  assert.deepEqual([first.isNew, second.isNew], [true, false])
+  assert.equal(second.request.request_id, first.request.request_id)
+  await assert.rejects(erasing.request(between(null, monday)), { code: 'deletion_conflict' })
+  await erasing.round()
+  assert.ok((await erasing.request(between(null, monday))).isNew)
+})
+
+test('every move is in the ledger, the chain holds, and neither tells what was erased', async () => {
+  const erasing = await scene({ isShared: true })
+  const note = 'written by a person'
+  const { request } = await erasing.request({ ...between(null, monday + weekNs), note })
+  await erasing.round()
+  const chain = await readChain(stores.control, 'ledger_entries', erasing.own.tenantId)
+  assert.equal(findBreak(chain), null)
+  const entries = chain.map(({ text }) => JSON.parse(text))
+  assert.deepEqual(
+    entries.map((entry) => [entry.kind, entry.request_id, entry.from_status, entry.to_status]),
+    [
+      ['data_deletion_request', request.request_id, null, 'running'],
+      ['data_deletion_request', request.request_id, 'running', 'verifying'],
+      ['data_deletion_request', request.request_id, 'verifying', 'completed'],
+    ],
+  )
+  assert.ok(!chain.some(({ text }) => text.includes(note)))
+  const audit = await readChain(stores.control, 'audit_entries', erasing.own.tenantId)
+  assert.equal(findBreak(audit), null)
+  assert.deepEqual(
+    audit.map(({ text }) => JSON.parse(text).action),
+    ['deletion.requested', 'deletion.completed'],
+  )
+})
+
+test('an organisation without telemetry completes at once with zero rows', async () => {
+  const erasing = await scene()
+  await erasing.request(all)
+  await erasing.round()
+  const { request } = await erasing.request(all)
+  await erasing.round()
+  const done = await erasing.status(request.request_id)
+  assert.deepEqual([done.status, done.detail.rows_erased], ['completed', 0])
+})
