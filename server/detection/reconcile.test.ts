@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Finding } from './findings.ts'
+import { type RecordedAnomaly, type RunWindow, reconcile } from './reconcile.ts'
+
+const hour = 3_600_000_000_000n
+
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{}',
+  startedNs: BigInt(from),
+  seenUntilNs: BigInt(to),
+  raisedNs: BigInt(to),
+  isOpen: false,
+  peakNs: BigInt(from),
+  value: 1,
+  expected: null,
+  lower: null,
+  upper: 0,
+  score: 2,
+  reason: 'high',
+  ...more,
+})
+
+const recorded = (
+  id: string,
+  from: number,
+  to: number,
+  more: Partial<RecordedAnomaly> = {},
+): RecordedAnomaly => ({
+  id,
+  groupKey: '{}',
+  startedNs: BigInt(from),
+  seenUntilNs: BigInt(to),
+  isOpen: false,
+  ...more,
+})
+
+const first: RunWindow = { startNs: 0n, windowStartNs: 0n, judgedUntilNs: null, isTruncated: false }
+
+test('what is new is created, and found again it is nothing', () => {
+  const found = [finding(10, 20), finding(30, 40, { isOpen: true })]
+  assert.deepEqual(reconcile([], found, first), { create: found, update: [], close: [] })
+  const again = [recorded('a', 10, 20), recorded('b', 30, 40, { isOpen: true })]
+  assert.deepEqual(reconcile(again, found, first), {
+    create: [],
+    update: [{ id: 'b', finding: found[1] }],
+    close: [],
+  })
+})
+
+test('an anomaly is known again although its start has moved', () => {
+  const moved = finding(12, 25, { isOpen: true })
+  assert.deepEqual(reconcile([recorded('a', 10, 20, { isOpen: true })], [moved], first), {
+    create: [],
+    update: [{ id: 'a', finding: moved }],
+    close: [],
+  })
+})
+
+test('the same time in another group is another anomaly', () => {
+  const other = finding(10, 20, { groupKey: '{"service":"b"}' })
+  assert.deepEqual(reconcile([recorded('a', 10, 20)], [other], first).create, [other])
+})
+
+test('neighbours that only touch are two', () => {
+  assert.equal(reconcile([recorded('a', 10, 20)], [finding(20, 30)], first).create.length, 1)
+})
+
+test('an ended anomaly is not rewritten, unless it turns out to go on', () => {
+  const ended = [recorded('a', 10, 20)]
+  assert.deepEqual(reconcile(ended, [finding(11, 19)], first).update, [])
+  assert.deepEqual(
+    reconcile(ended, [finding(10, 24)], first).update.map(({ id }) => id),
+    ['a'],
+  )
+  assert.deepEqual(
+    reconcile(ended, [finding(10, 20, { isOpen: true })], first).update.map(({ id }) => id),
+    ['a'],
+  )
+})
+
+test('what is open and not seen any more has ended, unless its series was left out', () => {
+  const open = [recorded('a', 10, 20, { isOpen: true }), recorded('b', 10, 20)]
+  assert.deepEqual(reconcile(open, [], first).close, ['a'])
+  assert.deepEqual(reconcile(open, [], { ...first, isTruncated: true }).close, [])
+  assert.deepEqual(reconcile(open, [], { ...first, startNs: 20n, isTruncated: true }).close, ['a'])
+})
+
+test('of two open anomalies that turn out to be one, the other ends', () => {
+  const open = [recorded('a', 10, 20, { isOpen: true }), recorded('b', 25, 30, { isOpen: true })]
+  const changes = reconcile(open, [finding(10, 40, { isOpen: true })], first)
+  assert.deepEqual(
+    changes.update.map(({ id }) => id),
+    ['a'],
+  )
+  assert.deepEqual(changes.close, ['b'])
+})
+
+test('an incident of long ago that was never told of is not told of now', () => {
+  const run = { ...first, judgedUntilNs: 10n * hour }
+  const at = (hours: number, isOpen = false) => {
+    const raisedNs = BigInt(Math.round(hours * 100)) * (hour / 100n)
+    return finding(0, 1, { startedNs: raisedNs - 1n, seenUntilNs: raisedNs, raisedNs, isOpen })
+  }
+  assert.equal(reconcile([], [at(8)], run).create.length, 0)
+  assert.equal(reconcile([], [at(9.5)], run).create.length, 1, 'late by half an hour')
+  assert.equal(reconcile([], [at(11)], run).create.length, 1)
+  assert.equal(reconcile([], [at(8, true)], run).create.length, 1, 'it goes on, so it matters now')
+})
+
+test('what was raised before the window, while learning, is no news', () => {
+  const run = { ...first, windowStartNs: 50n }
+  assert.equal(reconcile([], [finding(10, 50)], run).create.length, 0)
+  assert.equal(reconcile([], [finding(10, 51)], run).create.length, 1)
+})
+
+test('whatever was found, finding it again changes nothing but what is open', () => {
+  const cuts = fc.uniqueArray(fc.integer({ min: 1, max: 1000 }), { minLength: 2, maxLength: 20 })
+  fc.assert(
+    fc.property(cuts, fc.boolean(), (unsorted, lastIsOpen) => {
+      const sorted = unsorted.toSorted((a, b) => a - b)
+      const found = sorted
+        .slice(0, sorted.length - (sorted.length % 2))
+        .flatMap((from, i, all) => (i % 2 === 0 ? [finding(from, all[i + 1] ?? from + 1)] : []))
+        .map((each, i, all) => ({ ...each, isOpen: lastIsOpen && i === all.length - 1 }))
+      const { create } = reconcile([], found, first)
+      assert.equal(create.length, found.length)
+      const asRecorded = create.map((each, i) =>
+        recorded(String(i), Number(each.startedNs), Number(each.seenUntilNs), { isOpen: each.isOpen }),
+      )
+      const again = reconcile(asRecorded, found, first)
+      assert.deepEqual(again.create, [])
+      assert.deepEqual(again.close, [])
+      assert.equal(again.update.length, lastIsOpen ? 1 : 0)
+    }),
+  )
+})
