@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import type { AttributeMap } from '../telemetry/rows.ts'
+import { createAttributeMap } from './attributes.ts'
+import { decodeExport } from './decode-export.ts'
+
+/** Attributes of one log record after decoding; both encodings must agree. */
+function decodeAttributes(attributes: object[]): AttributeMap {
+  const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ attributes }] }] }] }
+  const fromJson = decodeExport('logs', 'json', Buffer.from(JSON.stringify(message)), 1n)
+  assert.deepEqual(decodeExport('logs', 'protobuf', encodeProto('logs', message), 1n), fromJson)
+  return fromJson.batch[0]?.rows[0]?.[14] as AttributeMap
+}
+
+function decodeValue(value: object): string | undefined {
+  return decodeAttributes([{ key: 'k', value }]).k
+}
+
+test('scalars become text as the ClickHouse exporter writes them', () => {
+  assert.equal(decodeValue({ stringValue: 'a "b"\n' }), 'a "b"\n')
+  assert.equal(decodeValue({ boolValue: true }), 'true')
+  assert.equal(decodeValue({ boolValue: false }), 'false')
+  assert.equal(decodeValue({ intValue: '-9223372036854775808' }), '-9223372036854775808')
+  assert.equal(decodeValue({ intValue: '9007199254740993' }), '9007199254740993')
+  assert.equal(decodeValue({ doubleValue: 0.1 }), '0.1')
+  assert.equal(decodeValue({ doubleValue: 3 }), '3')
+  assert.equal(decodeValue({ doubleValue: 1e21 }), '1e+21')
+  assert.equal(decodeValue({ doubleValue: '-0' }), '-0')
+  assert.equal(decodeValue({ doubleValue: 'NaN' }), 'NaN')
+  assert.equal(decodeValue({ doubleValue: '-Infinity' }), '-Infinity')
+  assert.equal(decodeValue({ bytesValue: 'AP8+' }), 'AP8+')
+  assert.equal(decodeValue({}), '')
+})
+
+test('arrays and maps become JSON text with exact integers, quoted specials and sorted keys', () => {
+  const values = [
+    { stringValue: 'a"b' },
+    { intValue: '9007199254740993' },
+    { doubleValue: 'NaN' },
+    { doubleValue: 'Infinity' },
+    { bytesValue: 'AP8+' },
+    {},
+    { arrayValue: { values: [] } },
+  ]
+  assert.equal(
+    decodeValue({ arrayValue: { values } }),
+    '["a\\"b",9007199254740993,"NaN","Infinity","AP8+",null,[]]',
+  )
+  const entries = [
+    { key: 'b', value: { boolValue: true } },
+    { key: 'a', value: { intValue: 1 } },
+    { key: '__proto__', value: {} },
+    { key: 'b', value: { boolValue: false } },
+  ]
+  assert.equal(decodeValue({ kvlistValue: { values: entries } }), '{"__proto__":null,"a":1,"b":false}')
+})
+
+test('of duplicate keys the last wins', () => {
+  const map = decodeAttributes([
+    { key: 'k', value: { stringValue: 'first' } },
+    { key: 'k', value: { stringValue: 'last' } },
+  ])
+  assert.deepEqual(Object.entries(map), [['k', 'last']])
+})
+
+test('__proto__, constructor and integers are keys like any other', () => {
+  const keys = ['__proto__', 'constructor', 'toString', '10', '']
+  const map = decodeAttributes(keys.map((key) => ({ key, value: { stringValue: `<${key}>` } })))
+  for (const key of keys) assert.equal(map[key], `<${key}>`)
+  assert.equal(Object.keys(map).length, keys.length)
+  assert.deepEqual(JSON.parse(JSON.stringify(map)), Object.fromEntries(keys.map((key) => [key, `<${key}>`])))
+})
+
+test('a map inherits nothing, so that a key nobody sent is absent', () => {
+  const map = createAttributeMap()
+  assert.equal(map.constructor, undefined)
+  assert.equal(map.__proto__, undefined)
+  assert.equal(map.hasOwnProperty, undefined)
+})
+
+test('bytes that are no UTF-8 become U+FFFD and the record is kept', () => {
+  const json = Buffer.from(
+    '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a?b"}}]}]}]}',
+  )
+  json[json.indexOf('?')] = 0xff
+  assert.equal(decodeExport('logs', 'json', json, 1n).batch[0]?.rows[0]?.[7], 'a\ufffdb')
+  const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'a?b' } }] }] }] }
+  const proto = encodeProto('logs', message)
+  proto[proto.indexOf('?')] = 0xff
+  assert.equal(decodeExport('logs', 'protobuf', proto, 1n).batch[0]?.rows[0]?.[7], 'a\ufffdb')
+})

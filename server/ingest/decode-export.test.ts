@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BinaryWriter } from '@bufbuild/protobuf/wire'
+import fc from 'fast-check'
+import {
+  arbitraryExport,
+  arbitraryJsonStyle,
+  encodeJson,
+  nestedValue,
+} from '../../tests/otlp/arbitrary-export.ts'
+import { assertBatchFits, namedRows } from '../../tests/otlp/named-cells.ts'
+import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { type Signal, signals } from '../telemetry/schema/tables.ts'
+import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+import type { DecodedExport } from './row-collector.ts'
+
+const receivedNs = 1_700_000_000_000_000_007n
+const plainStyle = { snakeCase: false, reversed: false, bareIntegers: false }
+
+function decodeOrRefuse(
+  signal: Signal,
+  encoding: OtlpEncoding,
+  body: Buffer,
+): DecodedExport | OtlpDecodeError {
+  try {
+    return decodeExport(signal, encoding, body, receivedNs)
+  } catch (error) {
+    assert.ok(error instanceof OtlpDecodeError, String(error))
+    assert.match(error.message, /^(request|resource(Metrics|Logs|Spans)\[\d+\]).*: .+$/)
+    assert.ok(error.message.length < 1_000)
+    return error
+  }
+}
+
+/** A random but repeatable sample, for tests that change its bytes. */
+function sampleBodies(signal: Signal, encoding: OtlpEncoding, count: number): Buffer[] {
+  const messages = fc.sample(arbitraryExport[signal], { numRuns: count, seed: 4_317 })
+  return messages.map((message) =>
+    encoding === 'json' ? encodeJson(message, plainStyle) : encodeProto(signal, message),
+  )
+}
+
+for (const signal of signals) {
+  test(`${signal}: protobuf and JSON of one message, in any style, give the same rows`, () => {
+    fc.assert(
+      fc.property(arbitraryExport[signal], arbitraryJsonStyle, (message, style) => {
+        const fromProto = decodeExport(signal, 'protobuf', encodeProto(signal, message), receivedNs)
+        const fromJson = decodeExport(signal, 'json', encodeJson(message, style), receivedNs)
+        assert.deepEqual(fromJson, fromProto)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test(`${signal}: every row fits its table, and every record is accepted or rejected`, () => {
+    fc.assert(
+      fc.property(arbitraryExport[signal], (message) => {
+        const { batch, accepted, rejected, reasons } = decodeExport(
+          signal,
+          'protobuf',
+          encodeProto(signal, message),
+          receivedNs,
+        )
+        assertBatchFits(batch)
+        assert.equal(
+          accepted,
+          batch.reduce((sum, part) => sum + part.rows.length, 0),
+        )
+        assert.equal(accepted + rejected, countRecords(message))
+        assert.equal(rejected === 0, reasons === '')
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  for (const encoding of ['protobuf', 'json'] as const) {
+    test(`${signal} ${encoding}: a body cut at any byte gives rows or one decode error`, () => {
+      for (const body of sampleBodies(signal, encoding, 12)) {
+        for (let length = 0; length < body.length; length++) {
+          decodeOrRefuse(signal, encoding, body.subarray(0, length))
+        }
+      }
+    })
+
+    test(`${signal} ${encoding}: random changes of a body give rows that fit or one decode error`, () => {
+      fc.assert(
+        fc.property(
+          fc.constantFrom(...sampleBodies(signal, encoding, 40).filter((body) => body.length > 0)),
+          fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 }),
+          (body, changes) => {
+            const changed = Buffer.from(body)
+            for (const [at, byte] of changes) changed[at % changed.length] = byte
+            const result = decodeOrRefuse(signal, encoding, changed)
+            if (!(result instanceof OtlpDecodeError)) assertBatchFits(result.batch)
+          },
+        ),
+        { numRuns: 3_000 },
+      )
+    })
+
+    test(`${signal} ${encoding}: random bytes give rows or one decode error`, () => {
+      fc.assert(
+        fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
+          decodeOrRefuse(signal, encoding, Buffer.from(bytes))
+        }),
+        { numRuns: 1_000 },
+      )
+    })
+  }
+
+  test(`${signal}: an empty protobuf body and an empty JSON object are requests without records`, () => {
+    const nothing = { batch: [], accepted: 0, rejected: 0, reasons: '' }
+    assert.deepEqual(decodeExport(signal, 'protobuf', Buffer.alloc(0), receivedNs), nothing)
+    assert.deepEqual(decodeExport(signal, 'json', Buffer.from('{}'), receivedNs), nothing)
+  })
+
+  test(`${signal}: fields that nobody knows yet are passed over in both encodings`, () => {
+    const message = fc
+      .sample(arbitraryExport[signal], { numRuns: 50, seed: 3 })
+      .find((one) => countRecords(one) > 3)
+    assert.ok(message)
+    const known = decodeExport(signal, 'protobuf', encodeProto(signal, message), receivedNs)
+    assert.ok(known.accepted > 0)
+    const extra = new BinaryWriter()
+      .tag(999, 2)
+      .string('later')
+      .tag(30, 0)
+      .uint32(7)
+      .tag(20, 3)
+      .tag(20, 4)
+      .finish()
+    const body = Buffer.concat([extra, encodeProto(signal, message), extra])
+    assert.deepEqual(decodeExport(signal, 'protobuf', body, receivedNs), known)
+    const json = Buffer.from(JSON.stringify({ later: [{}], ...message }))
+    assert.deepEqual(decodeExport(signal, 'json', json, receivedNs), known)
+  })
+}
+
+test('a length beyond the body is refused before anything is allocated for it', () => {
+  const hugeLength = Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
+  for (const signal of signals) {
+    assert.throws(() => decodeExport(signal, 'protobuf', hugeLength, receivedNs), {
+      name: 'OtlpDecodeError',
+      message: 'resourceXs[0] at byte 6: truncated'.replace(
+        'Xs',
+        { metrics: 'Metrics', logs: 'Logs', traces: 'Spans' }[signal],
+      ),
+    })
+  }
+})
+
+test('a nested message that is longer than its parent is refused', () => {
+  const body = Buffer.from([0x0a, 0x03, 0x0a, 0x05, 0x0a, 0x00, 0x00, 0x00, 0x00])
+  assert.throws(() => decodeExport('logs', 'protobuf', body, receivedNs), /resourceLogs\[0\].*truncated/)
+})
+
+test('a known field with another wire type is refused and named', () => {
+  const record = new BinaryWriter().tag(1, 0).uint32(5).finish()
+  const scope = new BinaryWriter().tag(2, 2).bytes(record).finish()
+  const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
+  const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
+  assert.throws(
+    () => decodeExport('logs', 'protobuf', body, receivedNs),
+    /^OtlpDecodeError: resourceLogs\[0\]\.scopeLogs\[0\]\.logRecords\[0\] at byte \d+: field 1 has wire type 0/,
+  )
+})
+
+test('a resource and a schema that stand behind their records on the wire still belong to them', () => {
+  const attribute = new BinaryWriter().tag(1, 2).string('service.name')
+  attribute.tag(2, 2).fork().tag(1, 2).string('shop').join()
+  const record = new BinaryWriter().tag(1, 1).fixed64(receivedNs).finish()
+  const scope = new BinaryWriter().tag(2, 2).bytes(record).tag(3, 2).string('scope-schema')
+  scope.tag(1, 2).fork().tag(1, 2).string('library').join()
+  const resource = new BinaryWriter().tag(3, 2).string('schema').tag(2, 2).bytes(scope.finish())
+  resource.tag(1, 2).fork().tag(1, 2).bytes(attribute.finish()).join()
+  const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource.finish()).finish())
+  const [row] = namedRows(decodeExport('logs', 'protobuf', body, receivedNs).batch, 'otel_logs')
+  assert.equal(row?.ServiceName, 'shop')
+  assert.equal(row?.ResourceSchemaUrl, 'schema')
+  assert.equal(row?.ScopeSchemaUrl, 'scope-schema')
+  assert.equal(row?.ScopeName, 'library')
+})
+
+test('hundreds of thousands of nested values end in one rejected record and not in a full stack', () => {
+  const deep = nestedProtoValue(100_000)
+  const record = new BinaryWriter().tag(1, 1).fixed64(receivedNs).tag(5, 2).bytes(deep).finish()
+  const scope = new BinaryWriter().tag(2, 2).bytes(record).finish()
+  const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
+  const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
+  const { rejected, reasons } = decodeExport('logs', 'protobuf', body, receivedNs)
+  assert.equal(rejected, 1)
+  assert.equal(reasons, '1 log record: attribute value or body is nested deeper than 32')
+})
+
+test('deep JSON ends in a decode error or a rejected record, with and without long integers', () => {
+  for (const first of ['1', '9007199254740993']) {
+    const deep = `{"resourceLogs":[{"n":${first},"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}]}`
+    decodeOrRefuse('logs', 'json', Buffer.from(deep))
+  }
+  const body = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: nestedValue(300) }] }] }] }
+  assert.equal(decodeExport('logs', 'json', Buffer.from(JSON.stringify(body)), receivedNs).rejected, 1)
+})
+
+test('an attribute value may be nested 32 deep and no deeper', () => {
+  for (const [levels, rejected] of [
+    [32, 0],
+    [33, 1],
+  ] as const) {
+    const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: nestedValue(levels) }] }] }] }
+    assert.equal(
+      decodeExport('logs', 'protobuf', encodeProto('logs', message), receivedNs).rejected,
+      rejected,
+    )
+    assert.equal(
+      decodeExport('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs).rejected,
+      rejected,
+    )
+  }
+})
+
+test('groups nested without end are refused', () => {
+  const body = Buffer.alloc(100_000, (99 << 3) | 3)
+  assert.throws(() => decodeExport('traces', 'protobuf', body, receivedNs), OtlpDecodeError)
+})
+
+/** Built inside out, because a writer's forks would be as deep as the message. */
+function nestedProtoValue(levels: number): Uint8Array {
+  const parts: Buffer[] = []
+  let length = 0
+  for (let level = 0; level < levels; level++) {
+    const inner = new BinaryWriter().tag(1, 2).uint32(length).finish()
+    const outer = new BinaryWriter()
+      .tag(5, 2)
+      .uint32(length + inner.length)
+      .finish()
+    parts.push(Buffer.from(inner), Buffer.from(outer))
+    length += inner.length + outer.length
+  }
+  return Buffer.concat(parts.reverse())
+}
+
+function countRecords(message: unknown): number {
+  if (Array.isArray(message)) return message.reduce((sum: number, item) => sum + countRecords(item), 0)
+  if (typeof message !== 'object' || message === null) return 0
+  let count = 0
+  for (const [name, member] of Object.entries(message)) {
+    const isRecords = name === 'dataPoints' || name === 'logRecords' || name === 'spans'
+    count += isRecords
+      ? member.length
+      : name === 'attributes' || name === 'metadata'
+        ? 0
+        : countRecords(member)
+  }
+  return count
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { differenceText, Instant, Uint64 } from './uint64.ts'
+
+const anyUint64 = fc.oneof(
+  fc.bigInt(0n, 2n ** 64n - 1n),
+  fc.bigInt(0n, 2n ** 33n),
+  fc.constantFrom(0n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 64n - 1n),
+)
+
+function cell(value: bigint): Uint64 {
+  const made = new Uint64()
+  made.setBigInt(value)
+  return made
+}
+
+test('decimal text is read and written exactly', () => {
+  fc.assert(
+    fc.property(anyUint64, (value) => {
+      const read = new Uint64()
+      assert.equal(read.setDecimal(String(value)), true)
+      assert.equal(read.toBigInt(), value)
+      assert.equal(read.toString(), String(value))
+    }),
+  )
+})
+
+test('text that is no unsigned 64-bit integer is refused and changes nothing', () => {
+  const kept = cell(7n)
+  for (const text of ['', '-1', '1.0', '1e3', ' 1', '0x10', '18446744073709551616', '9'.repeat(21)]) {
+    assert.equal(kept.setDecimal(text), false, text)
+    assert.equal(kept.toString(), '7')
+  }
+})
+
+test('comparison and difference agree with bigint arithmetic', () => {
+  fc.assert(
+    fc.property(anyUint64, anyUint64, (a, b) => {
+      assert.equal(cell(a).isBelow(cell(b)), a < b)
+      assert.equal(differenceText(cell(a), cell(b)), String(a > b ? a - b : 0n))
+    }),
+  )
+})
+
+test('an instant is seconds in ten digits and nine digits of nanoseconds, whatever came before', () => {
+  const instant = new Instant()
+  fc.assert(
+    fc.property(fc.oneof(anyUint64, fc.constantFrom(1_700_000_000_000_000_001n, 0n)), (ns) => {
+      const seconds = String(ns / 1_000_000_000n).padStart(10, '0')
+      const nanos = String(ns % 1_000_000_000n).padStart(9, '0')
+      assert.equal(instant.of(cell(ns)).text, `${seconds}.${nanos}`)
+    }),
+  )
+})
