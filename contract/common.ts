@@ -62,4 +62,5 @@ export function refuse(
 }
 
 export const limitQuery = queryInt({ min: 1, max: 500, fallback: 50, describe: 'Items per page.' })
-export const cursorQuery = z.string().max(500).optional().describe('`next_cursor` of the page before.')
+/** Wide enough for a name of 1,024 characters of any script, which is where some lists go on. */
+export const cursorQuery = z.string().max(6_000).optional().describe('`next_cursor` of the page before.')

@@ -7,6 +7,9 @@ import { InstantInput } from './instant.ts'
 
 const Attributes = z.record(z.string(), z.string())
 
+/** Characters; the longest metric name and attribute key that are taken in. */
+const longestName = 1_024
+
 /** `key=value` pairs, each parameter one pair; repeat the parameter for more. */
 const attributeFilter = z
   .union([z.string(), z.array(z.string()).max(20)])
@@ -44,15 +47,19 @@ export const Aggregation = z.enum(aggregations)
 export type Aggregation = z.infer<typeof Aggregation>
 
 export const SeriesQuery = z.strictObject({
-  metric: z.string().min(1).max(300).describe('A metric name or a built-in key such as `spans.error_ratio`.'),
+  metric: z
+    .string()
+    .min(1)
+    .max(longestName)
+    .describe('A metric name or a built-in key such as `spans.error_ratio`.'),
   ...range,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
   aggregation: Aggregation.optional().describe('Chosen by the kind of metric where absent.'),
-  service: z.string().max(300).optional(),
+  service: z.string().max(longestName).optional(),
   attribute: attributeFilter.describe('Filter `key=value`; repeat for more.'),
   group_by: z
     .string()
-    .max(300)
+    .max(longestName)
     .optional()
     .describe('`service` or an attribute key: a series per value, the 50 busiest at most.'),
 })
@@ -83,7 +90,7 @@ export const LogQuery = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
-  service: z.string().max(300).optional(),
+  service: z.string().max(longestName).optional(),
   severity: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
     .optional()
@@ -112,8 +119,8 @@ export const SpanQuery = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
-  service: z.string().max(300).optional(),
-  name: z.string().max(300).optional(),
+  service: z.string().max(longestName).optional(),
+  name: z.string().max(longestName).optional(),
   status: z.enum(['unset', 'ok', 'error']).optional(),
   min_duration_ms: queryInt({ min: 0, max: 86_400_000, fallback: 0, describe: 'At least this long.' }),
   attribute: attributeFilter.describe(

@@ -38,7 +38,7 @@ export interface MetricFacts {
 /** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
 const reachNs = 300_000_000_000n
 
-const tableOf: Record<MetricKind, TableName> = {
+export const tableOf: Record<MetricKind, TableName> = {
   gauge: 'otel_metrics_gauge',
   sum: 'otel_metrics_sum',
   histogram: 'otel_metrics_histogram',

@@ -20,6 +20,7 @@ import {
 } from './metric-series.ts'
 import type { Signal } from './schema/tables.ts'
 import { type PackedGroup, type SeriesFrame, stepNs } from './series-statement.ts'
+import type { StatementLimits } from './telemetry.ts'
 import type { TenantReader } from './tenant-reader.ts'
 
 /** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
@@ -85,12 +86,16 @@ export function signalsOf(metricKey: string): readonly Signal[] {
 }
 
 /** Reads one series set. The caller has checked that there are 1 to {@link maxSteps} steps. */
-export async function readSeries(reader: TenantReader, request: SeriesRequest): Promise<SeriesSet> {
+export async function readSeries(
+  reader: TenantReader,
+  request: SeriesRequest,
+  limits?: StatementLimits,
+): Promise<SeriesSet> {
   const frame = frameOf(request)
   const builtIn = eventSeriesOf(request.metricKey)
   return builtIn === undefined
-    ? readMetric(reader, request, frame)
-    : readEvents(reader, request, frame, builtIn)
+    ? readMetric(reader, request, frame, limits)
+    : readEvents(reader, request, frame, builtIn, limits)
 }
 
 function frameOf(request: SeriesRequest): SeriesFrame {
@@ -116,12 +121,16 @@ async function readEvents(
   request: SeriesRequest,
   frame: SeriesFrame,
   series: EventSeries,
+  limits: StatementLimits | undefined,
 ): Promise<SeriesSet> {
   const [own] = series.aggregations
   assert(own !== undefined)
   const asked = request.aggregation
   const aggregation = asked !== undefined && series.aggregations.includes(asked) ? asked : own
-  const rows = await reader.rows<PackedGroup>((from) => eventStatement(from, frame, series, aggregation))
+  const rows = await reader.rows<PackedGroup>(
+    (from) => eventStatement(from, frame, series, aggregation),
+    limits,
+  )
   const unit = unitOf(series.unit.replace(/\/s$/, ''), aggregation)
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows })
 }
@@ -130,9 +139,10 @@ async function readMetric(
   reader: TenantReader,
   request: SeriesRequest,
   frame: SeriesFrame,
+  limits: StatementLimits | undefined,
 ): Promise<SeriesSet> {
   const metric = request.metricKey
-  const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric))
+  const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric), limits)
   const facts = metricKinds.flatMap((kind) => found.filter((one) => one.kind === kind))[0]
   if (facts === undefined) {
     const aggregation = request.aggregation ?? 'avg'
@@ -141,8 +151,9 @@ async function readMetric(
   const { kind } = facts
   const asked = request.aggregation
   const aggregation = asked !== undefined && hasAggregation(kind, asked) ? asked : defaultAggregation(facts)
-  const rows = await reader.rows<PackedGroup>((from) =>
-    metricStatement(from, frame, { metric, kind, aggregation }),
+  const rows = await reader.rows<PackedGroup>(
+    (from) => metricStatement(from, frame, { metric, kind, aggregation }),
+    limits,
   )
   return setOf(reader, frame, {
     metricKey: metric,

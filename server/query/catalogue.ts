@@ -1,0 +1,110 @@
+// What there is to look at: services and metric names with rows in a time range, by name. The catalogue is read
+// from the telemetry itself and kept nowhere, so an erased name is gone with its rows.
+
+import type { z } from 'zod'
+import { formatInstant } from '../../contract/instant.ts'
+import type { CatalogueQuery, MetricEntry, ServiceEntry } from '../../contract/telemetry.ts'
+import { pageOfRows } from '../http/cursor.ts'
+import { metricKinds, tableOf } from '../telemetry/metric-series.ts'
+import { type Signal, signals, tables } from '../telemetry/schema/tables.ts'
+import { join, raw, sql, uint } from '../telemetry/sql.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
+import { isCount, pageStart, positionWithin } from './time-window.ts'
+
+type Query = z.output<typeof CatalogueQuery>
+
+interface Page<Item> {
+  items: Item[]
+  next_cursor: string | null
+}
+
+interface ServiceRow {
+  readonly service: string
+  readonly prefix: string
+  readonly signals: readonly Signal[]
+  readonly last_ns: string
+}
+
+/** A service name may be as long as any attribute, and a cursor may not: it holds this much of it and a count. */
+const servicePrefix = raw('substringUTF8(toString(ServiceName), 1, 1024)')
+
+const byPrefix = {
+  parts: 2,
+  isPosition: ([, shown]: readonly string[]): boolean => isCount(shown) && Number(shown) <= 1_000_000,
+}
+const byNameAndKind = { parts: 2, isPosition: () => true }
+
+/** Services with any row in the range. */
+export async function listServices(
+  reader: TenantReader,
+  query: Query,
+  nowNs: bigint,
+  limits?: StatementLimits,
+): Promise<Page<z.infer<typeof ServiceEntry>>> {
+  const { window, position } = pageStart(query, nowNs, byPrefix)
+  const [prefix = '', shown = '0'] = position ?? []
+  const rows = await reader.rows<ServiceRow>((from) => {
+    const branches = tables.map(
+      (table) =>
+        sql`SELECT toString(ServiceName) AS service, ${raw(`'${table.signal}'`)} AS signal, max(${raw(table.timeColumn)}) AS seen, any(${servicePrefix}) AS prefix FROM ${from(table.name, rangeCondition(table.timeColumn, window), sql`${servicePrefix} >= ${prefix}`)} GROUP BY service`,
+    )
+    return sql`SELECT service, any(prefix) AS prefix, groupUniqArray(signal) AS signals, toString(toUnixTimestamp64Nano(max(seen))) AS last_ns FROM (${join(branches, ' UNION ALL ')}) GROUP BY service ORDER BY service LIMIT ${uint(Number(shown))}, ${uint(query.limit + 1)}`
+  }, limits)
+  const page = rows.slice(0, query.limit)
+  const last = page.at(-1)
+  const equal = page.filter((row) => row.prefix === last?.prefix).length
+  const shownOfLast = equal + (last?.prefix === prefix && position !== null ? Number(shown) : 0)
+  return pageOfRows(
+    rows,
+    query.limit,
+    (row) => positionWithin(window, [row.prefix, String(shownOfLast)]),
+    (row) => ({
+      service: row.service,
+      signals: signals.filter((signal) => row.signals.includes(signal)),
+      last_seen: formatInstant(BigInt(row.last_ns)),
+    }),
+  )
+}
+
+interface MetricRow {
+  readonly metric: string
+  readonly kind: (typeof metricKinds)[number]
+  readonly unit: string
+  readonly description: string
+  readonly services: readonly string[]
+  readonly last_ns: string
+}
+
+/** Metric names with any point in the range; a name used for two kinds appears for each. The first 100 services are named. */
+export async function listMetrics(
+  reader: TenantReader,
+  query: Query,
+  nowNs: bigint,
+  limits?: StatementLimits,
+): Promise<Page<z.infer<typeof MetricEntry>>> {
+  const { window, position } = pageStart(query, nowNs, byNameAndKind)
+  const [name = '', kind = ''] = position ?? []
+  const rows = await reader.rows<MetricRow>((from) => {
+    const branches = metricKinds.map((own) => {
+      // Within one name the kinds follow in the order of their text, so a kind at or before the cursor's is done.
+      const after =
+        position === null ? [] : [own > kind ? sql`MetricName >= ${name}` : sql`MetricName > ${name}`]
+      return sql`SELECT toString(MetricName) AS metric, ${raw(`'${own}'`)} AS kind, toString(argMax(MetricUnit, TimeUnix)) AS unit,
+  toString(argMax(MetricDescription, TimeUnix)) AS description, arraySort(groupUniqArray(100)(toString(ServiceName))) AS services,
+  toString(toUnixTimestamp64Nano(max(TimeUnix))) AS last_ns
+FROM ${from(tableOf[own], rangeCondition('TimeUnix', window), ...after)} GROUP BY metric`
+    })
+    return sql`SELECT * FROM (${join(branches, ' UNION ALL ')}) ORDER BY metric, kind LIMIT ${uint(query.limit + 1)}`
+  }, limits)
+  return pageOfRows(
+    rows,
+    query.limit,
+    (row) => positionWithin(window, [row.metric, row.kind]),
+    ({ last_ns, ...row }) => ({
+      ...row,
+      services: [...row.services],
+      last_seen: formatInstant(BigInt(last_ns)),
+    }),
+  )
+}

@@ -1,0 +1,118 @@
+// Reading telemetry over HTTP, for people and tokens of the organisation, never for ingest tokens.
+
+import type { FastifyInstance } from 'fastify'
+import { pageOf } from '../../contract/common.ts'
+import {
+  CatalogueQuery,
+  LogQuery,
+  LogRecord,
+  MetricEntry,
+  SeriesAnswer,
+  SeriesQuery,
+  ServiceEntry,
+  Span,
+  SpanQuery,
+  Trace,
+  TraceParams,
+} from '../../contract/telemetry.ts'
+import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
+import { route } from '../http/route.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { listMetrics, listServices } from './catalogue.ts'
+import { listLogs } from './logs.ts'
+import { answerSeries } from './series-answer.ts'
+import { listSpans, readTrace } from './traces.ts'
+
+/** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
+const interactiveLimits: StatementLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
+
+const access = ['owner', 'admin', 'member', 'viewer'] as const
+const tag = 'Telemetry'
+
+export function addQueryRoutes(
+  http: FastifyInstance,
+  readerOf: (caller: Caller) => TenantReader,
+  clock: Clock,
+  limits: StatementLimits = interactiveLimits,
+): void {
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/series',
+    access,
+    tag,
+    summary: 'A metric or a built-in series over time, a point per step',
+    query: SeriesQuery,
+    result: SeriesAnswer,
+    handle: async ({ caller, query }) => ({
+      body: await answerSeries(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/logs',
+    access,
+    tag,
+    summary: 'Log records, newest first',
+    query: LogQuery,
+    result: pageOf(LogRecord),
+    handle: async ({ caller, query }) => ({
+      body: await listLogs(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/spans',
+    access,
+    tag,
+    summary: 'Spans, newest first',
+    query: SpanQuery,
+    result: pageOf(Span),
+    handle: async ({ caller, query }) => ({
+      body: await listSpans(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/traces/:trace_id',
+    access,
+    tag,
+    summary: 'Every span of one trace',
+    params: TraceParams,
+    result: Trace,
+    refusals: [404],
+    handle: async ({ caller, params }) => ({
+      body: await readTrace(readerOf(caller), params.trace_id, limits),
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/services',
+    access,
+    tag,
+    summary: 'Services with telemetry in a time range, by name',
+    query: CatalogueQuery,
+    result: pageOf(ServiceEntry),
+    handle: async ({ caller, query }) => ({
+      body: await listServices(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  route(http, {
+    method: 'GET',
+    url: '/telemetry/metrics',
+    access,
+    tag,
+    summary: 'Metric names with points in a time range, by name',
+    query: CatalogueQuery,
+    result: pageOf(MetricEntry),
+    handle: async ({ caller, query }) => ({
+      body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+}

@@ -1,0 +1,76 @@
+// The half-open time range of one reading request: what was asked for or, where nothing was, the last hour. The
+// cursor of a first page carries its range along, because an hour before now is another hour on every page.
+
+import type { Ns } from '../../contract/instant.ts'
+import { earliestNs, nsPerMinute } from '../../contract/instant.ts'
+import { InvalidInput, problem } from '../core/app-error.ts'
+import { decodeCursor } from '../http/cursor.ts'
+
+export interface TimeWindow {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+const defaultSpanNs = 60n * nsPerMinute
+
+/** Throws InvalidInput at `query.end` where the range is empty. */
+export function timeWindow(
+  query: { readonly start?: Ns | undefined; readonly end?: Ns | undefined },
+  nowNs: Ns,
+): TimeWindow {
+  const endNs = query.end ?? nowNs
+  const startNs = query.start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs)
+  if (startNs < endNs) return { startNs, endNs }
+  throw new InvalidInput([
+    problem(['query', 'end'], 'value_error', 'The end should be after the start', endNs.toString(), {
+      error: 'range is empty',
+    }),
+  ])
+}
+
+/** A page's range and, from the second page on, where the page before ended. */
+export interface PageStart {
+  readonly window: TimeWindow
+  readonly position: readonly string[] | null
+}
+
+/**
+ * Reads a cursor made by {@link positionWithin} with `parts` texts of position; `isPosition` says whether they
+ * can be ours. Bounds that the query names win over the cursor's. Throws InvalidInput.
+ */
+export function pageStart(
+  query: {
+    readonly start?: Ns | undefined
+    readonly end?: Ns | undefined
+    readonly cursor?: string | undefined
+  },
+  nowNs: Ns,
+  position: { readonly parts: number; readonly isPosition: (texts: readonly string[]) => boolean },
+): PageStart {
+  const texts = decodeCursor(query.cursor, position.parts + 2)
+  if (texts === null) return { window: timeWindow(query, nowNs), position: null }
+  const own = texts.slice(0, position.parts)
+  const [start, end] = texts.slice(position.parts)
+  if (!isCount(start) || !isCount(end) || !position.isPosition(own)) {
+    throw new InvalidInput([
+      problem(
+        ['query', 'cursor'],
+        'value_error',
+        'Pass next_cursor of the page before, unchanged',
+        query.cursor,
+      ),
+    ])
+  }
+  const pinned = { start: query.start ?? BigInt(start), end: query.end ?? BigInt(end) }
+  return { window: timeWindow(pinned, nowNs), position: own }
+}
+
+/** The texts of a cursor: the position, then the range it belongs to. */
+export function positionWithin(window: TimeWindow, position: readonly string[]): string[] {
+  return [...position, window.startNs.toString(), window.endNs.toString()]
+}
+
+/** Whether a text of a cursor is an unsigned integer of 63 bits or fewer, or a hash of 64. */
+export function isCount(text: string | undefined): text is string {
+  return text !== undefined && /^\d{1,19}$/.test(text) && BigInt(text) < 1n << 63n
+}

@@ -1,0 +1,28 @@
+// What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is shared
+// only by the organisations of that placement, and its id reads `<placement>-<yyyymmdd of the Monday>`.
+
+import { sql } from './sql.ts'
+import type { TelemetryEngine } from './telemetry.ts'
+
+/** Of every organisation in the partition, hidden rows too; active parts only. */
+export interface PartitionSize {
+  readonly rows: number
+  /** Compressed, on disk. */
+  readonly bytes: number
+}
+
+/** Sizes by `<table> <partition id>` of every partition of a placement, in all telemetry tables. */
+export async function partitionSizes(
+  engine: TelemetryEngine,
+  placement: number,
+): Promise<ReadonlyMap<string, PartitionSize>> {
+  const found = await engine.select<{ place: string; total: string; bytes: string }>(
+    sql`SELECT concat(table, ' ', partition_id) AS place, toString(sum(rows)) AS total, toString(sum(bytes_on_disk)) AS bytes
+FROM system.parts
+WHERE database = currentDatabase() AND active AND startsWith(table, 'otel_') AND startsWith(partition_id, ${`${placement}-`})
+GROUP BY place`,
+  )
+  return new Map(
+    found.map(({ place, total, bytes }) => [place, { rows: Number(total), bytes: Number(bytes) }]),
+  )
+}

@@ -1,0 +1,108 @@
+// What an organisation stores: rows exactly, as its own readers would count them, so hidden rows are gone at once;
+// bytes by the engine's own books. The engine knows bytes per partition only, and a partition may hold a
+// neighbour of the same placement: an organisation is then given its share by rows, within a partition as well
+// as over the days of its week. Totals are the sums of the days shown.
+
+import type { z } from 'zod'
+import { formatInstant } from '../../contract/instant.ts'
+import type { StorageUsage } from '../../contract/usage.ts'
+import { type PartitionSize, partitionSizes } from '../telemetry/partitions.ts'
+import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
+
+/** Rows of one table on one UTC day; instants are nanoseconds since 1970 as text. */
+interface TableDay {
+  readonly place: TableName
+  readonly day: string
+  readonly partition_id: string
+  readonly total: string
+  readonly oldest: string
+  readonly newest: string
+}
+
+interface Amount {
+  readonly signal: Signal
+  readonly day: string
+  readonly rows: number
+  readonly bytes: number
+  readonly oldestNs: bigint
+  readonly newestNs: bigint
+}
+
+/** Reads one column of every row the organisation has. */
+export async function readStorage(
+  engine: TelemetryEngine,
+  reader: TenantReader,
+): Promise<z.infer<typeof StorageUsage>> {
+  const { tenantId, placement } = reader.place
+  const days = await reader.rows<TableDay>((from) =>
+    join(
+      tables.map((table) => daysOf(from, table, placement)),
+      ' UNION ALL ',
+    ),
+  )
+  const sizes = await partitionSizes(engine, placement)
+  const amounts = days.map((day) => amountOf(day, sizes.get(`${day.place} ${day.partition_id}`)))
+  const perSignal = signals.map((signal) => signalUsage(signal, amounts))
+  return {
+    tenant_id: tenantId,
+    rows: sumOf(perSignal, 'rows'),
+    bytes: sumOf(perSignal, 'bytes'),
+    ...boundsOf(amounts),
+    signals: perSignal,
+  }
+}
+
+function daysOf(from: From, table: TableSpec, placement: number): Sql {
+  const time = raw(table.timeColumn)
+  return sql`SELECT ${table.name} AS place, toString(toDate(${time})) AS day,
+  concat(${`${placement}-`}, formatDateTime(toMonday(${time}), '%Y%m%d')) AS partition_id, toString(count()) AS total,
+  toString(toUnixTimestamp64Nano(min(${time}))) AS oldest, toString(toUnixTimestamp64Nano(max(${time}))) AS newest
+FROM ${from(table.name)} GROUP BY day, partition_id`
+}
+
+const specOf = new Map(tables.map((table) => [table.name, table]))
+
+/** Rows may have arrived since the partition was weighed; a share is never more than the whole. */
+function amountOf(day: TableDay, partition: PartitionSize | undefined): Amount {
+  const spec = specOf.get(day.place)
+  if (spec === undefined) throw new Error(`No table ${day.place}`)
+  const rows = Number(day.total)
+  const share = partition === undefined ? 0 : Math.min(1, rows / partition.rows)
+  return {
+    signal: spec.signal,
+    day: day.day,
+    rows,
+    bytes: Math.round(share * (partition?.bytes ?? 0)),
+    oldestNs: BigInt(day.oldest),
+    newestNs: BigInt(day.newest),
+  }
+}
+
+function signalUsage(signal: Signal, all: readonly Amount[]) {
+  const amounts = all.filter((amount) => amount.signal === signal)
+  const days = [...new Set(amounts.map(({ day }) => day))].sort().map((day) => {
+    const sameDay = amounts.filter((amount) => amount.day === day)
+    return { day, rows: sumOf(sameDay, 'rows'), bytes: sumOf(sameDay, 'bytes') }
+  })
+  return { signal, rows: sumOf(days, 'rows'), bytes: sumOf(days, 'bytes'), ...boundsOf(amounts), days }
+}
+
+function sumOf<Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key): number {
+  return items.reduce((sum, item) => sum + item[key], 0)
+}
+
+function boundsOf(amounts: readonly Amount[]): { oldest: string | null; newest: string | null } {
+  const ascending = (a: bigint, b: bigint) => (a < b ? -1 : 1)
+  const oldestNs = amounts.map((amount) => amount.oldestNs).sort(ascending)[0]
+  const newestNs = amounts
+    .map((amount) => amount.newestNs)
+    .sort(ascending)
+    .at(-1)
+  return {
+    oldest: oldestNs === undefined ? null : formatInstant(oldestNs),
+    newest: newestNs === undefined ? null : formatInstant(newestNs),
+  }
+}
