@@ -228,7 +228,7 @@ export class DetectionStore {
       .orderBy('id')
       .limit(limit)
       .execute()
-    return rows
+    return rows.map((row) => ({ ...row }))
   }
 
   /**

@@ -1,0 +1,78 @@
+// What the tests of this room open: a real control plane in a folder of its own with two organisations, because a
+// test with one can't see a leak, and spans to put into a real engine.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Control } from '../control/database.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { engineInstant } from '../core/time-range.ts'
+import { insertColumns } from '../telemetry/schema/create-schema.ts'
+import { tables } from '../telemetry/schema/tables.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+
+export const acme: TenantPlace = { tenantId: 'acme', placement: 0 }
+export const globex: TenantPlace = { tenantId: 'globex', placement: 1 }
+
+export interface ControlFixture {
+  readonly folder: string
+  readonly control: Control
+  close(): Promise<void>
+}
+
+/** A migrated control plane with `acme` and `globex`; `close` removes the folder. */
+export async function openControl(): Promise<ControlFixture> {
+  const folder = await mkdtemp(join(tmpdir(), 'lethe-detection-'))
+  const control = openSqlite(join(folder, 'control.sqlite'))
+  await migrate(control)
+  for (const { tenantId, placement } of [acme, globex]) {
+    await control
+      .insertInto('organisations')
+      .values({ tenant_id: tenantId, name: tenantId, placement, created_at_ms: 0 })
+      .execute()
+  }
+  const close = async () => {
+    await control.destroy()
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { folder, control, close }
+}
+
+export interface FixtureSpan {
+  readonly service: string
+  readonly atNs: bigint
+  readonly durationMs?: number
+  readonly isError?: boolean
+}
+
+/** Commits server spans of one organisation. */
+export async function insertSpans(
+  engine: TelemetryEngine,
+  place: TenantPlace,
+  spans: readonly FixtureSpan[],
+): Promise<void> {
+  const table = tables.find(({ name }) => name === 'otel_traces')
+  if (table === undefined) throw new Error('There is no table of spans.')
+  const lines = spans.map((span, i) => {
+    const given: Record<string, unknown> = {
+      Placement: place.placement,
+      TenantId: place.tenantId,
+      Timestamp: engineInstant(span.atNs),
+      TraceId: String(i),
+      SpanName: 'GET /',
+      SpanKind: 'Server',
+      ServiceName: span.service,
+      Duration: String((span.durationMs ?? 5) * 1_000_000),
+      StatusCode: span.isError === true ? 'Error' : 'Unset',
+    }
+    const cells = insertColumns(table).map((column) => given[column] ?? emptyCell(column))
+    return JSON.stringify(cells)
+  })
+  await engine.insert(table.name, insertColumns(table), Buffer.from(`${lines.join('\n')}\n`))
+}
+
+function emptyCell(column: string): unknown {
+  if (column.endsWith('Attributes') && !column.includes('.')) return {}
+  return column.includes('.') ? [] : ''
+}
