@@ -36,7 +36,7 @@ export class InvalidInput extends Error {
   }
 }
 
-/** One problem of a body or parameter, with the defaults that most rules need. */
+/** One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the wire. */
 export function problem(
   loc: readonly string[],
   type: string,
@@ -44,5 +44,5 @@ export function problem(
   input: unknown,
   ctx: Record<string, unknown> = {},
 ): ValidationProblem {
-  return { loc: [...loc], msg, type, input, ctx }
+  return { loc: [...loc], msg, type, input: input ?? null, ctx }
 }

@@ -1,0 +1,604 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import { pino } from 'pino'
+import type { Role } from '../../contract/tenancy.ts'
+import { readChain } from '../audit/log.ts'
+import type { Caller } from '../core/caller.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { addOpenApi } from '../http/openapi.ts'
+import { createHttp } from '../http/server.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { acme, type ControlFixture, globex, insertSpans, openControl } from './detection-fixture.ts'
+import { addDetectionRoutes } from './routes.ts'
+import { DetectorRunner } from './runner.ts'
+import { DetectionStore } from './store.ts'
+import { createSystemDetectors } from './system-detectors.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+
+let fixture: ControlFixture
+let engine: TelemetryEngine
+let http: FastifyInstance
+let clock: ManualClock
+
+before(async () => {
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  clock = new ManualClock(noonMs)
+  const logger = pino({ level: 'silent' })
+  const store = new DetectionStore(fixture.control, clock)
+  const runner = new DetectorRunner({ store, engine, gate: new TelemetryGate(), clock, logger })
+  http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
+  await addOpenApi(http, '0')
+  const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
+  addDetectionRoutes(http, { store, runner, metricKeysOf })
+  await http.ready()
+})
+after(async () => {
+  await http.close()
+  await engine.close()
+  await fixture.close()
+})
+beforeEach(async () => {
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
+})
+
+/** Secrets of these tests are `organisation/role`. */
+function callerOf(secret: string): Caller | null {
+  const [tenantId, role] = secret.split('/')
+  const place = [acme, globex].find((one) => one.tenantId === tenantId)
+  if (place === undefined || role === undefined) return null
+  return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
+}
+
+interface Sent {
+  readonly as?: string
+  readonly type?: string | null
+  readonly headers?: Record<string, string>
+}
+
+/** A body that is text goes out as it is; anything else as JSON. */
+function send(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, body?: unknown, sent: Sent = {}) {
+  const type = sent.type === undefined ? 'application/json' : sent.type
+  return http.inject({
+    method,
+    url,
+    headers: {
+      authorization: `Bearer ${sent.as ?? 'acme/member'}`,
+      ...(body === undefined || type === null ? {} : { 'content-type': type }),
+      ...sent.headers,
+    },
+    ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+}
+
+const queue = {
+  name: 'Queue',
+  metric_key: 'queue.length',
+  method_key: 'threshold',
+  params: { upper: 100 },
+  window_minutes: 60,
+  schedule_minutes: 1,
+}
+
+async function create(
+  more: object = {},
+  as = 'acme/member',
+): Promise<Record<string, unknown> & { id: string }> {
+  const answer = await send('POST', '/anomalies/detectors', { ...queue, ...more }, { as })
+  assert.equal(answer.statusCode, 201, answer.body)
+  return answer.json()
+}
+
+async function createSystem(place: TenantPlace = acme): Promise<Record<string, unknown> & { id: string }> {
+  await fixture.control.transaction().execute((trx) => createSystemDetectors(trx, place.tenantId, noonMs))
+  const answer = await send('GET', '/anomalies/detectors?limit=1', undefined, {
+    as: `${place.tenantId}/viewer`,
+  })
+  return answer.json().items[0]
+}
+
+const at = (id: string) => `/anomalies/detectors/${id}`
+
+/** `place type` of each problem of a 422. */
+function problems(answer: LightMyRequestResponse): string[] {
+  assert.equal(answer.statusCode, 422, answer.body)
+  const { detail } = answer.json()
+  for (const problem of detail) {
+    assert.deepEqual(Object.keys(problem).sort(), ['ctx', 'input', 'loc', 'msg', 'type'])
+    assert(problem.loc.every((part: unknown) => typeof part === 'string'))
+    assert.equal(typeof problem.ctx, 'object')
+  }
+  return detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`)
+}
+
+function refusedAs(answer: LightMyRequestResponse, status: number, code: string): void {
+  assert.equal(answer.statusCode, status, answer.body)
+  assert.deepEqual(Object.keys(answer.json()).sort(), ['code', 'detail'])
+  assert.equal(answer.json().code, code)
+}
+
+test('a created detector has all the fields of the interface, an ETag and an address', async () => {
+  const answer = await send('POST', '/anomalies/detectors', queue)
+  assert.equal(answer.statusCode, 201)
+  const { id, params, ...rest } = answer.json()
+  assert.deepEqual(rest, {
+    name: 'Queue',
+    metric_key: 'queue.length',
+    method_key: 'threshold',
+    scope: {},
+    window_minutes: 60,
+    schedule_minutes: 1,
+    enabled: true,
+    is_system: false,
+    last_run_at: null,
+    last_status: null,
+    created_at: '2026-09-11T12:00:00.000Z',
+    last_note: null,
+  })
+  assert.equal(params.upper, 100)
+  assert.equal(params.clear_n, 3)
+  assert.equal(answer.headers.location, at(id))
+  assert.equal(answer.headers.etag, '"1"')
+  const read = await send('GET', at(id))
+  assert.deepEqual(read.json(), answer.json())
+  assert.equal(read.headers.etag, '"1"')
+})
+
+test('a creation names every problem of its body at once', async () => {
+  const answer = await send('POST', '/anomalies/detectors', {
+    name: '',
+    metric_key: 'spans.nothing',
+    method_key: 'threshold',
+    params: { upper: 'high', k: 4 },
+    scope: { service: 5, colour: 'red' },
+    window_minutes: 129_601,
+    schedule_minutes: 0,
+    enabled: 'yes',
+    id: 'mine',
+  })
+  assert.deepEqual(problems(answer).sort(), [
+    'body.enabled bool_type',
+    'body.id extra_forbidden',
+    'body.metric_key value_error',
+    'body.name string_too_short',
+    'body.params.k extra_forbidden',
+    'body.params.upper float_type',
+    'body.schedule_minutes greater_than_equal',
+    'body.scope.colour extra_forbidden',
+    'body.scope.service string_type',
+    'body.window_minutes less_than_equal',
+  ])
+  assert.deepEqual(problems(await send('POST', '/anomalies/detectors', {})), [
+    'body.name missing',
+    'body.metric_key missing',
+    'body.method_key missing',
+  ])
+})
+
+test('a patch changes what it names and answers the whole detector', async () => {
+  const { id, ...before } = await create()
+  const answer = await send('PATCH', at(id), {
+    name: 'Backlog',
+    enabled: false,
+    scope: { service: 'checkout' },
+  })
+  assert.equal(answer.statusCode, 200)
+  assert.deepEqual(answer.json(), {
+    id,
+    ...before,
+    name: 'Backlog',
+    enabled: false,
+    scope: { service: 'checkout' },
+  })
+  assert.equal(answer.headers.etag, '"2"')
+  assert.deepEqual((await send('GET', at(id))).json(), answer.json())
+})
+
+test('an empty object is a patch that changes nothing', async () => {
+  const created = await create()
+  for (const type of [
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/merge-patch+json',
+  ]) {
+    const answer = await send('PATCH', at(created.id), {}, { type })
+    assert.equal(answer.statusCode, 200)
+    assert.deepEqual(answer.json(), created)
+    assert.equal(answer.headers.etag, '"1"')
+  }
+})
+
+test('plain JSON replaces params and scope whole, a merge patch merges them', async () => {
+  const { id } = await create({
+    scope: { service: 'checkout', group_by: 'host' },
+    params: { upper: 9, clear_n: 5 },
+  })
+  const replaced = await send('PATCH', at(id), { params: { lower: 1 }, scope: { service: 'search' } })
+  assert.deepEqual(replaced.json().scope, { service: 'search' })
+  assert.equal(replaced.json().params.upper, undefined)
+  assert.equal(replaced.json().params.clear_n, 3)
+  const merged = await send(
+    'PATCH',
+    at(id),
+    { params: { upper: 7 }, scope: { service: null, group_by: 'zone' } },
+    { type: 'application/merge-patch+json' },
+  )
+  assert.deepEqual(merged.json().scope, { group_by: 'zone' })
+  assert.equal(merged.json().params.lower, 1)
+  assert.equal(merged.json().params.upper, 7)
+})
+
+test('a patch without a body, or with one that is no object, says so', async () => {
+  const { id } = await create()
+  assert.deepEqual(problems(await send('PATCH', at(id))), ['body missing'])
+  assert.deepEqual(problems(await send('PATCH', at(id), '', { type: 'application/json' })), ['body missing'])
+  for (const body of ['[]', '"x"', '5', 'null', 'true']) {
+    assert.deepEqual(problems(await send('PATCH', at(id), body)), ['body dict_type'], body)
+  }
+  assert.deepEqual(problems(await send('PATCH', at(id), '{"name":')), ['body json_invalid'])
+})
+
+test('a patch of the wrong content type is refused', async () => {
+  const { id } = await create()
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch+json']) {
+    refusedAs(await send('PATCH', at(id), '{}', { type }), 415, 'unsupported_media_type')
+  }
+})
+
+test('each mistyped field is named with its type', async () => {
+  const { id } = await create()
+  const rows: [string, unknown, string][] = [
+    ['name', 5, 'string_type'],
+    ['name', null, 'string_type'],
+    ['name', '', 'string_too_short'],
+    ['name', 'x'.repeat(201), 'string_too_long'],
+    ['metric_key', 5, 'string_type'],
+    ['metric_key', 'a b', 'value_error'],
+    ['metric_key', 'logs.errors', 'value_error'],
+    ['method_key', 5, 'enum'],
+    ['method_key', 'oracle', 'enum'],
+    ['params', [], 'dict_type'],
+    ['params', null, 'dict_type'],
+    ['params', 'upper', 'dict_type'],
+    ['scope', [], 'dict_type'],
+    ['scope', 'all', 'dict_type'],
+    ['window_minutes', '60', 'int_type'],
+    ['window_minutes', 1.5, 'int_type'],
+    ['window_minutes', true, 'int_type'],
+    ['window_minutes', 0, 'greater_than_equal'],
+    ['window_minutes', 129_601, 'less_than_equal'],
+    ['schedule_minutes', null, 'int_type'],
+    ['schedule_minutes', -5, 'greater_than_equal'],
+    ['schedule_minutes', 10_081, 'less_than_equal'],
+    ['enabled', 'true', 'bool_type'],
+    ['enabled', 1, 'bool_type'],
+  ]
+  for (const [field, value, type] of rows) {
+    const answer = await send('PATCH', at(id), { [field]: value })
+    assert.deepEqual(problems(answer), [`body.${field} ${type}`], `${field}: ${JSON.stringify(value)}`)
+    assert.deepEqual(answer.json().detail[0].input, value)
+  }
+  const all = await send('PATCH', at(id), {
+    name: 5,
+    enabled: 5,
+    params: { upper: 'x' },
+    scope: { service: 5 },
+  })
+  assert.deepEqual(problems(all).sort(), [
+    'body.enabled bool_type',
+    'body.name string_type',
+    'body.params.upper float_type',
+    'body.scope.service string_type',
+  ])
+})
+
+test('bounds are in the context of what crossed them', async () => {
+  const { id } = await create()
+  const answer = await send('PATCH', at(id), { window_minutes: 0, schedule_minutes: 10_081 })
+  assert.deepEqual(
+    answer.json().detail.map(({ ctx }: { ctx: object }) => ctx),
+    [{ ge: 1 }, { le: 10_080 }],
+  )
+})
+
+test('read-only and unknown fields are refused, one problem each', async () => {
+  const created = await create()
+  const body = {
+    id: 'x',
+    is_system: true,
+    last_run_at: null,
+    last_status: 'ok',
+    created_at: 'now',
+    last_note: '',
+    nmae: 1,
+  }
+  const answer = await send('PATCH', at(created.id), body)
+  assert.deepEqual(
+    problems(answer).sort(),
+    Object.keys(body)
+      .map((key) => `body.${key} extra_forbidden`)
+      .sort(),
+  )
+  assert.deepEqual((await send('GET', at(created.id))).json(), created)
+})
+
+test('a field given twice is refused', async () => {
+  const { id } = await create()
+  const answer = await send(
+    'PATCH',
+    at(id),
+    '{"enabled":false,"params":{"upper":1,"upper":2},"enabled":true}',
+  )
+  assert.deepEqual(problems(answer), ['body.params.upper value_error', 'body.enabled value_error'])
+})
+
+test('params are checked against the method they are for', async () => {
+  const { id } = await create()
+  const wrong = await send('PATCH', at(id), { params: { upper: 1, k: 4, window_points: 300 } })
+  assert.deepEqual(problems(wrong), [
+    'body.params.k extra_forbidden',
+    'body.params.window_points extra_forbidden',
+  ])
+  assert.deepEqual(problems(await send('PATCH', at(id), { params: {} })), ['body.params.upper value_error'])
+  assert.deepEqual(problems(await send('PATCH', at(id), { params: { upper: 1, violate_n: 9 } })), [
+    'body.params.violate_n value_error',
+  ])
+  assert.deepEqual(problems(await send('PATCH', at(id), { method_key: 'robust_band' })), [
+    'body.params missing',
+  ])
+  const changed = await send('PATCH', at(id), { method_key: 'robust_band', params: { k: 6 } })
+  assert.equal(changed.statusCode, 200, changed.body)
+  assert.equal(changed.json().params.k, 6)
+})
+
+test('an unknown id and one of another organisation answer byte for byte alike, whatever is asked of them', async () => {
+  const { id } = await create({}, 'globex/owner')
+  const unknown = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`
+  const asks: ((id: string) => Promise<LightMyRequestResponse>)[] = [
+    (one) => send('GET', at(one)),
+    (one) => send('PATCH', at(one), { name: 'Mine' }),
+    (one) => send('PATCH', at(one), { name: 'Mine' }, { headers: { 'if-match': '"9"' } }),
+    (one) => send('PATCH', at(one), { params: { k: 4 } }),
+    (one) => send('PATCH', at(one), { name: 5 }),
+    (one) => send('DELETE', at(one)),
+    (one) => send('POST', `${at(one)}/run`),
+    (one) => send('GET', `/anomalies/${one}`),
+  ]
+  for (const [i, ask] of asks.entries()) {
+    const [foreign, none] = [await ask(id), await ask(unknown)]
+    assert.equal(foreign.statusCode, none.statusCode)
+    assert.equal(foreign.body, none.body)
+    assert.deepEqual(Object.keys(foreign.headers), Object.keys(none.headers))
+    if (i !== 4) refusedAs(none, 404, 'not_found')
+  }
+  assert.equal((await send('GET', at(id), undefined, { as: 'globex/viewer' })).json().name, 'Queue')
+})
+
+test('an id that is too long is a problem of the path', async () => {
+  assert.deepEqual(problems(await send('PATCH', at('x'.repeat(101)), {})), [
+    'path.detector_id string_too_long',
+  ])
+})
+
+test('of a system detector the identity is fixed and the rest is not', async () => {
+  const { id, ...system } = await createSystem()
+  for (const body of [
+    { name: 'Mine' },
+    { metric_key: 'spans.latency_p50' },
+    { method_key: 'threshold' },
+    { method_key: 'threshold', params: { upper: 1 } },
+    { name: 'Mine', params: { upper: 1 } },
+  ]) {
+    refusedAs(await send('PATCH', at(id), body), 409, 'system_detector')
+  }
+  refusedAs(await send('DELETE', at(id)), 409, 'system_detector')
+  assert.deepEqual((await send('GET', at(id))).json(), { id, ...system })
+  const same = await send('PATCH', at(id), { name: system.name, metric_key: system.metric_key })
+  assert.equal(same.statusCode, 200)
+  const changed = await send(
+    'PATCH',
+    at(id),
+    { enabled: false, params: { k: 9 }, scope: { service: 'a' }, window_minutes: 1440, schedule_minutes: 15 },
+    { type: 'application/merge-patch+json' },
+  )
+  assert.equal(changed.statusCode, 200, changed.body)
+  assert.equal(changed.json().enabled, false)
+  assert.equal(changed.json().params.k, 9)
+  assert.deepEqual(changed.json().scope, { service: 'a', group_by: 'service' })
+  assert.equal(changed.json().is_system, true)
+})
+
+test('If-Match lets a change happen only to the version that was read', async () => {
+  const { id } = await create()
+  const patch = (name: string, tag: string) =>
+    send('PATCH', at(id), { name }, { headers: { 'if-match': tag } })
+  assert.equal((await patch('A', '"1"')).statusCode, 200)
+  refusedAs(await patch('B', '"1"'), 412, 'precondition_failed')
+  refusedAs(await patch('B', 'W/"2"'), 412, 'precondition_failed')
+  refusedAs(
+    await send('DELETE', at(id), undefined, { headers: { 'if-match': '"1"' } }),
+    412,
+    'precondition_failed',
+  )
+  assert.equal((await patch('C', '"1", "2"')).json().name, 'C')
+  assert.equal((await patch('D', '*')).json().name, 'D')
+})
+
+test('deleting answers without a body, and then there is nothing', async () => {
+  const { id } = await create()
+  const answer = await send('DELETE', at(id))
+  assert.equal(answer.statusCode, 204)
+  assert.equal(answer.body, '')
+  refusedAs(await send('GET', at(id)), 404, 'not_found')
+  refusedAs(await send('DELETE', at(id)), 404, 'not_found')
+})
+
+test('viewers read, members change, and ingest tokens do neither', async () => {
+  const { id } = await create()
+  const reads = ['/anomalies/detectors', at(id), '/anomalies', '/anomalies/methods', '/anomalies/metrics']
+  for (const role of ['owner', 'admin', 'member', 'viewer']) {
+    for (const url of reads)
+      assert.equal((await send('GET', url, undefined, { as: `acme/${role}` })).statusCode, 200, url)
+  }
+  for (const url of reads)
+    refusedAs(await send('GET', url, undefined, { as: 'acme/ingest' }), 403, 'role_not_permitted')
+  for (const as of ['acme/viewer', 'acme/ingest']) {
+    refusedAs(await send('POST', '/anomalies/detectors', queue, { as }), 403, 'role_not_permitted')
+    refusedAs(await send('PATCH', at(id), { bad: 1 }, { as }), 403, 'role_not_permitted')
+    refusedAs(await send('DELETE', at(id), undefined, { as }), 403, 'role_not_permitted')
+    refusedAs(await send('POST', `${at(id)}/run`, undefined, { as }), 403, 'role_not_permitted')
+  }
+  for (const role of ['owner', 'admin', 'member']) {
+    assert.equal((await send('PATCH', at(id), { name: role }, { as: `acme/${role}` })).statusCode, 200)
+  }
+  refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'unauthenticated')
+})
+
+test('what is refused is not on the audit log, and what is done is there with who did it', async () => {
+  const { id } = await create()
+  await send('PATCH', at(id), { name: 5 })
+  await send('PATCH', at(id), { enabled: false }, { as: 'acme/admin' })
+  const chain = await readChain(fixture.control, 'audit_entries', 'acme')
+  const mine = chain.map(({ text }) => JSON.parse(text)).filter(({ target }) => target === id)
+  assert.deepEqual(
+    mine.map(({ action, actor }) => [action, actor]),
+    [
+      ['detector.created', 'token:acme/member'],
+      ['detector.updated', 'token:acme/admin'],
+    ],
+  )
+})
+
+test('detectors are listed page by page, those of other organisations never', async () => {
+  const ids: string[] = []
+  for (let i = 0; i < 3; i++) {
+    await clock.advance(1)
+    ids.unshift((await create()).id)
+    await create({}, 'globex/owner')
+  }
+  const first = (await send('GET', '/anomalies/detectors?limit=2')).json()
+  const rest = (await send('GET', `/anomalies/detectors?limit=2&cursor=${first.next_cursor}`)).json()
+  assert.deepEqual(
+    [...first.items, ...rest.items].map(({ id }) => id),
+    ids,
+  )
+  assert.equal(rest.next_cursor, null)
+  assert.deepEqual(problems(await send('GET', '/anomalies/detectors?limit=0&cursor=x&sort=up')).sort(), [
+    'query.limit greater_than_equal',
+    'query.sort extra_forbidden',
+  ])
+  assert.deepEqual(problems(await send('GET', '/anomalies/detectors?cursor=x')), ['query.cursor value_error'])
+})
+
+test('a run by hand answers the detector as it is after it, and its anomalies can be read', async () => {
+  const minute = (i: number) => BigInt(noonMs + i * 60_000) * 1_000_000n
+  const slow = (service: string, from: number, to: number, durationMs: number) =>
+    Array.from({ length: to - from }, (_, i) => ({ service, atNs: minute(from + i), durationMs }))
+  await insertSpans(engine, acme, [
+    ...slow('a', -30, 0, 900),
+    ...slow('b', -20, -10, 900),
+    ...slow('b', -10, 0, 5),
+    ...slow('c', -30, 0, 5),
+  ])
+  await insertSpans(engine, globex, slow('a', -30, 0, 900))
+  const latency = {
+    metric_key: 'spans.latency_p50',
+    params: { upper: 100 },
+    scope: { group_by: 'service' },
+    enabled: false,
+  }
+  const { id } = await create(latency)
+  const foreign = await create(latency, 'globex/owner')
+  await clock.advance(60_000 - (clock.nowMs() - noonMs))
+  const ran = await send('POST', `${at(id)}/run`)
+  assert.equal(ran.statusCode, 200, ran.body)
+  assert.equal(ran.json().last_status, 'anomalous')
+  assert.equal(ran.json().last_run_at, '2026-09-11T12:01:00.000Z')
+  assert.equal(ran.headers.etag, '"1"')
+  await send('POST', `${at(foreign.id)}/run`, undefined, { as: 'globex/owner' })
+
+  const listed = (await send('GET', '/anomalies')).json()
+  assert.deepEqual(
+    listed.items.map(({ group, ended_at }: Record<string, unknown>) => [group, ended_at]),
+    [
+      [{ service: 'b' }, '2026-09-11T11:50:00Z'],
+      [{ service: 'a' }, null],
+    ],
+  )
+  const [ended, open] = listed.items
+  assert.deepEqual((await send('GET', `/anomalies/${open.id}`)).json(), open)
+  assert.equal(open.value, 900)
+  assert.equal(open.upper, 100)
+  assert.match(
+    open.reason,
+    /^spans\.latency_p50 of a 900 ms, expected at most 100 ms; 30 minutes high since 11:30 UTC$/,
+  )
+  const query = async (text: string) =>
+    (await send('GET', `/anomalies?${text}`)).json().items.map((item: { id: string }) => item.id)
+  assert.deepEqual(await query('open=true'), [open.id])
+  assert.deepEqual(await query('open=false'), [ended.id])
+  assert.deepEqual(await query(`detector_id=${foreign.id}`), [])
+  assert.deepEqual(await query('end=2026-09-11T11:40:00Z'), [open.id])
+  assert.deepEqual(await query('start=2026-09-11T13:50:00%2B02:00'), [open.id])
+  const page = (await send('GET', '/anomalies?limit=1')).json()
+  assert.deepEqual(await query(`limit=1&cursor=${page.next_cursor}`), [open.id])
+  const theirs = (await send('GET', '/anomalies', undefined, { as: 'globex/viewer' })).json().items
+  assert.equal(theirs.length, 1)
+  refusedAs(await send('GET', `/anomalies/${theirs[0].id}`), 404, 'not_found')
+  assert.deepEqual(
+    problems(await send('GET', '/anomalies?open=maybe&start=2026-09-11T12:00:00&end=soon')).sort(),
+    ['query.end datetime_parsing', 'query.open enum', 'query.start timezone_aware'],
+  )
+})
+
+test('a detector that is being run refuses to be run', async () => {
+  const { id } = await create({ metric_key: 'spans.rate' })
+  const answers = await Promise.all([send('POST', `${at(id)}/run`), send('POST', `${at(id)}/run`)])
+  assert.deepEqual(answers.map(({ statusCode }) => statusCode).sort(), [200, 409])
+  const refused = answers.find(({ statusCode }) => statusCode === 409)
+  assert.equal(refused?.json().code, 'detector_running')
+})
+
+test('the catalogues tell which methods and metrics there are', async () => {
+  const methods = (await send('GET', '/anomalies/methods')).json().items
+  const threshold = methods.find(({ method_key }: { method_key: string }) => method_key === 'threshold')
+  assert.equal(threshold.params_schema.type, 'object')
+  assert('upper' in threshold.params_schema.properties)
+  const metrics = (await send('GET', '/anomalies/metrics')).json().items
+  assert.deepEqual(metrics[0], {
+    metric_key: 'spans.rate',
+    description: 'Requests (spans that enter a service) per second.',
+    is_built_in: true,
+  })
+  assert.deepEqual(metrics.at(-1), { metric_key: 'acme.queue', description: '', is_built_in: false })
+})
+
+test('the reference page knows the operations, their path parameter and their bodies', async () => {
+  const { paths } = (await http.inject('/openapi.json')).json()
+  const patch = paths['/anomalies/detectors/{detector_id}'].patch
+  assert.deepEqual(
+    patch.parameters.map(({ name, in: place }: { name: string; in: string }) => [name, place]),
+    [['detector_id', 'path']],
+  )
+  assert.deepEqual(Object.keys(patch.requestBody.content), [
+    'application/json',
+    'application/merge-patch+json',
+  ])
+  assert.deepEqual(Object.keys(patch.requestBody.content['application/json'].schema.properties), [
+    'name',
+    'metric_key',
+    'method_key',
+    'params',
+    'scope',
+    'window_minutes',
+    'schedule_minutes',
+    'enabled',
+  ])
+  assert('204' in paths['/anomalies/detectors/{detector_id}'].delete.responses)
+})
