@@ -155,6 +155,30 @@ test('a nested message that is longer than its parent is refused', () => {
   assert.throws(() => decodeExport('logs', 'protobuf', body, receivedNs), /resourceLogs\[0\].*truncated/)
 })
 
+test('a number that runs past the end of its message into the next one is refused', () => {
+  const record = Buffer.from([(1 << 3) | 1, 1, 2, 3, 4])
+  const scope = new BinaryWriter().tag(2, 2).bytes(record).tag(3, 2).string('a longer text').finish()
+  const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
+  const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
+  assert.throws(
+    () => decodeExport('logs', 'protobuf', body, receivedNs),
+    /logRecords\[0\] at byte \d+: a field runs past the end of its message/,
+  )
+})
+
+test('a packed list that ends inside a number is refused', () => {
+  const point = new BinaryWriter().tag(6, 2).bytes(Buffer.alloc(12)).tag(9, 2).bytes(Buffer.alloc(9)).finish()
+  const histogram = new BinaryWriter().tag(1, 2).bytes(point).finish()
+  const metric = new BinaryWriter().tag(1, 2).string('h').tag(9, 2).bytes(histogram).finish()
+  const scope = new BinaryWriter().tag(2, 2).bytes(metric).finish()
+  const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
+  const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
+  assert.throws(
+    () => decodeExport('metrics', 'protobuf', body, receivedNs),
+    /metrics\[0\]\.histogram\.dataPoints\[0\] at byte \d+: a packed list ends inside a number/,
+  )
+})
+
 test('a known field with another wire type is refused and named', () => {
   const record = new BinaryWriter().tag(1, 0).uint32(5).finish()
   const scope = new BinaryWriter().tag(2, 2).bytes(record).finish()

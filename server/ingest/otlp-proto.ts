@@ -71,7 +71,8 @@ export class ProtoReader {
   }
 
   /**
-   * Passes over a field.
+   * Passes over a field. The library's own skip is left for groups, because it makes a view of what it skips; a step past the
+   * end is found by {@link next}.
    *
    * @param known bit set of the message's field numbers; one of them here has a wrong wire type
    */
@@ -81,8 +82,22 @@ export class ProtoReader {
     if (field < 32 && ((known >>> field) & 1) === 1) {
       throw this.error(`field ${field} has wire type ${type}, which is not its type`)
     }
-    if (type === 2) this.wire.pos = this.enter(end)
-    else this.wire.skip(type, field)
+    switch (type) {
+      case 0:
+        this.wire.uint32()
+        break
+      case 1:
+        this.wire.pos += 8
+        break
+      case 2:
+        this.wire.pos = this.enter(end)
+        break
+      case 5:
+        this.wire.pos += 4
+        break
+      default:
+        this.wire.skip(type, field)
+    }
   }
 
   error(what: string): OtlpDecodeError {
