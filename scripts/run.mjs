@@ -21,12 +21,14 @@ function install() {
     .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return
   process.stderr.write('Installing dependencies (once, about half a minute) ...\n')
-  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  // `npm ci` insists on lock entries for the optional binaries of every platform, which not every registry offers;
+  // `install --no-save` takes the versions of the lock and leaves it untouched.
+  const done = spawnSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   if (done.status !== 0) {
-    process.stderr.write('npm ci failed; its messages are above. Mend that and run the command again.\n')
+    process.stderr.write('npm install failed; its messages are above. Mend that and run the command again.\n')
     process.exit(done.status ?? 1)
   }
   writeFileSync(stamp, lock)

@@ -1,6 +1,6 @@
 // The one place where the rooms are joined. Rooms don't know each other; what one needs of another is handed
 // over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
-// served, and stopping lets the writer commit and the workers finish before the stores close.
+// served, and stopping lets requests and commits finish before the stores close.
 
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -18,16 +18,188 @@ import { DeletionLedger } from './deletion/ledger.ts'
 import { addDeletionRoutes } from './deletion/routes.ts'
 import { StepStore } from './deletion/steps.ts'
 import { DeletionWorker } from './deletion/worker.ts'
+import { readMetricNames } from './detection/metric-names.ts'
+import { addDetectionRoutes } from './detection/routes.ts'
+import { DetectorRunner } from './detection/runner.ts'
+import { countAnomaliesIn, DetectionStore, removeAnomaliesIn } from './detection/store.ts'
+import { createSystemDetectors } from './detection/system-detectors.ts'
+import { createDetectionWorker } from './detection/worker.ts'
 import { addHealthRoutes } from './http/health.ts'
 import { addOpenApi } from './http/openapi.ts'
 import { createHttp } from './http/server.ts'
 import { addIngestRoutes } from './ingest/routes.ts'
 import { IngestWriter } from './ingest/writer.ts'
+import { ServiceMetrics } from './metrics.ts'
+import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
 import { TelemetryGate } from './telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry/telemetry.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addTenancyRoutes } from './tenancy/routes.ts'
-import { TenancyStore } from './tenancy/store.ts'
+import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
+import { addUsageRoutes } from './usage/routes.ts'
 import { Leases } from './worker/lease.ts'
 import { Periodic } from './worker/periodic.ts'
+
+export interface AppOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  /** Where a test may end the process; does nothing otherwise. */
+  readonly failpoint?: Failpoint
+}
+
+export interface App {
+  readonly http: FastifyInstance
+  readonly tenancy: TenancyStore
+  /** Creates an organisation with everything it starts with. */
+  createOrganisation(organisation: NewOrganisation): Promise<TenantPlace>
+  /** Runs every detector of an organisation now, due or not. */
+  runDetectors(place: TenantPlace): Promise<void>
+  /** Listens and starts the background work; answers the address. */
+  start(): Promise<string>
+  /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
+  close(): Promise<void>
+}
+
+/** How far back the catalogue of metric names for detectors looks: as far as a detector's longest window. */
+const metricNamesDays = 90
+const nsPerDay = 86_400_000_000_000n
+
+/** The deletion loop looks by itself this often; a new request nudges it. */
+const deletionEveryMs = 1000
+
+/** Longer than an erasure takes; bounds how long another process waits for one that died. */
+const deletionLeaseMs = 60_000
+
+export const version = '0.1.0'
+
+/** Opens the stores and joins the rooms. Nothing is served before {@link App.start}. */
+export async function createApp(options: AppOptions): Promise<App> {
+  const { config, logger } = options
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const engine = await openChdb({
+    folder: join(config.dataDir, 'telemetry'),
+    maxMemoryBytes: config.engineMemoryBytes,
+  })
+  try {
+    mkdirSync(dirname(config.controlPath), { recursive: true })
+    const control = openSqlite(config.controlPath)
+    await migrate(control)
+    return await joinRooms(options, engine, control)
+  } catch (error) {
+    logger.error({ err: error }, 'the service could not start')
+    await engine.close()
+    throw error
+  }
+}
+
+async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
+  const { config, clock, logger } = options
+  const gate = new TelemetryGate()
+  const tenancy = new TenancyStore(control, clock)
+  const leases = new Leases(control, clock, newSecret())
+  const writer = new IngestWriter({
+    engine,
+    gate,
+    clock,
+    commitDelayMs: config.commitDelayMs,
+    bufferBytes: config.ingestBufferBytes,
+  })
+  const ledger = new DeletionLedger(control, clock)
+  const deletion = new DeletionWorker({
+    ledger,
+    steps: new StepStore(control),
+    engine,
+    gate,
+    clock,
+    logger,
+    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
+    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    removeAnomalies: (tenantId, { signals, range }) =>
+      control.transaction().execute((trx) => removeAnomaliesIn(trx, tenantId, signals, range)),
+    flushControl: () => flushWriteAheadLog(control),
+    failpoint: options.failpoint ?? (async () => {}),
+  })
+  await deletion.restore()
+  const deletionLoop = new Periodic({
+    name: 'deletion',
+    everyMs: deletionEveryMs,
+    leaseMs: deletionLeaseMs,
+    clock,
+    leases,
+    logger,
+    round: (signal) => deletion.round(signal),
+  })
+  const detectors = new DetectionStore(control, clock)
+  const runner = new DetectorRunner({ store: detectors, engine, gate, clock, logger })
+  const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
+
+  let isReady = false
+  const http = createHttp({
+    clock,
+    logger,
+    authenticate: (secret) => tenancy.findCaller(secret),
+    isReady: () => isReady,
+  })
+  const metrics = new ServiceMetrics({ writer, ledger, clock })
+  const readerOf = (caller: Caller) =>
+    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
+  await addOpenApi(http, version)
+  addHealthRoutes(http, metrics.registry, () => isReady)
+  addTenancyRoutes(http, tenancy, clock)
+  addAuditRoutes(http, control)
+  addUsageRoutes(http, engine, readerOf)
+  addDeletionRoutes(http, {
+    ledger,
+    hide: (request) => deletion.hide(request),
+    unhide: (request) => deletion.unhide(request),
+    nudge: () => deletionLoop.nudge(),
+  })
+  addQueryRoutes(http, readerOf, clock)
+  addDetectionRoutes(http, {
+    store: detectors,
+    runner,
+    metricKeysOf: (caller) =>
+      readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
+  })
+  await addIngestRoutes(http, {
+    writer,
+    clock,
+    bodyLimitBytes: config.ingestBodyBytes,
+    onExport: (signal, accepted, rejected) => metrics.countExport(signal, accepted, rejected),
+  })
+
+  let closing: Promise<void> | null = null
+  const close = async () => {
+    isReady = false
+    await http.close()
+    await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
+    await writer.close()
+    await engine.close()
+    await control.destroy()
+  }
+  return {
+    http,
+    tenancy,
+    createOrganisation: (organisation) =>
+      tenancy.createOrganisation(organisation, (trx, nowMs) =>
+        createSystemDetectors(trx, organisation.tenantId, nowMs),
+      ),
+    async runDetectors(place) {
+      const all = await detectors.listDetectors(place.tenantId, { limit: 500, beforeId: null })
+      for (const detector of all) await runner.run(place, detector.id)
+    },
+    async start() {
+      isReady = true
+      const address = await http.listen({ host: config.host, port: config.port })
+      deletionLoop.start()
+      detectionLoop.start()
+      return address
+    },
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}

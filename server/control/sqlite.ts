@@ -32,7 +32,8 @@ function driverOf(database: DatabaseSync) {
   return {
     close: () => database.close(),
     prepare(text: string) {
-      const statement = database.prepare(text)
+      // A deferred transaction that reads before it writes fails outright when another process wrote in between.
+      const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
       const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
       return {
         reader: statement.columns().length > 0,

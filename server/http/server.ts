@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  LogController,
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import type { ErrorCode } from '../../contract/errors.ts'
@@ -34,7 +35,7 @@ const requestTimeoutMs = 60_000
 export function createHttp(options: HttpOptions): FastifyInstance {
   const http = Fastify({
     loggerInstance: options.logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyLimitBytes,
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength: 200 },

@@ -1,0 +1,103 @@
+// Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so they
+// work beside a running service; a change is seen by its next request.
+
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Role, Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
+import { type Config, ConfigError } from '../config.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { systemClock } from '../core/clock.ts'
+import { createSystemDetectors } from '../detection/system-detectors.ts'
+import { TenancyStore } from '../tenancy/store.ts'
+import { newTokenSecret } from '../tenancy/tenancy.ts'
+
+const actor = 'operator:command-line'
+const msPerDay = 86_400_000
+
+export async function createOrganisation(
+  config: Config,
+  tenantId: string,
+  options: { name?: string },
+): Promise<void> {
+  const valid = TenantId.safeParse(tenantId)
+  if (!valid.success)
+    throw new ConfigError(`"${tenantId}" can't be a tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
+  await withTenancy(config, async (tenancy) => {
+    await tenancy.createOrganisation({ tenantId, name: options.name ?? tenantId, actor }, (trx, nowMs) =>
+      createSystemDetectors(trx, tenantId, nowMs),
+    )
+    print(await newToken(tenancy, { tenantId, name: 'first owner', role: 'owner', expiresAtMs: null }))
+  })
+}
+
+export async function createToken(
+  config: Config,
+  options: { org: string; role: string; name: string; days?: string },
+): Promise<void> {
+  const days = options.days === undefined ? null : Number(options.days)
+  if (days !== null && !(Number.isInteger(days) && days >= 1 && days <= 3650)) {
+    throw new ConfigError('--days must be an integer from 1 to 3650.')
+  }
+  await withTenancy(config, async (tenancy) => {
+    await requireOrganisation(tenancy, options.org)
+    const expiresAtMs = days === null ? null : systemClock.nowMs() + days * msPerDay
+    print(
+      await newToken(tenancy, {
+        tenantId: options.org,
+        name: options.name,
+        role: RoleSchema.parse(options.role),
+        expiresAtMs,
+      }),
+    )
+  })
+}
+
+export async function listTokens(config: Config, options: { org: string }): Promise<void> {
+  await withTenancy(config, async (tenancy) => {
+    await requireOrganisation(tenancy, options.org)
+    for (const token of await tenancy.listTokens(options.org, { limit: 500, beforeId: null })) {
+      const state =
+        token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
+      print(`${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}`)
+    }
+  })
+}
+
+export async function revokeToken(config: Config, id: string, options: { org: string }): Promise<void> {
+  await withTenancy(config, async (tenancy) => {
+    await requireOrganisation(tenancy, options.org)
+    const token = await tenancy.revokeToken(options.org, id, actor, 'owner')
+    print(`${token.id} revoked ${token.revoked_at}`)
+  })
+}
+
+async function withTenancy(config: Config, work: (tenancy: TenancyStore) => Promise<void>): Promise<void> {
+  mkdirSync(dirname(config.controlPath), { recursive: true, mode: 0o700 })
+  const control = openSqlite(config.controlPath)
+  try {
+    await migrate(control)
+    await work(new TenancyStore(control, systemClock))
+  } finally {
+    await control.destroy()
+  }
+}
+
+async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {
+  if ((await tenancy.findOrganisation(tenantId)) === null) {
+    throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
+  }
+}
+
+async function newToken(
+  tenancy: TenancyStore,
+  token: { tenantId: string; name: string; role: Role; expiresAtMs: number | null },
+): Promise<string> {
+  const secret = newTokenSecret(token.role)
+  await tenancy.createToken({ ...token, secret, actor })
+  return secret
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

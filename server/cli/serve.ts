@@ -1,0 +1,96 @@
+// `lethe serve`: the service until it is told to stop. On an empty data folder it creates the first organisation
+// and its owner token; a token nobody chose is printed once and is nowhere else. SIGTERM and SIGINT drain: what
+// was accepted is committed, what is being erased ends its step, and the process ends by itself.
+
+import type { FastifyBaseLogger } from 'fastify'
+import pino from 'pino'
+import { type App, createApp } from '../app.ts'
+import type { Config } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import { newTokenSecret } from '../tenancy/tenancy.ts'
+
+/** Organisation of a first start that names none. */
+const firstTenantId = 'default'
+
+export async function serve(config: Config): Promise<void> {
+  const logger = createLogger(config)
+  const app = await createApp({ config, clock: systemClock, logger })
+  stopOnSignal(app, logger)
+  const welcome = await bootstrap(app, config)
+  const address = await app.start()
+  if (welcome !== null) process.stdout.write(firstSteps(address, welcome))
+}
+
+/** JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. */
+export function createLogger(config: Config): FastifyBaseLogger {
+  return pino({
+    level: config.logLevel,
+    redact: {
+      paths: ['req.headers.authorization', '*.authorization', '*.token', '*.secret'],
+      censor: '[secret]',
+    },
+  })
+}
+
+/** Ends the process by letting it run out of work; a second signal doesn't wait. */
+export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => void = () => {}): void {
+  let isStopping = false
+  const stop = (signal: NodeJS.Signals) => {
+    if (isStopping) process.exit(1)
+    isStopping = true
+    logger.info({ signal }, 'stopping: finishing what was accepted')
+    also()
+    app.close().then(
+      () => process.exit(0),
+      (err) => {
+        logger.error({ err }, 'stopping failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+interface Welcome {
+  readonly tenantId: string
+  /** Null where the operator chose it and so knows it. */
+  readonly token: string | null
+}
+
+/** Creates the first organisation and its owner token at the first start; null at any later one. */
+async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
+  const tenantId = config.bootstrap.tenantId ?? firstTenantId
+  const known = await app.tenancy.listOrganisations()
+  const isKnown = known.some((place) => place.tenantId === tenantId)
+  if (isKnown || (known.length > 0 && config.bootstrap.tenantId === null)) return null
+  await app.createOrganisation({ tenantId, name: tenantId, actor: 'operator:first-start' })
+  const secret = config.bootstrap.token ?? newTokenSecret('owner')
+  await app.tenancy.createToken({
+    tenantId,
+    name: 'first owner',
+    role: 'owner',
+    secret,
+    expiresAtMs: null,
+    actor: 'operator:first-start',
+  })
+  return { tenantId, token: config.bootstrap.token === null ? secret : null }
+}
+
+function firstSteps(address: string, { tenantId, token }: Welcome): string {
+  const secret = token ?? '<LETHE_BOOTSTRAP_TOKEN>'
+  return `
+Lethe is ready at ${address} (reference: ${address}/docs).
+Organisation: ${tenantId}
+${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner token, shown this once: ${token}`}
+
+Try it:
+  curl -s -H 'Authorization: Bearer ${secret}' ${address}/me
+
+Point an OpenTelemetry SDK at it (better with an ingest token: npx lethe token create --org ${tenantId} --role ingest):
+  export OTEL_EXPORTER_OTLP_ENDPOINT=${address}
+  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+  export OTEL_EXPORTER_OTLP_HEADERS='Authorization=Bearer%20${secret}'
+
+`
+}

@@ -1,0 +1,128 @@
+// OTLP/HTTP: POST /v1/metrics, /v1/logs, /v1/traces, protobuf and JSON, plain or gzip. Success means committed
+// by the engine. Success and refusals have OTLP's own bodies in the encoding of the request, because exporters
+// read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
+
+import { createGunzip } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AppError, InvalidInput } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
+import { callerOf } from '../http/route.ts'
+import { knownError } from '../http/server.ts'
+import { type Signal, signals } from '../telemetry/schema/tables.ts'
+import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
+import type { IngestWriter } from './writer.ts'
+
+export interface IngestRoutesOptions {
+  readonly writer: IngestWriter
+  readonly clock: Clock
+  /** Largest body after decompression, bytes; what a small gzip body may blow up to. */
+  readonly bodyLimitBytes: number
+  /** Told of every export, for the metrics page. */
+  readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
+}
+
+const access = ['owner', 'admin', 'member', 'ingest'] as const
+
+const mediaTypes: Record<string, OtlpEncoding> = {
+  'application/x-protobuf': 'protobuf',
+  'application/json': 'json',
+}
+
+export async function addIngestRoutes(http: FastifyInstance, options: IngestRoutesOptions): Promise<void> {
+  await http.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(
+      Object.keys(mediaTypes),
+      { parseAs: 'buffer', bodyLimit: options.bodyLimitBytes },
+      (_request, body, done) => done(null, body),
+    )
+    scope.addHook('preParsing', async (request, _reply, payload) => unzip(request, payload))
+    scope.setErrorHandler<Error>((error, request, reply) => sendStatus(error, request, reply))
+    for (const signal of signals) addExportRoute(scope, signal, options)
+  })
+}
+
+function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRoutesOptions): void {
+  http.route({
+    method: 'POST',
+    url: `/v1/${signal}`,
+    bodyLimit: options.bodyLimitBytes,
+    config: { access },
+    schema: {
+      tags: ['Ingest'],
+      summary: `OTLP/HTTP export of ${signal}`,
+      description:
+        'Body: the OTLP export request as application/x-protobuf or application/json, optionally with Content-Encoding gzip. ' +
+        '200 means committed; records left out are counted in partial_success. 503 and 429 are to be retried after Retry-After.',
+      consumes: Object.keys(mediaTypes),
+      produces: Object.keys(mediaTypes),
+      security: [{ bearer: [] }],
+    },
+    handler: async (request, reply) => {
+      const encoding = encodingOf(request)
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+      const decoded = decodeExport(signal, encoding, body, options.clock.nowNs())
+      const { tenantId, placement } = callerOf(request)
+      await options.writer.commit({ tenantId, placement }, decoded.batch)
+      options.onExport(signal, decoded.accepted, decoded.rejected)
+      const answer = encodeExportResponse(signal, encoding, {
+        rejected: decoded.rejected,
+        message: decoded.reasons,
+      })
+      return send(reply, 200, encoding, answer)
+    },
+  })
+}
+
+/** Uncompresses on the way to the parser, whose limit then counts uncompressed bytes and ends a bomb early. */
+async function unzip(
+  request: FastifyRequest,
+  payload: NodeJS.ReadableStream,
+): Promise<NodeJS.ReadableStream> {
+  const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
+  if (coding === 'identity') return payload
+  if (coding !== 'gzip') {
+    throw new AppError('unsupported_media_type', {
+      sentence: 'Send the body plain or with Content-Encoding gzip.',
+    })
+  }
+  const unzipped = createGunzip()
+  let received = 0
+  payload.on('data', (chunk: Buffer) => {
+    received += chunk.length
+    Object.assign(unzipped, { receivedEncodedLength: received })
+  })
+  payload.on('error', (error) => unzipped.destroy(error))
+  return payload.pipe(unzipped)
+}
+
+function encodingOf(request: FastifyRequest): OtlpEncoding {
+  const mediaType = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  return mediaTypes[mediaType] ?? 'json'
+}
+
+function sendStatus(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const encoding = encodingOf(request)
+  if (error instanceof OtlpDecodeError)
+    return send(reply, 400, encoding, encodeStatus(encoding, 400, error.message))
+  if (error instanceof InvalidInput)
+    return send(reply, 400, encoding, encodeStatus(encoding, 400, error.message))
+  const known = isBrokenGzip(error)
+    ? new AppError('bad_request', { sentence: 'The body is not valid gzip.' })
+    : knownError(error)
+  if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'an export failed')
+  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', String(known.retryAfterSeconds))
+  return send(reply, known.status, encoding, encodeStatus(encoding, known.status, known.message))
+}
+
+/** Z_DATA_ERROR, Z_BUF_ERROR and their kin. */
+function isBrokenGzip(error: Error): boolean {
+  return 'code' in error && typeof error.code === 'string' && error.code.startsWith('Z_')
+}
+
+function send(reply: FastifyReply, status: number, encoding: OtlpEncoding, body: Buffer): FastifyReply {
+  return reply.status(status).header('content-type', otlpContentType(encoding)).send(body)
+}
