@@ -169,10 +169,10 @@ test('a bucket that is still filling is not judged', async () => {
     params: { warmup_points: 30, violate_n: 1 },
   })
   await insertSpans(engine, acme, traffic(-120, 0, 0))
-  await clock.advance(29_000)
+  await clock.advance(59_999)
   const after = await run(detector)
   assert.equal(after.lastStatus, 'ok')
-  await clock.advance(31_000)
+  await clock.advance(1)
   assert.equal((await run(detector)).lastStatus, 'anomalous', 'once it is complete, no traffic is news')
 })
 
@@ -250,24 +250,32 @@ test('more groups than are evaluated degrade the detector, and it says so', asyn
   assert.doesNotMatch(after.lastNote ?? '', /service-/)
 })
 
+const brokenEngine: TelemetryEngine = {
+  select: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
+  command: () => Promise.reject(new Error('not here')),
+  insert: () => Promise.reject(new Error('not here')),
+  tableFolder: () => Promise.resolve(null),
+  close: () => Promise.resolve(),
+}
+
 test('an engine that fails makes the status error, without its words, and the next run catches up', async () => {
-  const detector = await createDetector()
-  await insertSpans(engine, acme, [...traffic(-120, -4, 0), ...traffic(-4, 0, 6)])
-  const broken: TelemetryEngine = {
-    select: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
-    command: () => Promise.reject(new Error('not here')),
-    insert: () => Promise.reject(new Error('not here')),
-    tableFolder: () => Promise.resolve(null),
-    close: () => Promise.resolve(),
-  }
-  await new DetectorRunner({ store, engine: broken, gate, clock, logger }).run(acme, detector.id)
+  const detector = await createDetector(acme, { window_minutes: 240 })
+  await insertSpans(engine, acme, [...traffic(-120, 5, 0), ...traffic(5, 10, 6), ...traffic(10, 151, 0)])
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  await clock.advance(150 * minuteMs)
+  await new DetectorRunner({ store, engine: brokenEngine, gate, clock, logger }).run(acme, detector.id)
   const failed = await store.findDetector('acme', detector.id)
   assert.equal(failed?.lastStatus, 'error')
   assert.equal(failed?.lastNote, 'Its telemetry could not be read; the next run tries again.')
   assert.equal(warnings.length, 1)
   assert.deepEqual(await store.dueDetectors(clock.nowMs(), 9), [], 'it is not tried again at once')
-  assert.equal((await run(detector)).lastStatus, 'anomalous')
-  assert.equal((await anomalies()).length, 1)
+  await clock.advance(minuteMs)
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  assert.deepEqual(
+    (await anomalies()).map(({ started_at }) => minute(started_at)),
+    [5],
+    'what happened while it could not be read is told late, but told',
+  )
 })
 
 test('a detector is run by one caller at a time, and only for its own organisation', async () => {
@@ -314,6 +322,26 @@ test('a round runs everything that is due once, also after a long sleep, and a f
   await clock.advance(3 * 3_600_000)
   assert.equal(await round(), 3, 'three hours of missed runs are made up for by one')
   assert.equal(await round(), 0)
+})
+
+test('in a round a failure is logged, and a detector that is gone or being run is not one', async () => {
+  const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
+  const troubled = {
+    run: async (place: TenantPlace, id: string) => {
+      if (id === failing.id) throw new Error('the control plane is away')
+      if (id === busy.id) throw new AppError('detector_running')
+      await runner.run(place, id)
+    },
+  }
+  await runDueDetectors({ store, runner: troubled, clock, logger }, new AbortController().signal)
+  assert.equal(warnings.length, 1)
+  assert.match(JSON.stringify(warnings), new RegExp(failing.id))
+  assert.equal((await store.findDetector('acme', healthy.id))?.lastStatus, 'no_data')
+  assert.equal(
+    (await store.dueDetectors(clock.nowMs(), 9)).length,
+    2,
+    'both are tried again in the next round',
+  )
 })
 
 test('the worker runs what is due as time passes', async () => {
