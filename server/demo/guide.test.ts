@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { GuideFacts } from './guide.ts'
-import { openProgressLine, renderGuide, shellWord } from './guide.ts'
+import { openProgressLine, renderGuide, shellWord, storyOf } from './guide.ts'
+import { openShop } from './shop.ts'
 
 const facts: GuideFacts = {
   baseUrl: 'http://127.0.0.1:8080',
@@ -140,4 +141,22 @@ describe('the progress line', () => {
     assert.ok(pieces.slice(0, -1).every((piece) => !piece.includes('\n')))
     assert.ok(pieces.at(-1)?.endsWith('\n'))
   })
+})
+
+test('the story tells what has begun, oldest first, and how long until the next', () => {
+  const shop = openShop({ seed: 7, anchorNs: 1_763_522_220_000_000_000n })
+  const nowMs = shop.anchorMinute * 60_000
+  const { story, nextIncidentMinutes } = storyOf(shop, nowMs + 60_000)
+  assert.deepEqual(
+    story?.map(({ sentence }) => sentence.split(' ')[0]),
+    ['inventory', 'a', 'the'],
+  )
+  assert.deepEqual(
+    story,
+    story?.toSorted((a, b) => a.at.localeCompare(b.at)),
+  )
+  assert.equal(nextIncidentMinutes, 3)
+  const later = storyOf(shop, nowMs + 3_600_000)
+  assert.equal(later.story?.length, 4)
+  assert.equal(later.nextIncidentMinutes, undefined)
 })

@@ -2,7 +2,9 @@
 // can be pasted into a shell as they stand. Both are pure functions of facts; nothing here asks the service, the
 // clock or the terminal. Without a terminal (a log file, CI) progress is a line per 10 %, never a carriage return.
 
+import { instantText } from '../core/clock.ts'
 import type { LoadProgress } from './load.ts'
+import type { Shop } from './shop.ts'
 
 export interface GuideFacts {
   /** Such as `http://127.0.0.1:8080`, without a slash at its end. */
@@ -42,6 +44,19 @@ export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: bo
     .filter((section) => section !== undefined)
     .map(({ title, lines }) => `${heading(title, colour)}\n${lines.map(indent).join('\n')}\n`)
     .join('\n')
+}
+
+/** The story of a shop as facts for the guide: what is over or under way at `nowMs`, and the wait for what is to come. */
+export function storyOf(shop: Shop, nowMs: number): Pick<GuideFacts, 'story' | 'nextIncidentMinutes'> {
+  const nowMinute = nowMs / 60_000
+  const byStart = shop.incidents.toSorted((a, b) => a.startMinute - b.startMinute)
+  const coming = byStart.find(({ startMinute }) => startMinute > nowMinute)
+  return {
+    story: byStart
+      .filter(({ startMinute }) => startMinute <= nowMinute)
+      .map(({ startMinute, seen }) => ({ at: instantText(startMinute * 60_000), sentence: seen })),
+    ...(coming === undefined ? {} : { nextIncidentMinutes: coming.startMinute - nowMinute }),
+  }
 }
 
 interface Section {
