@@ -1,6 +1,8 @@
-// How fast OTLP bodies become rows, without engine and network: rows per second and MB per second of body for each signal
-// and encoding. The payloads are what a Collector's batch holds: a few resources, a handful of attributes per
-// record, one export time. Each figure is the median of many passes after warm-up; the share of garbage collection is in it.
+// How fast OTLP bodies become rows, without engine and network: rows per second and MB per second of body for
+// each signal and encoding. The payloads are what a Collector's batch holds: a few resources, a handful of
+// attributes per record, one export time. Each figure is the median of many passes after warm-up; the share
+// of garbage collection is in it.
+//
 // Run: node bench/ingest/decode.ts [seconds per case, 2 by default]
 
 import { decodeExport, type OtlpEncoding } from '../../server/ingest/decode-export.ts'

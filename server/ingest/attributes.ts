@@ -1,8 +1,9 @@
 // How OTLP attribute values become text, in one place for both encodings: as in the OpenTelemetry Collector's
 // ClickHouse exporter, strings stand as they are, booleans and numbers as text, bytes as base64, arrays and
-// key-value lists as JSON text. Two points are settled where the exporter leaves them open: keys of a nested map are
-// sorted (equal maps give equal text), and NaN and the infinities are `NaN`, `Infinity` and `-Infinity`, inside
-// JSON text as strings, the way OTLP/JSON writes them. Of duplicate keys the last one wins at every level.
+// key-value lists as JSON text. Two points are settled where the exporter leaves them open: keys of a nested
+// map are sorted (equal maps give equal text), and NaN and the infinities are `NaN`, `Infinity` and
+// `-Infinity`, inside JSON text as strings, the way OTLP/JSON writes them. Of duplicate keys the last one
+// wins at every level.
 
 import type { AttributeMap } from '../telemetry/rows.ts'
 

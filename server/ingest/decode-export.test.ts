@@ -166,6 +166,16 @@ test('a number that runs past the end of its message into the next one is refuse
   )
 })
 
+test('field 0 and tags of more than 32 bits are refused', () => {
+  for (const tag of [[0x02], [0x8a, 0x80, 0x80, 0x80, 0x80, 0x00], [0xff, 0xff, 0xff, 0xff, 0xff, 0x01]]) {
+    const body = Buffer.from([...tag, 0x00, 0x00])
+    assert.throws(
+      () => decodeExport('traces', 'protobuf', body, receivedNs),
+      /^OtlpDecodeError: request at byte \d+: invalid field tag$/,
+    )
+  }
+})
+
 test('a packed list that ends inside a number is refused', () => {
   const point = new BinaryWriter().tag(6, 2).bytes(Buffer.alloc(12)).tag(9, 2).bytes(Buffer.alloc(9)).finish()
   const histogram = new BinaryWriter().tag(1, 2).bytes(point).finish()

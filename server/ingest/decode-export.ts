@@ -1,6 +1,6 @@
-// The door of the decoders: an OTLP request body, already uncompressed and within the size limit, becomes rows. Pure: the time
-// of arrival comes in. Every body ends in rows or in one OtlpDecodeError; an error of any other kind is our own
-// mistake and passes through unchanged.
+// The door of the decoders: an OTLP request body, already uncompressed and within the size limit, becomes
+// rows. Pure: the time of arrival comes in. Every body ends in rows or in one OtlpDecodeError; an error of
+// any other kind is our own mistake and passes through unchanged.
 
 import type { Signal } from '../telemetry/schema/tables.ts'
 import { decodeLogsJson, decodeLogsProto } from './decode-logs.ts'

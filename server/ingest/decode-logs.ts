@@ -1,6 +1,7 @@
-// OTLP logs in both encodings. A record's time is when the event happened, else when it was observed, else when this
-// request arrived: a log without any clock is still evidence. A time that is set and can't be stored is refused and not
-// replaced. Ids of a wrong length become '', because the record is of use without them.
+// OTLP logs in both encodings. A record's time is when the event happened, else when it was observed, else
+// when this request arrived: a log without any clock is still evidence. A time that is set and can't be
+// stored is refused and not replaced. Ids of a wrong length become '', because the record is of use without
+// them.
 
 import type { AttributeMap, Row } from '../telemetry/rows.ts'
 import { noAttributes } from './attributes.ts'

@@ -1,5 +1,5 @@
-// OTLP metrics in JSON. One switch reads the data points of all five kinds, because no two kinds use one name for
-// different things; a field of another kind is checked for its type and then without effect.
+// OTLP metrics in JSON. One switch reads the data points of all five kinds, because no two kinds use one name
+// for different things; a field of another kind is checked for its type and then without effect.
 
 import type { Cell } from '../telemetry/rows.ts'
 import type { Buckets, MetricKind, MetricRows } from './metric-rows.ts'

@@ -1,5 +1,6 @@
-// OTLP metrics in protobuf. A metric's data is a oneof: of several kinds the last one counts. Its message is walked twice,
-// because the temporality that belongs into each row usually stands behind the points on the wire.
+// OTLP metrics in protobuf. A metric's data is a oneof: of several kinds the last one counts. Its message is
+// walked twice, because the temporality that belongs into each row usually stands behind the points on the
+// wire.
 
 import type { Cell } from '../telemetry/rows.ts'
 import type { Buckets, MetricKind, MetricRows } from './metric-rows.ts'

@@ -1,6 +1,6 @@
 // The one error of the decoders: the request as a whole can't be read. It ends in 400 and a client must not
-// send the same bytes again (OTLP/HTTP, "Failures"). A single record that breaks a rule is not an error: it is
-// counted as rejected and the rest of the request is kept (see record-fault.ts).
+// send the same bytes again (OTLP/HTTP, "Failures"). A single record that breaks a rule is not an error: it
+// is counted as rejected and the rest of the request is kept (see record-fault.ts).
 
 /** The message is one sentence for the client: the place in the request, then what is wrong there. */
 export class OtlpDecodeError extends Error {

@@ -1,8 +1,9 @@
-// Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as integers), and
-// everything the mapping tolerates: snake_case names, enum names, 64-bit integers as strings or numbers, null for absent,
-// unknown fields. A value of a wrong type is refused with its place. JSON.parse would round integers above 2^53, such as
-// nanoseconds written without quotes; a body that holds one is parsed again with a reviver that reads
-// the digits as they stand, so 64-bit fields are exact either way and only such bodies pay for it.
+// Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as
+// integers), and everything the mapping tolerates: snake_case names, enum names, 64-bit integers as strings
+// or numbers, null for absent, unknown fields. A value of a wrong type is refused with its place. JSON.parse
+// would round integers above 2^53, such as nanoseconds written without quotes; a body that holds one is
+// parsed again with a reviver that reads the digits as they stand, so 64-bit fields are exact either way and
+// only such bodies pay for it.
 
 import type { AttributeMap } from '../telemetry/rows.ts'
 import {

@@ -1,10 +1,10 @@
-// Reading OTLP protobuf field by field, straight into rows, without an object tree in between. The wire itself is read by
-// @bufbuild/protobuf; this file adds what a nested message needs (its end is checked against its parent's) and
-// the messages that all signals share. Unknown fields are skipped, as proto3 says; a known field with another wire type is
-// refused, because skipping it would silently lose, say, a timestamp. A varint's overlong form is read like its
-// short one. Invalid UTF-8 becomes U+FFFD: refusing, as protobuf libraries do, would lose a whole batch for one log line cut
-// in the middle of a character, and JSON bodies are read the same way. In the readers below a field is written
-// `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits.
+// Reading OTLP protobuf field by field, straight into rows, without an object tree in between. The wire itself is
+// read by @bufbuild/protobuf; this file adds what a nested message needs (its end is checked against its parent's)
+// and the messages that all signals share. Unknown fields are skipped, as proto3 says; a known field with another
+// wire type is refused, because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes U+FFFD:
+// refusing, as protobuf libraries do, would lose a whole batch for one log line cut in the middle of a character, and
+// JSON bodies are read the same way. In the readers below a field is written `(number << 3) | wire type`, with
+// 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits.
 
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import type { AttributeMap } from '../telemetry/rows.ts'
@@ -71,8 +71,8 @@ export class ProtoReader {
   }
 
   /**
-   * Passes over a field. The library's own skip is left for groups, because it makes a view of what it skips; a step past the
-   * end is found by {@link next}.
+   * Passes over a field. The library's own skip is left for groups, because it makes a view of what it skips; a
+   * step past the end is found by {@link next}.
    *
    * @param known bit set of the message's field numbers; one of them here has a wrong wire type
    */

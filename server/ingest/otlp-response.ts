@@ -1,6 +1,7 @@
-// The bodies an OTLP/HTTP server answers with, in the encoding of the request: `Export<Signal>ServiceResponse` after 2xx and
-// `google.rpc.Status` after 4xx and 5xx (OTLP specification, "OTLP/HTTP Response"). A partial success is only
-// present when something was rejected or there is something to say; a client must not retry either.
+// The bodies an OTLP/HTTP server answers with, in the encoding of the request:
+// `Export<Signal>ServiceResponse` after 2xx and `google.rpc.Status` after 4xx and 5xx (OTLP specification,
+// "OTLP/HTTP Response"). A partial success is only present when something was rejected or there is something
+// to say; a client must not retry either.
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../telemetry/schema/tables.ts'

@@ -1,7 +1,7 @@
 // Why a single record is refused while the rest of its request is kept, and every bound that leads to such a
 // refusal. Nothing is ever shortened to fit: a truncated value would look like the truth. The same request in
-// protobuf and in JSON must give the same reasons although its fields arrive in different orders, so of several
-// faults in one record the one listed first below wins.
+// protobuf and in JSON must give the same reasons although its fields arrive in different orders, so of
+// several faults in one record the one listed first below wins.
 
 /** Attributes of one record, resource or scope. SDKs keep 128 by default; eight times that is a mistake. */
 export const maxAttributes = 1_024

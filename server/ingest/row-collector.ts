@@ -1,7 +1,8 @@
-// What a request turns into while it is read: rows by table, counts of what was refused and why, and the resource
-// and scope that the current record belongs to. Both encodings write into it, so everything that decides what a row
-// holds stands on this side and an encoding can only differ in how bytes are read. The attribute map of a resource
-// or scope is one object for all its rows: the engine's encoder may rely on that identity.
+// What a request turns into while it is read: rows by table, counts of what was refused and why, and the
+// resource and scope that the current record belongs to. Both encodings write into it, so everything that
+// decides what a row holds stands on this side and an encoding can only differ in how bytes are read. The
+// attribute map of a resource or scope is one object for all its rows: the engine's encoder may rely on that
+// identity.
 
 import type { AttributeMap, Cell, Row, RowBatch, TableRows } from '../telemetry/rows.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -155,7 +156,8 @@ export class RowCollector {
   }
 
   /**
-   * Ends a record: adds its row, or counts it as rejected when anything noted since the last record, or `inherited`, says so.
+   * Ends a record: adds its row, or counts it as rejected when anything noted since the last record, or
+   * `inherited`, says so.
    *
    * @param time the event time in the row
    */

@@ -1,8 +1,9 @@
-// What a row of the trace table holds. Timestamp is the span's start; Duration is its end minus its start in nanoseconds and 0
-// when the end lies before the start: clocks step back, and the span's place in its trace is worth more than its
-// length. A span needs its own valid ids, or it belongs to no trace, and is refused without them; so is one whose parent id has a
-// wrong length. An id of zeros means none. Ids in links only add to a span: a bad one becomes ''. Kinds and status
-// codes that the specification doesn't know yet are `Unspecified` and `Unset`.
+// What a row of the trace table holds. Timestamp is the span's start; Duration is its end minus its start in
+// nanoseconds and 0 when the end lies before the start: clocks step back, and the span's place in its trace
+// is worth more than its length. A span needs its own valid ids, or it belongs to no trace, and is refused
+// without them; so is one whose parent id has a wrong length. An id of zeros means none. Ids in links only
+// add to a span: a bad one becomes ''. Kinds and status codes that the specification doesn't know yet are
+// `Unspecified` and `Unset`.
 
 import type { AttributeMap, Row } from '../telemetry/rows.ts'
 import { noAttributes } from './attributes.ts'

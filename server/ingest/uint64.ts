@@ -76,8 +76,8 @@ export function differenceText(a: Uint64, b: Uint64): string {
 }
 
 /**
- * Nanoseconds since 1970 split into seconds and the rest, by long division in three digits (32, 16 and 16 bits) so that
- * no step exceeds 2^53. One object serves many times: it is overwritten by each call.
+ * Nanoseconds since 1970 split into seconds and the rest, by long division in three digits (32, 16 and 16 bits)
+ * so that no step exceeds 2^53. One object serves many times: it is overwritten by each call.
  */
 export class Instant {
   seconds = 0

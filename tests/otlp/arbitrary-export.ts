@@ -1,6 +1,7 @@
-// Random OTLP requests in OTLP/JSON form, for properties. They hold what real clients send and what only a hostile one
-// would: times of 0 and beyond the calendar, ids of wrong lengths, NaN, duplicate keys, `__proto__`, nested values
-// around the depth limit, texts in any script. Everything is a valid message: what may be wrong is only its content.
+// Random OTLP requests in OTLP/JSON form, for properties. They hold what real clients send and what only a
+// hostile one would: times of 0 and beyond the calendar, ids of wrong lengths, NaN, duplicate keys,
+// `__proto__`, nested values around the depth limit, texts in any script. Everything is a valid message: what
+// may be wrong is only its content.
 
 import fc from 'fast-check'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'

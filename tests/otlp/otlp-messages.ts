@@ -1,6 +1,7 @@
-// A second, independent writer of OTLP for tests: the messages of opentelemetry-proto 1.x with their published field
-// numbers, encoded by protobufjs, which shares nothing with the decoders. A test writes one message in its OTLP/JSON form (ids
-// in hex, 64-bit integers as strings, bytes as base64) and gets both encodings of it.
+// A second, independent writer of OTLP for tests: the messages of opentelemetry-proto 1.x with their
+// published field numbers, encoded by protobufjs, which shares nothing with the decoders. A test writes one
+// message in its OTLP/JSON form (ids in hex, 64-bit integers as strings, bytes as base64) and gets both
+// encodings of it.
 
 import protobuf from 'protobufjs'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
