@@ -4,7 +4,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { CreateDetector, type DetectorScope } from '../../contract/detection.ts'
+import { CreateDetector, type DetectorScope, type DetectorStatus } from '../../contract/detection.ts'
 import { MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
@@ -21,6 +21,19 @@ export interface DetectorDefinition {
   readonly window_minutes: number
   readonly schedule_minutes: number
   readonly enabled: boolean
+}
+
+/** A detector as it is kept. */
+export interface StoredDetector {
+  readonly id: string
+  readonly tenantId: string
+  readonly definition: DetectorDefinition
+  readonly isSystem: boolean
+  readonly revision: number
+  readonly lastRunAtMs: number | null
+  readonly lastStatus: DetectorStatus | null
+  readonly lastNote: string | null
+  readonly createdAtMs: number
 }
 
 /** A definition before it is checked: any JSON. */

@@ -25,9 +25,9 @@ import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { type Answer, route } from '../http/route.ts'
-import { createProblems, etagOf, patchProblems, readDraft } from './detector.ts'
+import { createProblems, etagOf, patchProblems, readDraft, type StoredDetector } from './detector.ts'
 import type { DetectorRunner } from './runner.ts'
-import { type AnomalyPage, type DetectionStore, type StoredDetector, toDetector } from './store.ts'
+import { type AnomalyPage, type DetectionStore, toDetector } from './store.ts'
 
 export interface DetectionRoutesOptions {
   readonly store: DetectionStore

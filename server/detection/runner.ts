@@ -15,7 +15,8 @@ import { readSeries, type SeriesGroup, type SeriesSet } from '../telemetry/serie
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState } from './alarm.ts'
-import { methodChoiceOf } from './detector.ts'
+import type { RunFound } from './anomaly-records.ts'
+import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
@@ -23,7 +24,7 @@ import { type Outcome, outcomeOf } from './outcome.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
-import type { DetectionStore, RunFound, StoredDetector } from './store.ts'
+import type { DetectionStore } from './store.ts'
 
 export interface RunnerOptions {
   readonly store: DetectionStore

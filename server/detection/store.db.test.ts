@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import type { Anomaly } from '../../contract/detection.ts'
 import { readChain } from '../audit/log.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { allTime } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
+import type { RunFound } from './anomaly-records.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
-import { type DetectorDefinition, readDraft } from './detector.ts'
+import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
-import {
-  countAnomaliesIn,
-  DetectionStore,
-  type RunFound,
-  removeAnomaliesIn,
-  type StoredDetector,
-} from './store.ts'
+import { countAnomaliesIn, DetectionStore, removeAnomaliesIn } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
@@ -344,7 +340,7 @@ test('anomalies are listed by start, latest first, in pages without gaps, also w
   const seen: string[] = []
   let position: { startedNs: bigint; id: string } | null = null
   for (let page = 0; page < 4; page++) {
-    const [next] = [await store.listAnomalies('acme', { limit: 2, filter: {}, before: position })]
+    const next: Anomaly[] = await store.listAnomalies('acme', { limit: 2, filter: {}, before: position })
     seen.push(...next.map(({ id }) => id))
     const last = next.at(-1)
     if (last !== undefined)
