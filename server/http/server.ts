@@ -16,6 +16,17 @@ import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import type { RouteAccess } from './route.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Every address that answers and who may call it, for whoever wants to hold the whole list against another. */
+    readonly routeTable: RouteTable
+  }
+}
+
+/** By URL pattern, then by method. Access is undefined on routes that aren't ours, such as the reference page's files. */
+export type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
 
 export interface HttpOptions {
   readonly clock: Clock
@@ -44,12 +55,13 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     return503OnClosing: true,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
-  const methods = new Map<string, Set<string>>()
+  const routeTable = new Map<string, Map<string, RouteAccess | undefined>>()
   http.addHook('onRoute', (added) => {
-    const known = methods.get(added.url) ?? new Set()
-    for (const method of [added.method].flat()) known.add(method)
-    methods.set(added.url, known)
+    const known = routeTable.get(added.url) ?? new Map<string, RouteAccess | undefined>()
+    for (const method of [added.method].flat()) known.set(method, added.config?.access)
+    routeTable.set(added.url, known)
   })
+  http.decorate('routeTable', routeTable)
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(serializerCompiler)
   http.decorateRequest('caller', null)
@@ -67,7 +79,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   })
   http.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply))
   http.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(methods, request.url)
+    const allowed = allowedMethods(routeTable, request.url)
     if (allowed === null) throw new AppError('not_found', { sentence: 'There is nothing at this address.' })
     reply.header('allow', allowed)
     throw new AppError('method_not_allowed')
@@ -96,14 +108,14 @@ function bearerSecret(header: string | undefined): string | null {
   return match?.[1] ?? null
 }
 
-function allowedMethods(methods: Map<string, Set<string>>, url: string): string | null {
+function allowedMethods(table: RouteTable, url: string): string | null {
   const path = url.split('?')[0] ?? url
-  for (const [pattern, allowed] of methods) {
+  for (const [pattern, methods] of table) {
     const shape = pattern
       .replace(/[.+^${}()|[\]\\]/g, '\\$&')
       .replace(/:[a-z_]+/g, '[^/]+')
       .replace(/\*/g, '.*')
-    if (new RegExp(`^${shape}$`).test(path)) return [...allowed].sort().join(', ')
+    if (new RegExp(`^${shape}$`).test(path)) return [...methods.keys()].sort().join(', ')
   }
   return null
 }
