@@ -322,7 +322,7 @@ test('without exemplars their columns are empty arrays', () => {
   for (const [name, empty] of Object.entries(noExemplars)) assert.deepEqual(row[name], empty)
 })
 
-test('unpacked numbers and a split oneof are read like their usual form', () => {
+test('unpacked numbers, a second kind of data and fields behind the data are read like the usual form', () => {
   const packed = {
     resourceMetrics: [
       {
@@ -331,6 +331,7 @@ test('unpacked numbers and a split oneof are read like their usual form', () => 
             metrics: [
               {
                 name: 'h',
+                description: 'd',
                 histogram: {
                   dataPoints: [{ timeUnixNano: '1', bucketCounts: ['1', '2'], explicitBounds: [4] }],
                 },
@@ -351,7 +352,12 @@ test('unpacked numbers and a split oneof are read like their usual form', () => 
     return Buffer.concat([Buffer.from([tag, content.length]), content])
   }
   const gauge = wrap((5 << 3) | 2, wrap(0x0a, Buffer.alloc(0)))
-  const metric = wrap(0x12, gauge, wrap((9 << 3) | 2, wrap(0x0a, point)), Buffer.from([0x0a, 1, 0x68]))
+  const metric = wrap(
+    0x12,
+    gauge,
+    wrap((9 << 3) | 2, wrap(0x0a, point)),
+    Buffer.from([0x0a, 1, 0x68, 0x12, 1, 0x64]),
+  )
   const body = wrap(0x0a, wrap(0x12, metric))
   assert.deepEqual(decodeExport('metrics', 'protobuf', body, 1n), decodeBoth(packed))
 })
