@@ -1,3 +1,6 @@
+// What a client may send as parameters of each method: defaults, bounds, rules between parameters, and that the
+// served schema explains every one of them.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeMethods, methodKeys, methodParams } from './detection-methods.ts'

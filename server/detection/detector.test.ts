@@ -1,3 +1,6 @@
+// Rules of definitions and patches without a store: what is kept, what is refused and where, and what an ETag and
+// a system detector forbid.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

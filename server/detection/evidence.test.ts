@@ -1,3 +1,5 @@
+// From a series to what may be judged: erased time is never a value, whatever the policy for gaps says.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bucketKind, weighEvidence } from './evidence.ts'

@@ -1,3 +1,5 @@
+// Incidents become findings that never reach into erased time; the last test asks that of any erasure at all.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,3 +1,5 @@
+// The one status and sentence a detector ends a run with, out of those of all its series.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DetectorState } from './alarm.ts'

@@ -1,3 +1,5 @@
+// The sentences people are woken by, word for word.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Incident } from './alarm.ts'

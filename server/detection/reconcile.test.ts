@@ -1,3 +1,5 @@
+// One incident, one record: a run's findings against the anomalies that are already kept.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

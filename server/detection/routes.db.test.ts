@@ -1,3 +1,5 @@
+// The detector routes over a real control plane and engine: every field, every refusal, two organisations at a time.
+
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,3 +1,5 @@
+// Which buckets a run reads and when the next run is due: whole, aligned, filled, and few enough.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

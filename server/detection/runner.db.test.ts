@@ -1,3 +1,5 @@
+// Runs over real telemetry, from an incident to its anomaly and back, with erased time in between.
+
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,3 +1,5 @@
+// Points into buckets: three kinds of absence (no data, unknown, outside) that must not be mistaken for zero.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bucketStartNs, buildSeries, eraseFrom } from './series.ts'

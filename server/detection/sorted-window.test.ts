@@ -1,3 +1,5 @@
+// The window against its definition: sorting the last numbers anew each time.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,3 +1,5 @@
+// The record of detectors and anomalies in a real database: pages, concurrent patches, and what an erasure takes.
+
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'

@@ -1,3 +1,5 @@
+// The fitted tail against laws whose quantiles are known, drawn from seeds.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededUniform } from './seeded-noise.ts'

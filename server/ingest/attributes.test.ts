@@ -1,3 +1,5 @@
+// Attribute values as text, the way the ClickHouse exporter of the OpenTelemetry Collector writes them.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'

@@ -1,3 +1,5 @@
+// Log records into rows: which time counts, what is kept with a repair, and what is rejected by name.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { namedRows } from '../../tests/otlp/named-cells.ts'

@@ -1,3 +1,5 @@
+// Data points of all five kinds into rows: exact counts, special values, and rejections one by one.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { namedRows } from '../../tests/otlp/named-cells.ts'

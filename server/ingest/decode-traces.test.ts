@@ -1,3 +1,5 @@
+// Spans into rows: words for numbers, root spans, and rejections one by one.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { namedRows } from '../../tests/otlp/named-cells.ts'

@@ -1,3 +1,5 @@
+// Answers as the OTLP specification words them, in both encodings.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeProto } from '../../tests/otlp/otlp-messages.ts'

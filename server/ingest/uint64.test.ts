@@ -1,3 +1,5 @@
+// The 64-bit arithmetic that avoids bigint, held against bigint.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

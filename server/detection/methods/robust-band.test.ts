@@ -1,3 +1,5 @@
+// The band against its formula, and what follows from it: short incidents don't move it, lasting levels do.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

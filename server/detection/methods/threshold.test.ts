@@ -1,3 +1,5 @@
+// The score of a fixed limit: 1 exactly at the limit, growing beyond it, on either side.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { methodParams } from '../../../contract/detection-methods.ts'
