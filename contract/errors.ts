@@ -35,7 +35,6 @@ export const errorCatalogue = {
     status: 415,
     sentence: 'Send the body with a content type this operation takes.',
   },
-  too_many_requests: { status: 429, sentence: 'Too many requests; wait as long as Retry-After says.' },
   query_too_expensive: {
     status: 422,
     sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',
