@@ -1,0 +1,399 @@
+// The house rules, held by reading the repository. Each rule is a function over sources, so that it can be shown
+// here to find what it looks for: a rule that can't fail holds nothing. ARCHITECTURE and STYLE say why the rules
+// are as they are; a failure prints the place and the reason.
+
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { errorCatalogue } from '../contract/errors.ts'
+import {
+  findBarrels,
+  findCycles,
+  findDeadFiles,
+  findLostImports,
+  findWrongDirections,
+  findWrongModules,
+  testSupport,
+} from './tidy/import-rules.ts'
+import { blankOut, parseSource, readSources, type SourceFile, type Violation } from './tidy/source-file.ts'
+import {
+  compareSizes,
+  findForbiddenCalls,
+  findLeftovers,
+  findMachinePaths,
+  findMuteFiles,
+  findUnusedCodes,
+  functionLengths,
+  measureSizes,
+} from './tidy/text-rules.ts'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const sources = readSources(root)
+const manifest: { dependencies: Record<string, string>; scripts: Record<string, string> } = JSON.parse(
+  read('package.json'),
+)
+const dependencies = Object.keys(manifest.dependencies)
+
+/** What package.json and the start scripts run of the server. */
+const runners = [...Object.values(manifest.scripts), ...globSync('scripts/*.mjs', { cwd: root }).map(read)]
+const entries = [...new Set(runners.flatMap((text) => text.match(/\bserver\/[\w/.-]+\.ts\b/g) ?? []))]
+
+/** Text that is ours: no lock file, nothing installed or generated. */
+const texts = globSync('{*,{contract,server,tests,bench,scripts,docs}/**/*}.{ts,mjs,js,json,md,yaml,yml}', {
+  cwd: root,
+})
+  .filter((path) => path !== 'package-lock.json')
+  .map((path) => ({ path, text: read(path) }))
+
+function holds(rule: string, violations: readonly Violation[]): void {
+  test(rule, () => {
+    const list = violations.map(({ path, reason }) => `${path}\n    ${reason}`)
+    if (list.length > 0) assert.fail(`\n${list.join('\n')}`)
+  })
+}
+
+/** A small house of files by path. */
+function house(files: Readonly<Record<string, string>>): SourceFile[] {
+  return Object.entries(files).map(([path, text]) => parseSource(path, text))
+}
+
+const places = (violations: readonly Violation[]) => violations.map(({ path }) => path)
+
+describe('the repository', () => {
+  test('is found and has its entry', () => {
+    assert.ok(sources.length > 100, `${sources.length} sources`)
+    assert.deepEqual(entries, ['server/cli/lethe.ts'])
+  })
+  holds('imports point one way, and never to a sibling', findWrongDirections(sources))
+  holds('modules from outside stay behind their doors', findWrongModules(sources, dependencies))
+  holds('no files import each other in a circle', findCycles(sources))
+  holds('no file only passes on what others export', findBarrels(sources))
+  holds('every import names a file that exists', findLostImports(sources))
+  holds('nothing is dead', findDeadFiles(sources, entries))
+  holds('time, chance, environment and output come in through their doors', findForbiddenCalls(sources))
+  holds('no note to oneself is left behind', findLeftovers(sources))
+  holds('every file opens by saying what it is', findMuteFiles(sources))
+  holds('no path of one machine is in it', findMachinePaths(texts))
+  holds(
+    'every code of the catalogue is answered somewhere',
+    findUnusedCodes(sources, Object.keys(errorCatalogue)),
+  )
+  holds(
+    'what is long does not grow, and nothing else becomes long',
+    compareSizes(measureSizes(sources), JSON.parse(read('tests/tidy/sizes.json'))),
+  )
+})
+
+describe('the direction rule', () => {
+  const edge = (from: string, to: string) => {
+    const up = '../'.repeat(from.split('/').length - 1)
+    return findWrongDirections(house({ [from]: `import { x } from '${up}${to}'` })).map(
+      ({ reason }) => reason,
+    )
+  }
+
+  test('refuses to go up', () => {
+    for (const [from, to] of [
+      ['contract/errors.ts', 'server/core/ids.ts'],
+      ['server/core/ids.ts', 'server/control/database.ts'],
+      ['server/telemetry/gate.ts', 'server/audit/log.ts'],
+      ['server/audit/log.ts', 'server/tenancy/store.ts'],
+      ['server/query/logs.ts', 'server/config.ts'],
+      ['server/metrics.ts', 'server/app.ts'],
+      ['server/app.ts', 'server/cli/serve.ts'],
+    ] as const) {
+      assert.match(edge(from, to)[0] ?? 'nothing', /imports only point down/, `${from} -> ${to}`)
+    }
+  })
+
+  test('refuses siblings, types included', () => {
+    assert.match(edge('server/deletion/worker.ts', 'server/detection/store.ts')[0] ?? '', /are siblings/)
+    assert.match(edge('server/http/route.ts', 'server/control/database.ts')[0] ?? '', /are siblings/)
+    const typeOnly = house({ 'server/query/a.ts': "import type { X } from '../usage/b.ts'" })
+    assert.equal(findWrongDirections(typeOnly).length, 1)
+  })
+
+  test('refuses tests, benchmarks and test support in production', () => {
+    for (const to of ['tests/fixtures.ts', 'bench/ingest/decode.ts', testSupport[0] ?? '']) {
+      assert.match(edge('server/app.ts', to)[0] ?? 'nothing', /only for tests/, to)
+    }
+  })
+
+  test('asks for a floor where a room is new', () => {
+    assert.match(edge('server/billing/a.ts', 'server/core/ids.ts')[0] ?? '', /billing has no floor/)
+    assert.match(edge('server/app.ts', 'server/billing/a.ts')[0] ?? '', /billing has no floor/)
+  })
+
+  test('lets a file go down, stay in its room, and lets tests go anywhere', () => {
+    assert.deepEqual(edge('server/worker/lease.ts', 'server/control/database.ts'), [])
+    assert.deepEqual(edge('server/query/logs.ts', 'server/telemetry/sql.ts'), [])
+    assert.deepEqual(edge('server/query/logs.ts', 'server/query/traces.ts'), [])
+    assert.deepEqual(edge('server/query/logs.test.ts', 'server/deletion/worker.ts'), [])
+    assert.deepEqual(edge('tests/a.ts', 'server/app.ts'), [])
+  })
+
+  test('sees imports in every form, with their line', () => {
+    const [source] = house({
+      'server/core/a.ts': [
+        '// Nothing here: import x from "../app.ts"',
+        "import '../app.ts'",
+        "import x, { y } from '../app.ts'",
+        "import * as z from '../app.ts'",
+        'import {',
+        '  type A,',
+        '  type B as C,',
+        "} from '../app.ts'",
+        "export * from '../app.ts'",
+        "const later = () => import('../app.ts')",
+        'const text = "import q from \'../cli/serve.ts\'"',
+      ].join('\n'),
+    })
+    assert.deepEqual(
+      source?.imports.map(({ line, isTypeOnly }) => [line, isTypeOnly]),
+      [
+        [2, false],
+        [3, false],
+        [4, false],
+        [5, true],
+        [9, false],
+        [10, false],
+      ],
+    )
+    assert.equal(findWrongDirections(source === undefined ? [] : [source]).length, 6)
+  })
+})
+
+describe('the rule of outside modules', () => {
+  const wrong = (path: string, statement: string) =>
+    findWrongModules(house({ [path]: statement }), ['zod', 'fastify', 'chdb', 'kysely']).length
+
+  test('keeps drivers, HTTP, waiting and test tools behind their doors', () => {
+    assert.equal(wrong('server/control/migrate.ts', "import { DatabaseSync } from 'node:sqlite'"), 1)
+    assert.equal(wrong('server/control/sqlite.ts', "import { DatabaseSync } from 'node:sqlite'"), 0)
+    assert.equal(wrong('server/usage/storage.ts', "import { Session } from 'chdb'"), 1)
+    assert.equal(wrong('server/telemetry/chdb.ts', "import { Session } from 'chdb'"), 0)
+    assert.equal(wrong('server/usage/storage.ts', "import type { FastifyRequest } from 'fastify'"), 1)
+    assert.equal(wrong('server/usage/storage.ts', "import { FastifyBaseLogger } from 'fastify'"), 1)
+    assert.equal(wrong('server/usage/storage.ts', "import type { FastifyBaseLogger } from 'fastify'"), 0)
+    assert.equal(wrong('server/usage/routes.ts', "import type { FastifyRequest } from 'fastify'"), 0)
+    assert.equal(
+      wrong('server/usage/storage.ts', "import { setTimeout as w } from 'node:timers/promises'"),
+      1,
+    )
+    assert.equal(wrong('server/usage/storage.ts', "import { setImmediate } from 'node:timers/promises'"), 0)
+    assert.equal(wrong('server/usage/storage.ts', "import { test } from 'node:test'"), 1)
+    assert.equal(wrong('server/usage/storage.test.ts', "import { test } from 'node:test'"), 0)
+  })
+
+  test('lets the contract have zod alone, and production only what it declares', () => {
+    assert.equal(wrong('contract/a.ts', "import { z } from 'zod'"), 0)
+    assert.equal(wrong('contract/a.ts', "import { join } from 'node:path'"), 1)
+    assert.equal(wrong('server/core/a.ts', "import ms from 'ms'"), 1)
+    assert.equal(wrong('server/core/a.ts', "import { Migrator } from 'kysely/migration'"), 0)
+  })
+})
+
+describe('the rules of cycles, barrels and reach', () => {
+  test('find a circle, also through types and over several files', () => {
+    const circle = house({
+      'a.ts': "import { b } from './b.ts'",
+      'b.ts': "import type { C } from './c.ts'",
+      'c.ts': "import { a } from './a.ts'",
+      'd.ts': "import { a } from './a.ts'",
+    })
+    assert.deepEqual(places(findCycles(circle)), ['a.ts -> b.ts -> c.ts -> a.ts'])
+    assert.deepEqual(findCycles(circle.filter(({ path }) => path !== 'c.ts')), [])
+  })
+
+  test('find a barrel by name and by content', () => {
+    const files = house({
+      'server/query/index.ts': '// Doors.\nexport const a = 1',
+      'server/query/doors.ts': "// Doors.\nexport { a } from './a.ts'\nexport * from './b.ts'\n",
+      'server/query/again.ts': "// Doors.\nimport { a } from './a.ts'\nexport { a }\n",
+      'server/query/honest.ts': "// Work.\nexport { a } from './a.ts'\nexport const b = 1\n",
+    })
+    assert.deepEqual(places(findBarrels(files)), [
+      'server/query/index.ts',
+      'server/query/doors.ts',
+      'server/query/again.ts',
+    ])
+  })
+
+  test('find what only tests reach, what nothing reaches, and support without a test', () => {
+    const files = house({
+      'server/cli/lethe.ts': "import '../app.ts'",
+      'server/app.ts': '',
+      'server/lonely.ts': '',
+      'server/tried.ts': '',
+      'server/tried.test.ts': "import './tried.ts'",
+      'server/core/manual-clock.ts': '',
+    })
+    assert.deepEqual(places(findDeadFiles(files, ['server/cli/lethe.ts'])), [
+      'server/lonely.ts',
+      'server/tried.ts',
+      'server/core/manual-clock.ts',
+    ])
+  })
+
+  test('find an import of a file that is gone', () => {
+    assert.deepEqual(places(findLostImports(house({ 'server/a.ts': "import './b.ts'" }))), [
+      'server/a.ts -> server/b.ts',
+    ])
+  })
+})
+
+describe('the rules of words', () => {
+  const calls = (path: string, code: string) => findForbiddenCalls(house({ [path]: code })).length
+
+  test('find time, waiting, chance, environment and output', () => {
+    for (const code of [
+      'Date.now()',
+      'new Date()',
+      'new Date( )',
+      'performance.now()',
+      'process.hrtime.bigint()',
+      'setTimeout(work, 5)',
+      'setInterval(work, 5)',
+      'AbortSignal.timeout(5)',
+      'Math.random()',
+      'process.env.HOME',
+      "console.log('x')",
+      '`text ${' + 'Date.now()} text`',
+    ]) {
+      assert.equal(calls('server/query/logs.ts', code), 1, code)
+    }
+  })
+
+  test('leave alone what is said rather than done, and the doors themselves', () => {
+    assert.equal(calls('server/query/logs.ts', '// Date.now() is the caller’s business.'), 0)
+    assert.equal(calls('server/query/logs.ts', "const hint = 'set process.env'; new Date(5)"), 0)
+    assert.equal(calls('server/query/logs.ts', '/Date.now()/.test(text)'), 0)
+    assert.equal(calls('server/core/clock.ts', 'Date.now()'), 0)
+    assert.equal(calls('server/worker/periodic.ts', 'setTimeout(work, 5)'), 0)
+    assert.equal(calls('server/cli/lethe.ts', 'process.env'), 0)
+    assert.equal(calls('server/query/logs.test.ts', 'Date.now()'), 0)
+    assert.equal(calls('server/query/logs.test.ts', 'Math.random()'), 1)
+  })
+
+  test('find notes to oneself, in comments too', () => {
+    const note = `// ${'TO' + 'DO'}: later\n`
+    assert.deepEqual(places(findLeftovers(house({ 'a.ts': note }))), [`a.ts:1 ${'TO' + 'DO'}`])
+    assert.deepEqual(findLeftovers(house({ 'a.ts': '// A method of doing it.\n' })), [])
+  })
+
+  test('find a file that does not open with a sentence', () => {
+    const mute = {
+      'a.ts': 'export const a = 1\n',
+      'b.ts': '\n// Late.\n',
+      'c.ts': '//\nexport const c = 1\n',
+    }
+    const open = {
+      'd.ts': '// What it is.\nexport const d = 1\n',
+      'e.ts': '// What it is,\n// and more.\n\nexport const e = 1\n',
+      'f.ts': '#!/usr/bin/env node\n// What it is.\n',
+    }
+    assert.deepEqual(places(findMuteFiles(house({ ...mute, ...open }))), ['a.ts', 'b.ts', 'c.ts'])
+  })
+
+  test('find a path of one machine', () => {
+    const home = ['', 'home', 'ada', 'lethe'].join('/')
+    assert.deepEqual(places(findMachinePaths([{ path: 'a.md', text: `Look\nin ${home}.` }])), [
+      `a.md:2 ${['', 'home', 'ada'].join('/')}`,
+    ])
+    assert.deepEqual(
+      findMachinePaths([{ path: 'a.md', text: 'See /v1/logs and https://x.example/home/a.' }]),
+      [],
+    )
+  })
+
+  test('find a code that nothing answers with', () => {
+    const files = house({
+      'server/a.ts': "throw new AppError('not_found')",
+      'server/a.test.ts': "assert.equal(code, 'overloaded')",
+    })
+    assert.deepEqual(places(findUnusedCodes(files, ['not_found', 'overloaded'])), [
+      'contract/errors.ts overloaded',
+    ])
+  })
+})
+
+describe('the ratchet of sizes', () => {
+  const lines = (count: number) => '  work()\n'.repeat(count)
+
+  test('measures every form of function, header included', () => {
+    const code = [
+      'export async function declared<T>(',
+      '  a: T,',
+      '): Promise<void> {',
+      '  if (a) {',
+      '    work()',
+      '  } else {',
+      '    rest()',
+      '  }',
+      '}',
+      'class Box {',
+      '  #method(a: number): void {',
+      '    const arrow = (b: number) => {',
+      '      work(b)',
+      '    }',
+      '  }',
+      '}',
+      'route(http, {',
+      '  handle: 1,',
+      '})',
+      '',
+    ].join('\n')
+    assert.deepEqual(functionLengths(code), [
+      ['declared', 9],
+      ['const arrow = (b: number) => {', 3],
+      ['#method', 5],
+    ])
+  })
+
+  test('refuses a file or function that crosses its yardstick', () => {
+    const long = house({
+      'server/a.ts': `function long() {\n${lines(69)}}\n`,
+      'server/b.ts': `${lines(401)}`,
+      'server/c.ts': `function fits() {\n${lines(68)}}\n`,
+      'server/d.test.ts': lines(900),
+    })
+    assert.deepEqual(measureSizes(long), {
+      files: { 'server/b.ts': 401 },
+      functions: { 'server/a.ts long': 71 },
+    })
+    assert.deepEqual(places(compareSizes(measureSizes(long), { files: {}, functions: {} })), [
+      'server/b.ts',
+      'server/a.ts long',
+    ])
+  })
+
+  test('lets what was long stay, refuses its growth, and forgets it once it is short', () => {
+    const now = { files: { a: 500 }, functions: {} }
+    assert.deepEqual(compareSizes(now, { files: { a: 500 }, functions: {} }), [])
+    assert.deepEqual(places(compareSizes(now, { files: { a: 499 }, functions: {} })), ['a'])
+    assert.deepEqual(
+      places(compareSizes({ files: {}, functions: {} }, { files: { a: 500 }, functions: {} })),
+      ['a'],
+    )
+  })
+})
+
+test('blanking keeps code and places, and removes comments and the insides of literals', () => {
+  const blanked = (text: string) => {
+    const out = blankOut(text)
+    assert.equal(out.length, text.length)
+    return out.replace(/ +/g, ' ')
+  }
+  assert.equal(blanked("a('x // y', b) // c"), "a(' ', b) ")
+  assert.equal(blanked('a /* b\nc */ d'), 'a \n d')
+  assert.equal(blanked("'it\\'s' + b"), "' ' + b")
+  assert.equal(
+    blanked('`x ${' + "{ a: 'q' }.a + `y ${" + 'b}`} z` + c'),
+    '` ${' + "{ a: ' ' }.a + ` ${" + 'b}`} ` + c',
+  )
+  assert.equal(blanked('a = /[/\'"]\\/x/g; b'), 'a = / /g; b')
+  assert.equal(blanked("a / b / c + 'd'"), "a / b / c + ' '")
+})

@@ -1,0 +1,214 @@
+// Who may import whom. The house has floors, lowest first; a file imports its own room and any lower floor, never
+// a sibling on the same one, so that a room can be read, tested and replaced knowing only what lies below it.
+// What tests bring along (their own files and the support files named here) may import anything, and nothing of
+// theirs is imported by what runs in production.
+
+import type { Import, SourceFile, Violation } from './source-file.ts'
+
+/** Floors of the house, lowest first; rooms of one floor are siblings. */
+const floors: readonly (readonly string[])[] = [
+  ['contract'],
+  ['core'],
+  ['control', 'telemetry', 'http', 'worker'],
+  ['audit'],
+  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection'],
+  ['config', 'metrics', 'demo'],
+  ['app'],
+  ['cli'],
+]
+
+/** Where a room may use a sibling after all: a lease is a row of the control plane. */
+const neighbours: Readonly<Record<string, readonly string[]>> = { worker: ['control'] }
+
+/** Files beside production code that only tests and benchmarks use. */
+export const testSupport: readonly string[] = [
+  'server/core/manual-clock.ts',
+  'server/demo/otlp-reference.ts',
+  'server/detection/detection-fixture.ts',
+  'server/detection/seeded-noise.ts',
+  'server/telemetry/row-fixture.ts',
+]
+
+/** Modules that only some files may import, and why. */
+const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] = [
+  {
+    module: /^node:sqlite$/,
+    files: /^server\/(?:control\/sqlite|telemetry\/chdb)\.ts$/,
+    reason:
+      'the driver of the control plane belongs to control/sqlite.ts (and to the lock in telemetry/chdb.ts)',
+  },
+  {
+    module: /^chdb$/,
+    files: /^server\/telemetry\/chdb\.ts$/,
+    reason: 'the embedded engine is reached through the port in telemetry/telemetry.ts',
+  },
+  {
+    module: /^(?:fastify|@fastify\/.*|@scalar\/fastify.*|fastify-.*)$/,
+    files: /^server\/(?:http\/.*|app|[a-z]+\/routes)\.ts$/,
+    reason: 'only routes.ts, http/ and app.ts know HTTP (a type-only import of FastifyBaseLogger is free)',
+  },
+  {
+    module: /^(?:node:)?timers(?:\/promises)?$/,
+    files: /^server\/core\/clock\.ts$/,
+    reason: 'waiting goes through the Clock (setImmediate alone is free)',
+  },
+  {
+    module: /^(?:node:test|node:assert|fast-check)$/,
+    files: /^$/,
+    reason: 'test tools are for tests (assertions in production come from node:assert/strict)',
+  },
+]
+
+export function isTest(path: string): boolean {
+  return /^(?:tests|bench|scripts)\//.test(path) || path.endsWith('.test.ts') || testSupport.includes(path)
+}
+
+/** The room of a production file: `core` of `server/core/ids.ts`, `app` of `server/app.ts`. */
+export function roomOf(path: string): string {
+  const [top, second = ''] = path.split('/')
+  return top === 'server' ? second.replace(/\.ts$/, '') : (top ?? '')
+}
+
+/** Imports against the floors, by files that production runs. */
+export function findWrongDirections(sources: readonly SourceFile[]): Violation[] {
+  return production(sources).flatMap(({ path, imports }) =>
+    imports
+      .filter(({ isOwn }) => isOwn)
+      .flatMap((edge) => {
+        const reason = whyNot(path, edge.target)
+        return reason === null ? [] : [{ path: `${path}:${edge.line} -> ${edge.target}`, reason }]
+      }),
+  )
+}
+
+function whyNot(from: string, to: string): string | null {
+  if (isTest(to)) return 'what runs in production imports nothing that is only for tests'
+  const [room, other] = [roomOf(from), roomOf(to)]
+  if (room === other) return null
+  const [floor, otherFloor] = [floorOf(room), floorOf(other)]
+  if (floor < 0) return `the room ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
+  if (otherFloor < 0) return `the room ${other} has no floor yet; give it one in tests/tidy/import-rules.ts`
+  if (neighbours[room]?.includes(other)) return null
+  if (floor === otherFloor) return `${room} and ${other} are siblings; let app.ts hand over what is needed`
+  if (floor < otherFloor) return `${room} lies below ${other}; imports only point down`
+  return null
+}
+
+function floorOf(room: string): number {
+  return floors.findIndex((rooms) => rooms.includes(room))
+}
+
+/** Modules from outside: the contract's short list, drivers at their doors, and only declared dependencies. */
+export function findWrongModules(
+  sources: readonly SourceFile[],
+  dependencies: readonly string[],
+): Violation[] {
+  return production(sources).flatMap(({ path, imports }) =>
+    imports
+      .filter(({ isOwn }) => !isOwn)
+      .flatMap((edge) => {
+        const reason = whyNotModule(path, edge, dependencies)
+        return reason === null ? [] : [{ path: `${path}:${edge.line} -> ${edge.target}`, reason }]
+      }),
+  )
+}
+
+function whyNotModule(path: string, edge: Import, dependencies: readonly string[]): string | null {
+  if (roomOf(path) === 'contract' && edge.target !== 'zod') return 'the contract imports only zod and itself'
+  const names = edge.names.join()
+  if (edge.isTypeOnly && names === 'FastifyBaseLogger') return null
+  if (/^setImmediate( as \w+)?$/.test(names)) return null
+  const door = moduleDoors.find(({ module, files }) => module.test(edge.target) && !files.test(path))
+  if (door !== undefined) return door.reason
+  const isDeclared = dependencies.some((name) => edge.target === name || edge.target.startsWith(`${name}/`))
+  if (!edge.target.startsWith('node:') && !isDeclared) return 'production uses only what dependencies declare'
+  return null
+}
+
+/** Circles of imports, each once, from its first file in the order of the alphabet. */
+export function findCycles(sources: readonly SourceFile[]): Violation[] {
+  const next = new Map(sources.map(({ path, imports }) => [path, ownTargets(imports)]))
+  const done = new Set<string>()
+  const found: Violation[] = []
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path)
+    if (start >= 0) {
+      found.push({
+        path: [...trail.slice(start), path].join(' -> '),
+        reason: 'these files import each other',
+      })
+      return
+    }
+    if (done.has(path)) return
+    for (const target of next.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of [...next.keys()].sort()) visit(path, [])
+  return found
+}
+
+function ownTargets(imports: readonly Import[]): string[] {
+  return imports.filter(({ isOwn }) => isOwn).map(({ target }) => target)
+}
+
+/** Files that only pass on what other files export: a reader follows them for nothing. */
+export function findBarrels(sources: readonly SourceFile[]): Violation[] {
+  return sources.flatMap(({ path, code, imports }) => {
+    if (/(?:^|\/)index\.ts$/.test(path))
+      return [{ path, reason: 'name the file after what it holds, not index' }]
+    const rest = code
+      .replace(/^(?:import|export)\s+(?:type\s+)?[\w$*\s,{}]*?\bfrom\s*' *'/gm, '')
+      .replace(/^export\s*\{[^}]*\}/gm, '')
+      .trim()
+    if (imports.length > 0 && rest === '') return [{ path, reason: 'it only passes on what others export' }]
+    return []
+  })
+}
+
+/**
+ * Files that nothing runs. Everything in contract/ and server/ must be reached from an entry, except tests and
+ * the named test support, which a test or benchmark must reach.
+ */
+export function findDeadFiles(sources: readonly SourceFile[], entries: readonly string[]): Violation[] {
+  const live = reach(sources, entries)
+  const tests = sources.filter(({ path }) => isTest(path) && !testSupport.includes(path))
+  const tested = reach(
+    sources,
+    tests.map(({ path }) => path),
+  )
+  return sources
+    .filter(({ path }) => /^(?:contract|server)\//.test(path) && !path.endsWith('.test.ts'))
+    .flatMap(({ path }) => {
+      if (testSupport.includes(path)) {
+        return tested.has(path) ? [] : [{ path, reason: 'no test uses this test support' }]
+      }
+      if (live.has(path)) return []
+      const hint = tested.has(path)
+        ? 'only tests reach it; name it as test support if that is right'
+        : 'nothing reaches it'
+      return [{ path, reason: `dead from ${entries.join(', ')}: ${hint}` }]
+    })
+}
+
+function reach(sources: readonly SourceFile[], from: readonly string[]): Set<string> {
+  const byPath = new Map(sources.map((source) => [source.path, source]))
+  const reached = new Set(from)
+  for (const path of reached) {
+    for (const target of ownTargets(byPath.get(path)?.imports ?? [])) reached.add(target)
+  }
+  return reached
+}
+
+/** Imports of files that aren't there, such as one that was renamed on another branch. */
+export function findLostImports(sources: readonly SourceFile[]): Violation[] {
+  const known = new Set(sources.map(({ path }) => path))
+  return sources.flatMap(({ path, imports }) =>
+    ownTargets(imports)
+      .filter((target) => target.endsWith('.ts') && !known.has(target))
+      .map((target) => ({ path: `${path} -> ${target}`, reason: 'there is no such file' })),
+  )
+}
+
+function production(sources: readonly SourceFile[]): SourceFile[] {
+  return sources.filter(({ path }) => !isTest(path))
+}
