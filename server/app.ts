@@ -2,7 +2,7 @@
 // over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
 // served, and stopping lets requests and commits finish before the stores close.
 
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { addAuditRoutes } from './audit/routes.ts'
@@ -94,11 +94,21 @@ export async function createApp(options: AppOptions): Promise<App> {
   }
 }
 
+/**
+ * Names this data folder as a holder of leases. The folder belongs to one process at a time, so a process that
+ * finds its own name on a lease is the successor of one that died, and need not wait for the lease to run out.
+ */
+function readInstanceId(dataDir: string): string {
+  const path = join(dataDir, 'instance-id')
+  if (!existsSync(path)) writeFileSync(path, newSecret(), { mode: 0o600 })
+  return readFileSync(path, 'utf8')
+}
+
 async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
   const { config, clock, logger } = options
   const gate = new TelemetryGate()
   const tenancy = new TenancyStore(control, clock)
-  const leases = new Leases(control, clock, newSecret())
+  const leases = new Leases(control, clock, readInstanceId(config.dataDir))
   const writer = new IngestWriter({
     engine,
     gate,

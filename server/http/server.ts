@@ -77,6 +77,10 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('cache-control', 'no-store')
     await guard(request, options)
   })
+  http.addHook('onSend', async (_request, reply) => {
+    // Whoever is answered while the service stops must not keep the connection, and with it the process, alive.
+    if (!options.isReady()) reply.header('connection', 'close')
+  })
   http.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply))
   http.setNotFoundHandler((request, reply) => {
     const allowed = allowedMethods(routeTable, request.url)

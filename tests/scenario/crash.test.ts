@@ -1,0 +1,253 @@
+// kill -9 while telemetry comes in, and at every step of an erasure. Afterwards the service is started again on
+// the same folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are whole,
+// and SIGTERM loses nothing either.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../fixtures.ts'
+import type { ChildOptions } from './crash-child.ts'
+
+const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
+const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
+const childProgram = fileURLToPath(new URL('crash-child.ts', import.meta.url))
+
+/** Monday 2026-01-05T00:00:00Z; rows of two weeks, so that an erasure has partitions to drop and to rewrite. */
+const mondayMs = 1_767_571_200_000
+const hourMs = 3_600_000
+const rowCount = 2 * 7 * 24
+
+const folders: string[] = []
+const children = new Set<ChildProcess>()
+after(() => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+interface Service {
+  readonly address: string
+  /** Resolves when the child stands at its failpoint. */
+  readonly standing: Promise<string>
+  kill(): Promise<void>
+  terminate(): Promise<number | null>
+}
+
+async function start(options: ChildOptions): Promise<Service> {
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', childProgram, JSON.stringify(options)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  children.add(child)
+  const ended = once(child, 'exit').then(([code]) => {
+    children.delete(child)
+    return code as number | null
+  })
+  const standing = Promise.withResolvers<string>()
+  const listening = Promise.withResolvers<string>()
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const fact: { address?: string; standsAt?: string } = JSON.parse(line)
+    if (fact.address !== undefined) listening.resolve(fact.address)
+    if (fact.standsAt !== undefined) standing.resolve(fact.standsAt)
+  })
+  void ended.then((code) => listening.reject(new Error(`the child ended with ${code} before it listened`)))
+  return {
+    address: await listening.promise,
+    standing: standing.promise,
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+    terminate() {
+      child.kill('SIGTERM')
+      return ended
+    },
+  }
+}
+
+function newFolder(): string {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  return folder
+}
+
+async function ask(
+  service: Service,
+  secret: string,
+  path: string,
+  init: RequestInit = {},
+): Promise<Response> {
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  return fetch(`${service.address}${path}`, { ...init, headers })
+}
+
+function exportOf(bodies: readonly string[], timeMs: (i: number) => number): string {
+  const logRecords = bodies.map((stringValue, i) => ({
+    timeUnixNano: `${timeMs(i)}000000`,
+    severityNumber: 9,
+    body: { stringValue },
+  }))
+  const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
+  return JSON.stringify({ resourceLogs: [{ resource, scopeLogs: [{ logRecords }] }] })
+}
+
+async function rowsOf(service: Service, secret: string): Promise<number> {
+  const usage = (await (await ask(service, secret, '/usage/storage')).json()) as { rows: number }
+  return usage.rows
+}
+
+/** Every log body of the organisation, over all pages. */
+async function bodiesOf(service: Service, secret: string): Promise<string[]> {
+  const bodies: string[] = []
+  let cursor: string | null = null
+  do {
+    const query = new URLSearchParams({
+      start: '2026-01-01T00:00:00Z',
+      end: '2026-02-01T00:00:00Z',
+      limit: '500',
+    })
+    if (cursor !== null) query.set('cursor', cursor)
+    const answer = await ask(service, secret, `/telemetry/logs?${query}`)
+    assert.equal(answer.status, 200)
+    const page = (await answer.json()) as { items: { body: string }[]; next_cursor: string | null }
+    bodies.push(...page.items.map(({ body }) => body))
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return bodies
+}
+
+async function statusOf(
+  service: Service,
+  requestId: string,
+): Promise<{ status: string; detail: Record<string, unknown> }> {
+  const answer = await ask(service, acme.secret, `/usage/storage/deletions/${requestId}`)
+  assert.equal(answer.status, 200)
+  return (await answer.json()) as { status: string; detail: Record<string, unknown> }
+}
+
+/** Asks again until the request is completed, as long as Retry-After would have a client do a few dozen times. */
+async function completed(service: Service, requestId: string): Promise<Record<string, unknown>> {
+  for (let tries = 0; tries < 20_000; tries++) {
+    const { status, detail } = await statusOf(service, requestId)
+    if (status === 'completed') return detail
+    assert.ok(['running', 'verifying', 'incomplete'].includes(status), `unexpected status ${status}`)
+  }
+  throw new Error('The deletion did not complete.')
+}
+
+describe('kill -9 during ingest', () => {
+  for (const killAfter of [1, 7, 23]) {
+    test(`loses no acknowledged row when it strikes after ${killAfter} acknowledgements`, async () => {
+      const dataDir = newFolder()
+      const options = { dataDir, standStill: null, organisations: [acme, globex] }
+      const service = await start(options)
+      const acknowledged: string[] = []
+      const reached = Promise.withResolvers<void>()
+      let isKilled = false
+      const sender = async (name: string) => {
+        for (let batch = 0; !isKilled; batch++) {
+          const bodies = Array.from({ length: 50 }, (_, i) => `${name}-${batch}-${i}`)
+          const body = exportOf(bodies, (i) => mondayMs + i)
+          const answer = await ask(service, acme.secret, '/v1/logs', { method: 'POST', body }).catch(
+            () => null,
+          )
+          if (answer?.status !== 200) return
+          acknowledged.push(...bodies)
+          if (acknowledged.length >= killAfter * 50) reached.resolve()
+        }
+      }
+      const senders = ['a', 'b', 'c'].map(sender)
+      await reached.promise
+      isKilled = true
+      await service.kill()
+      await Promise.all(senders)
+
+      const again = await start({ ...options, organisations: [] })
+      const kept = new Set(await bodiesOf(again, acme.secret))
+      const lost = acknowledged.filter((body) => !kept.has(body))
+      assert.deepEqual(lost, [])
+      assert.ok(acknowledged.length >= killAfter * 50)
+      assert.equal(await rowsOf(again, globex.secret), 0)
+      assert.equal(await again.terminate(), 0)
+    })
+  }
+})
+
+test('SIGTERM answers what was accepted, loses nothing, and ends with 0', async () => {
+  const dataDir = newFolder()
+  const options = { dataDir, standStill: null, organisations: [acme] }
+  const service = await start(options)
+  const sends = Array.from({ length: 20 }, async (_, batch) => {
+    const body = exportOf([`term-${batch}`], () => mondayMs)
+    const answer = await ask(service, acme.secret, '/v1/logs', { method: 'POST', body }).catch(() => null)
+    return answer?.status === 200 ? `term-${batch}` : null
+  })
+  await Promise.race(sends)
+  assert.equal(await service.terminate(), 0)
+  const acknowledged = (await Promise.all(sends)).filter((body) => body !== null)
+  const again = await start({ ...options, organisations: [] })
+  const kept = new Set(await bodiesOf(again, acme.secret))
+  assert.ok(acknowledged.length > 0)
+  assert.deepEqual(
+    acknowledged.filter((body) => !kept.has(body)),
+    [],
+  )
+  await again.terminate()
+})
+
+describe('kill -9 during an erasure', () => {
+  /** A range that ends inside the second week: the first is dropped whole, the second rewritten. */
+  const endHour = 10 * 24 + 5
+  const range = {
+    scope: 'range',
+    range_end: new Date(mondayMs + endHour * hourMs).toISOString(),
+    confirm: 'acme',
+  }
+  const points = [
+    { point: 'fenced', occurrence: 1 },
+    { point: 'planned', occurrence: 1 },
+    { point: 'before partition step', occurrence: 1 },
+    { point: 'partition dropped', occurrence: 1 },
+    { point: 'step recorded', occurrence: 1 },
+    { point: 'survivors copied', occurrence: 1 },
+    { point: 'partition replaced', occurrence: 1 },
+    { point: 'step recorded', occurrence: 2 },
+    { point: 'removed from disk', occurrence: 1 },
+    { point: 'before read-back', occurrence: 1 },
+  ]
+  for (const standStill of points) {
+    test(`at "${standStill.point}" (${standStill.occurrence}) brings no erased row back and loses no other`, async () => {
+      const dataDir = newFolder()
+      const service = await start({ dataDir, standStill, organisations: [acme, globex] })
+      const bodies = Array.from({ length: rowCount }, (_, hour) => `row-${hour}`)
+      const body = exportOf(bodies, (hour) => mondayMs + hour * hourMs)
+      for (const { secret } of [acme, globex]) {
+        const sent = await ask(service, secret, '/v1/logs', { method: 'POST', body })
+        assert.equal(sent.status, 200)
+        assert.equal(await rowsOf(service, secret), rowCount)
+      }
+      const answer = await ask(service, acme.secret, '/usage/storage/deletions', {
+        method: 'POST',
+        body: JSON.stringify(range),
+      })
+      assert.equal(answer.status, 202)
+      const { request_id } = (await answer.json()) as { request_id: string }
+      assert.equal(await rowsOf(service, acme.secret), rowCount - endHour, 'hidden when the 202 is sent')
+      assert.equal(await service.standing, standStill.point)
+      await service.kill()
+
+      const again = await start({ dataDir, standStill: null, organisations: [] })
+      assert.equal(await rowsOf(again, acme.secret), rowCount - endHour, 'hidden after the restart')
+      const detail = await completed(again, request_id)
+      assert.equal(detail.rows_erased, endHour)
+      const kept = await bodiesOf(again, acme.secret)
+      assert.deepEqual(kept.toSorted(), bodies.slice(endHour).toSorted())
+      assert.deepEqual((await bodiesOf(again, globex.secret)).toSorted(), bodies.toSorted())
+      await again.terminate()
+    })
+  }
+})
