@@ -126,13 +126,7 @@ export function eventStatement(
           found.map((table) => stepsOf(from, frame, series, aggregation, table)),
           ' UNION ALL ',
         )}) GROUP BY grp, step`
-  return packed(frame, rows, {
-    counting: raw(series.counting ? '1' : '0'),
-    earlier: join(
-      found.map((table) => existsBefore(from, frame, series, table)),
-      ' OR ',
-    ),
-  })
+  return packed(frame, rows, raw(series.counting ? '1' : '0'))
 }
 
 function stepsOf(
@@ -153,15 +147,14 @@ function stepsOf(
   return sql`SELECT ${groupOf(frame, attributes)} AS grp, ${stepOf(frame, table.timeColumn)} AS step, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount FROM ${source} GROUP BY grp, step`
 }
 
-/** Stops at the first row, so it costs one granule however long the history is. */
-function existsBefore(from: From, frame: SeriesFrame, series: EventSeries, table: TableSpec): Sql {
-  const source = from(
-    table.name,
-    rangeCondition(table.timeColumn, { startNs: null, endNs: frame.startNs }),
-    series.of,
-    ...serviceCondition(frame),
-  )
-  return sql`(SELECT count() > 0 FROM (SELECT 1 FROM ${source} LIMIT 1))`
+/** One row `{ earlier: 0 | 1 }`: whether such rows exist from before the start. Stops at the first it finds. */
+export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
+  const before = { startNs: null, endNs: frame.startNs }
+  const exists = tablesOf(series.signals).map(({ name, timeColumn }) => {
+    const source = from(name, rangeCondition(timeColumn, before), series.of, ...serviceCondition(frame))
+    return sql`(SELECT count() > 0 FROM (SELECT 1 FROM ${source} LIMIT 1))`
+  })
+  return sql`SELECT ${join(exists, ' OR ')} AS earlier`
 }
 
 function attributesColumn(table: TableSpec): string {

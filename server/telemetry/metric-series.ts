@@ -27,7 +27,7 @@ import { type From, rangeCondition } from './tenant-reader.ts'
 
 export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
 
-/** What the newest point of a metric says about it. */
+/** What a point of a metric says about all of them. Any point: senders that disagree about a name are beyond help. */
 export interface MetricFacts {
   readonly kind: MetricKind
   readonly unit: string
@@ -55,7 +55,7 @@ const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p9
 export function factsStatement(from: From, frame: SeriesFrame, metric: string): Sql {
   const branches = metricKinds.map((kind) => {
     const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
-    return sql`(SELECT ${raw(`'${kind}'`)} AS kind, toString(MetricUnit) AS unit, ${raw(flows)} AS flows FROM ${points(from, frame, kind, metric)} ORDER BY TimeUnix DESC LIMIT 1)`
+    return sql`(SELECT ${raw(`'${kind}'`)} AS kind, toString(MetricUnit) AS unit, ${raw(flows)} AS flows FROM ${points(from, frame, kind, metric)} LIMIT 1)`
   })
   return join(branches, ' UNION ALL ')
 }
@@ -90,8 +90,10 @@ export function metricStatement(
   if (aggregation === 'sum') return flow(frame, source, 'sum', observedSum(kind))
   if (aggregation === 'min' || aggregation === 'max') return extremes(frame, source, kind, aggregation)
   const quantile = quantiles[aggregation]
-  if (kind === 'summary' && quantile !== undefined) return summaryQuantile(frame, source, quantile)
-  return distribution(frame, source, kind, quantile ?? null)
+  if (quantile === undefined) return mean(frame, source, kind)
+  return kind === 'summary'
+    ? summaryQuantile(frame, source, quantile)
+    : distribution(frame, source, kind, quantile)
 }
 
 /** Recorded points of one metric, from a little before the start to a little after the end. */
@@ -107,7 +109,7 @@ function points(from: From, frame: SeriesFrame, kind: MetricKind, metric: string
   )
 }
 
-const noZeros = { counting: raw('0'), earlier: raw('0') }
+const noZeros = raw('0')
 
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
 function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql {
@@ -206,7 +208,7 @@ FROM (${spread}) GROUP BY grp, series, is_delta, step`
   return packed(
     frame,
     sql`SELECT grp, step, ${reading} AS reading, sum(n) AS amount, max(is_delta) AS has_delta FROM (${perSeries}) GROUP BY grp, step`,
-    { counting: raw('toUInt8(max(has_delta))'), earlier: raw('0') },
+    raw('toUInt8(max(has_delta))'),
   )
 }
 
@@ -236,58 +238,92 @@ function perStep(frame: SeriesFrame, source: Sql, reading: string): Sql {
   return sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step, ${raw(reading)} AS reading, count() AS amount FROM ${source} WHERE ${isInside(frame, 'TimeUnix')} GROUP BY grp, step`
 }
 
-/**
- * Mean or quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of
- * different bounds and exponential histograms of different scales add up; taking the former point away is adding
- * its buckets with a minus. A quantile is interpolated evenly within its bucket, as Prometheus does, and the
- * bucket that is open above answers with its lower edge.
- */
-function distribution(frame: SeriesFrame, source: Sql, kind: MetricKind, quantile: number | null): Sql {
-  const { edges, counts } = bucketsOf(kind, quantile !== null)
-  const previous = sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
-  ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, Sum AS observed,
-  ${raw(edges)} AS edges, ${raw(counts)} AS counts, row_number() OVER w AS nth, lagInFrame(t) OVER w AS before_t,
-  lagInFrame(total) OVER w AS before_total, lagInFrame(observed) OVER w AS before_observed,
-  lagInFrame(edges) OVER w AS before_edges, lagInFrame(counts) OVER w AS before_counts
-FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`
-  const added = sql`SELECT grp, toUInt32(intDiv(t, ${raw(stepNs(frame).toString())})) AS step,
-  is_delta OR nth = 1 OR total < before_total OR s >= before_t AS whole,
-  total - if(whole, 0, before_total) AS gained, observed - if(whole, 0, before_observed) AS gained_sum,
-  if(whole, edges, arrayConcat(edges, before_edges)) AS all_edges,
-  if(whole, counts, arrayConcat(counts, arrayMap(x -> -x, before_counts))) AS all_counts
-FROM (${previous}) WHERE t >= 0 AND t < ${raw(lengthNs(frame).toString())} AND (is_delta OR nth > 1 OR (s >= ${raw((-reachNs).toString())} AND s < t))`
-  const summed = sql`SELECT grp, step, sum(gained) AS amount, sum(gained_sum) AS observed, sumMap(all_edges, all_counts, arrayMap(x -> 1, all_edges)) AS buckets FROM (${added}) GROUP BY grp, step`
-  const reading = quantile === null ? raw('observed / amount') : interpolated(quantile)
+/** Mean of what was observed between a point and the one before it. */
+function mean(frame: SeriesFrame, source: Sql, kind: MetricKind): Sql {
+  const added = sql`SELECT grp, step, starts_anew OR nth = 1 AS whole, total - if(whole, 0, before_total) AS gained,
+  observed - if(whole, 0, before_observed) AS gained_sum
+FROM (${chained(frame, source, kind, 'Sum AS observed, lagInFrame(observed) OVER w AS before_observed')}) WHERE counted`
   return packed(
     frame,
-    sql`SELECT grp, step, ${reading} AS reading, amount FROM (${summed}) WHERE amount > 0`,
+    sql`SELECT grp, step, sum(gained_sum) / sum(gained) AS reading, sum(gained) AS amount FROM (${added}) GROUP BY grp, step HAVING amount > 0`,
     noZeros,
   )
 }
 
-/** Edges ascending or descending and, for each, how many observations lie between it and the edge below. */
-function bucketsOf(kind: MetricKind, wanted: boolean): { edges: string; counts: string } {
-  if (!wanted || kind === 'summary') {
-    return { edges: 'emptyArrayFloat64()', counts: 'emptyArrayInt64()' }
-  }
-  if (kind === 'histogram') {
-    return {
-      edges: `if(empty(BucketCounts), [], arrayPushFront(arrayPushBack(ExplicitBounds, inf), least(0., ExplicitBounds[1])))`,
-      counts: `if(empty(BucketCounts), [], arrayPushFront(arrayMap(x -> toInt64(x), arrayResize(BucketCounts, length(ExplicitBounds) + 1)), toInt64(0)))`,
-    }
-  }
-  const up = (index: string) => `pow(2., (${index}) * pow(2., -Scale))`
-  return {
+/**
+ * Quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of different bounds
+ * and exponential histograms of different scales add up; taking the former point away is adding its buckets with
+ * a minus. A point whose buckets the next one takes away in the same step is left out, so that a long step costs
+ * its ends and not its points. A quantile is interpolated evenly within its bucket, as Prometheus does, and the
+ * bucket that is open above answers with its lower edge.
+ */
+function distribution(
+  frame: SeriesFrame,
+  source: Sql,
+  kind: 'histogram' | 'exponential_histogram',
+  quantile: number,
+): Sql {
+  const { columns, edges, counts } = buckets[kind]
+  const changes = sql`SELECT grp, ${raw(columns)}, next_linked AND counted AND step = next_step AS cancels,
+  arrayJoin(arrayFilter(c -> c.3, [(step, toInt64(1), counted AND NOT cancels), (next_step, toInt64(-1), next_linked AND NOT cancels)])) AS change
+FROM (${chained(frame, source, kind, columns)})`
+  const summed = sql`SELECT grp, change.1 AS step, sumMap(${raw(edges)} AS edges, arrayMap(c -> c * change.2, ${raw(counts)}), arrayMap(e -> 1, edges)) AS buckets
+FROM (${changes}) GROUP BY grp, step`
+  return packed(
+    frame,
+    sql`SELECT grp, step, ${interpolated(quantile)} AS reading, arraySum(buckets.2) AS amount FROM (${summed}) WHERE amount > 0`,
+    noZeros,
+  )
+}
+
+/**
+ * Points with what their neighbours in the same underlying series make of them: `starts_anew` where the point
+ * has its own zero, `counted` where its gain belongs to the series, `next_linked` where the next point's gain is
+ * measured from this one, and the steps of both.
+ */
+function chained(frame: SeriesFrame, source: Sql, kind: MetricKind, more: string): Sql {
+  const step = raw(stepNs(frame).toString())
+  const inside = (time: string) =>
+    sql`${raw(time)} >= 0 AND ${raw(time)} < ${raw(lengthNs(frame).toString())}`
+  const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
+  const neighbours = sql`SELECT *, ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
+  ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, row_number() OVER w AS nth,
+  lagInFrame(t) OVER w AS before_t, lagInFrame(total) OVER w AS before_total, leadInFrame(toUInt8(1)) OVER w AS has_next,
+  leadInFrame(t) OVER w AS next_t, leadInFrame(s) OVER w AS next_s, leadInFrame(total) OVER w AS next_total, ${raw(more)}
+FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`
+  return sql`SELECT *, ${stepAt('t')} AS step, ${stepAt('next_t')} AS next_step,
+  is_delta OR (nth > 1 AND (total < before_total OR s >= before_t)) AS starts_anew,
+  ${inside('t')} AND (is_delta OR nth > 1 OR (s >= ${raw((-reachNs).toString())} AND s < t)) AS counted,
+  has_next AND NOT is_delta AND next_total >= total AND next_s < t AND ${inside('next_t')} AS next_linked
+FROM (${neighbours})`
+}
+
+const exponentialEdge = (index: string): string => `pow(2., (${index}) * pow(2., -Scale))`
+
+/**
+ * Edges in any order and, for each, how many observations lie between it and the edge below. The lowest edge has
+ * none; it is there to say where the lowest bucket begins.
+ */
+const buckets = {
+  histogram: {
+    columns: 'BucketCounts, ExplicitBounds',
+    edges:
+      'if(empty(BucketCounts), [], arrayPushFront(arrayPushBack(ExplicitBounds, inf), least(0., ExplicitBounds[1])))',
+    counts:
+      'if(empty(BucketCounts), [], arrayPushFront(arrayMap(x -> toInt64(x), arrayResize(BucketCounts, length(ExplicitBounds) + 1)), toInt64(0)))',
+  },
+  exponential_histogram: {
+    columns: 'Scale, ZeroCount, PositiveOffset, PositiveBucketCounts, NegativeOffset, NegativeBucketCounts',
     edges: `arrayConcat(
-    arrayMap(i -> -${up('NegativeOffset + i')}, range(if(empty(NegativeBucketCounts), 0, toUInt32(length(NegativeBucketCounts) + 1)))),
+    arrayMap(i -> -${exponentialEdge('NegativeOffset + i')}, range(if(empty(NegativeBucketCounts), 0, toUInt32(length(NegativeBucketCounts) + 1)))),
     [0.],
-    arrayMap(i -> ${up('PositiveOffset + i')}, range(if(empty(PositiveBucketCounts), 0, toUInt32(length(PositiveBucketCounts) + 1)))))`,
+    arrayMap(i -> ${exponentialEdge('PositiveOffset + i')}, range(if(empty(PositiveBucketCounts), 0, toUInt32(length(PositiveBucketCounts) + 1)))))`,
     counts: `arrayConcat(
     if(empty(NegativeBucketCounts), [], arrayPushBack(arrayMap(x -> toInt64(x), NegativeBucketCounts), toInt64(0))),
     [toInt64(ZeroCount)],
     if(empty(PositiveBucketCounts), [], arrayPushFront(arrayMap(x -> toInt64(x), PositiveBucketCounts), toInt64(0))))`,
-  }
-}
+  },
+} as const
 
 /** `buckets` is (edges ascending, counts, ones). */
 function interpolated(quantile: number): Sql {

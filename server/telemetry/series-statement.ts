@@ -28,8 +28,6 @@ export interface PackedGroup {
   readonly groups: number
   /** 1 where a step without rows is zero, 0 where it is no data. */
   readonly counting: number
-  /** 1 where rows of this kind and service exist from before the start. Always 0 for a grouped series. */
-  readonly earlier: number
 }
 
 export function stepNs(frame: SeriesFrame): Ns {
@@ -78,17 +76,11 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
 
 /**
  * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first. Without groups there is
- * exactly one row, also where nothing was found, because `earlier` still has to be told.
+ * exactly one row, also where nothing was found. `counting` is an aggregate over the rows.
  */
-export function packed(
-  frame: SeriesFrame,
-  rows: Sql,
-  options: { readonly counting: Sql; readonly earlier: Sql },
-): Sql {
-  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(toFloat64(amount)) AS amounts, ${options.counting} AS counting`
-  if (frame.groupBy === undefined) {
-    return sql`SELECT '' AS grp, ${columns}, 1 AS groups, ${options.earlier} AS earlier FROM (${rows})`
-  }
-  return sql`SELECT grp, ${columns}, count() OVER () AS groups, 0 AS earlier FROM (${rows})
+export function packed(frame: SeriesFrame, rows: Sql, counting: Sql): Sql {
+  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(toFloat64(amount)) AS amounts, ${counting} AS counting`
+  if (frame.groupBy === undefined) return sql`SELECT '' AS grp, ${columns}, 1 AS groups FROM (${rows})`
+  return sql`SELECT grp, ${columns}, count() OVER () AS groups FROM (${rows})
 GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }

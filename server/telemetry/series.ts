@@ -9,7 +9,7 @@ import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { touches } from '../core/time-range.ts'
-import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
+import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } from './event-series.ts'
 import {
   defaultAggregation,
   factsStatement,
@@ -132,7 +132,27 @@ async function readEvents(
     limits,
   )
   const unit = unitOf(series.unit.replace(/\/s$/, ''), aggregation)
-  return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows })
+  const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
+  return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
+}
+
+/**
+ * Whether what is counted was alive before the series begins. Asked only where it decides something: of a group
+ * it would cost a scan of all history, so a group's life begins with its first row in the series.
+ */
+async function isBornBefore(
+  reader: TenantReader,
+  frame: SeriesFrame,
+  series: EventSeries,
+  rows: readonly PackedGroup[],
+  limits: StatementLimits | undefined,
+): Promise<boolean> {
+  if (!series.counting || frame.groupBy !== undefined || rows[0]?.steps.includes(0)) return false
+  const [found] = await reader.rows<{ earlier: number }>(
+    (from) => earlierStatement(from, frame, series),
+    limits,
+  )
+  return found?.earlier === 1
 }
 
 async function readMetric(
@@ -175,6 +195,7 @@ interface Reading {
   readonly unit: string
   readonly aggregation: Aggregation
   readonly rows: readonly PackedGroup[]
+  readonly livedBefore?: boolean
 }
 
 /** What is unknown is asked after the rows have come, so that what was hidden meanwhile stays hidden. */
@@ -182,7 +203,8 @@ function setOf(reader: TenantReader, frame: SeriesFrame, reading: Reading): Seri
   const { metricKey, unit, aggregation, rows } = reading
   const steps = Number((frame.endNs - frame.startNs) / stepNs(frame))
   const unknown = unknownSteps(reader, frame, signalsOf(metricKey), steps)
-  const living = rows.filter((row) => row.steps.length > 0 || (row.earlier === 1 && row.counting === 1))
+  const livedBefore = reading.livedBefore === true
+  const living = rows.filter((row) => row.steps.length > 0 || livedBefore)
   return {
     metricKey,
     unit,
@@ -193,16 +215,18 @@ function setOf(reader: TenantReader, frame: SeriesFrame, reading: Reading): Seri
     steps,
     truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
     unknown,
-    groups: living.map((row) => groupFrom(row, frame.groupBy === undefined, unknown)),
+    groups: living.map((row) => ({
+      group: frame.groupBy === undefined ? null : row.grp,
+      ...filled(row, unknown, livedBefore),
+    })),
   }
 }
 
-function groupFrom(row: PackedGroup, isWhole: boolean, unknown: Uint8Array): SeriesGroup {
+function filled(row: PackedGroup, unknown: Uint8Array, livedBefore: boolean): Omit<SeriesGroup, 'group'> {
   const values = new Float64Array(unknown.length).fill(Number.NaN)
   const volume = new Float64Array(unknown.length)
   if (row.counting === 1) {
-    const born =
-      row.earlier === 1 ? 0 : row.steps.reduce((least, step) => Math.min(least, step), unknown.length)
+    const born = livedBefore ? 0 : row.steps.reduce((least, step) => Math.min(least, step), unknown.length)
     values.fill(0, born)
   }
   row.steps.forEach((step, i) => {
@@ -214,7 +238,7 @@ function groupFrom(row: PackedGroup, isWhole: boolean, unknown: Uint8Array): Ser
     values[step] = Number.NaN
     volume[step] = 0
   })
-  return { group: isWhole ? null : row.grp, values, volume }
+  return { values, volume }
 }
 
 function unknownSteps(

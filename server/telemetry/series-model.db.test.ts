@@ -1,0 +1,218 @@
+// Cumulative metrics against a model: random counters and histograms with gaps, resets and restarts, read at
+// several steps by the engine and by a few lines that follow the data model point by point.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import type { Aggregation } from '../../contract/telemetry.ts'
+import { openChdb } from './chdb.ts'
+import { TelemetryGate } from './gate.ts'
+import { type FixtureRow, insertFixture } from './row-fixture.ts'
+import { readSeries } from './series.ts'
+import { TenantReader } from './tenant-reader.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-series-model-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const t0 = 1_763_712_000
+const lengthSeconds = 600
+/** How far outside the range a point may complete the first and last step. */
+const reachSeconds = 300
+const bounds = [10, 20, 40]
+
+interface Point {
+  /** Seconds from the start of the range; may lie before it or after its end. */
+  readonly t: number
+  readonly start: number
+  readonly counts: readonly number[]
+}
+
+interface Step {
+  readonly gapSeconds: number
+  readonly added: readonly number[]
+  readonly restart: 'none' | 'same start' | 'new start'
+}
+
+const anyStep: fc.Arbitrary<Step> = fc.record({
+  gapSeconds: fc.integer({ min: 2, max: 150 }),
+  added: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),
+  restart: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('none' as const) },
+    fc.constantFrom('same start' as const, 'new start' as const),
+  ),
+})
+
+const anySeries: fc.Arbitrary<Point[]> = fc
+  .record({
+    firstStart: fc.integer({ min: -900, max: 500 }),
+    steps: fc.array(anyStep, { maxLength: 12 }),
+  })
+  .map(({ firstStart, steps }) => {
+    const points: Point[] = []
+    let [t, start, counts] = [firstStart, firstStart, [0, 0, 0, 0]]
+    for (const { gapSeconds, added, restart } of steps) {
+      const isNew = restart !== 'none'
+      if (restart === 'new start') start = t + 1
+      t += gapSeconds
+      counts = counts.map((count, i) => (isNew ? 0 : count) + (added[i] ?? 0))
+      points.push({ t, start, counts })
+    }
+    return points
+  })
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+interface Gain {
+  readonly fromT: number
+  readonly t: number
+  readonly counts: readonly number[]
+}
+
+/** What each point adds to the one before, and since when. */
+function gainsOf(points: readonly Point[]): Gain[] {
+  const read = points.filter(({ t }) => t >= -reachSeconds && t < lengthSeconds + reachSeconds)
+  return read.flatMap((point, i): Gain[] => {
+    const { t, start, counts } = point
+    const before = read[i - 1]
+    if (before === undefined) return start >= -reachSeconds && start < t ? [{ fromT: start, t, counts }] : []
+    const isReset = sum(counts) < sum(before.counts) || start >= before.t
+    if (isReset) return [{ fromT: start < t ? Math.max(before.t, start) : before.t, t, counts }]
+    return [{ fromT: before.t, t, counts: counts.map((count, b) => count - (before.counts[b] ?? 0)) }]
+  })
+}
+
+function modelRate(series: readonly (readonly Point[])[], stepSeconds: number): (number | null)[] {
+  return steps(stepSeconds, (from, to) => {
+    let rate: number | null = null
+    for (const points of series) {
+      let [gained, covered] = [0, 0]
+      for (const gain of gainsOf(points)) {
+        const seconds = Math.min(to, gain.t) - Math.max(from, gain.fromT)
+        if (seconds <= 0) continue
+        covered += seconds
+        gained += (sum(gain.counts) * seconds) / (gain.t - gain.fromT)
+      }
+      if (covered > 0) rate = (rate ?? 0) + gained / covered
+    }
+    return rate
+  })
+}
+
+function modelMedian(series: readonly (readonly Point[])[], stepSeconds: number): (number | null)[] {
+  return steps(stepSeconds, (from, to) => {
+    const gains = series.flatMap(gainsOf).filter(({ t }) => t >= from && t < to)
+    const counts = [0, 1, 2, 3].map((b) => sum(gains.map((gain) => gain.counts[b] ?? 0)))
+    const rank = sum(counts) / 2
+    if (rank <= 0) return null
+    const edges = [0, ...bounds]
+    let below = 0
+    for (const [b, count] of counts.entries()) {
+      const [lower = 0, upper] = [edges[b], edges[b + 1]]
+      if (count > 0 && below + count >= rank) {
+        return upper === undefined ? lower : lower + ((upper - lower) * (rank - below)) / count
+      }
+      below += count
+    }
+    return null
+  })
+}
+
+function steps<T>(stepSeconds: number, read: (from: number, to: number) => T): T[] {
+  return Array.from({ length: lengthSeconds / stepSeconds }, (_, i) =>
+    read(i * stepSeconds, (i + 1) * stepSeconds),
+  )
+}
+
+let organisations = 0
+
+/** The series as counter `c` and as histogram `h` of an organisation of their own. */
+async function organisationWith(series: readonly (readonly Point[])[]): Promise<TenantReader> {
+  const place = { tenantId: `org-${organisations++}`, placement: 0 }
+  const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n
+  const rows = series.flatMap((points, pod) =>
+    points.map(({ t, start, counts }) => ({
+      common: {
+        TimeUnix: at(t),
+        StartTimeUnix: at(start),
+        ServiceName: 'shop',
+        Attributes: { pod: String(pod) },
+        AggregationTemporality: 2,
+      },
+      counts,
+    })),
+  )
+  const counters = rows.map(
+    ({ common, counts }): FixtureRow => ({
+      ...common,
+      MetricName: 'c',
+      Value: sum(counts),
+      IsMonotonic: true,
+    }),
+  )
+  const histograms = rows.map(
+    ({ common, counts }): FixtureRow => ({
+      ...common,
+      MetricName: 'h',
+      Count: sum(counts),
+      BucketCounts: counts,
+      ExplicitBounds: bounds,
+    }),
+  )
+  if (rows.length > 0) {
+    await insertFixture(engine, place, 'otel_metrics_sum', counters)
+    await insertFixture(engine, place, 'otel_metrics_histogram', histograms)
+  }
+  return new TenantReader(engine, place, new TelemetryGate())
+}
+
+async function read(
+  reader: TenantReader,
+  metricKey: string,
+  aggregation: Aggregation,
+  stepSeconds: number,
+): Promise<(number | null)[]> {
+  const startNs = BigInt(t0) * 1_000_000_000n
+  const endNs = startNs + BigInt(lengthSeconds) * 1_000_000_000n
+  const request = { metricKey, aggregation, startNs, endNs, stepSeconds, maxGroups: 1 }
+  const set = await readSeries(reader, request)
+  const values = set.groups[0]?.values ?? new Float64Array(set.steps).fill(Number.NaN)
+  return [...values].map((value) => (Number.isNaN(value) ? null : value))
+}
+
+function assertClose(
+  actual: readonly (number | null)[],
+  expected: readonly (number | null)[],
+  what: string,
+): void {
+  const text = (values: readonly (number | null)[]) =>
+    values.map((value) => value?.toFixed(6) ?? '-').join(' ')
+  assert.equal(text(actual), text(expected), what)
+}
+
+test('counters and histograms read as the data model says, at every step', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anySeries, { minLength: 1, maxLength: 3 }), async (series) => {
+      const reader = await organisationWith(series)
+      for (const stepSeconds of [20, 60, 300]) {
+        assertClose(
+          await read(reader, 'c', 'rate', stepSeconds),
+          modelRate(series, stepSeconds),
+          `rate at ${stepSeconds} s`,
+        )
+        assertClose(
+          await read(reader, 'h', 'p50', stepSeconds),
+          modelMedian(series, stepSeconds),
+          `median at ${stepSeconds} s`,
+        )
+      }
+    }),
+    { numRuns: 15 },
+  )
+})
