@@ -167,6 +167,15 @@ const scoreRisk: Step = {
   calls: [],
 }
 
+const tokeniseCard: Step = {
+  service: 'payments',
+  kind: spanKind.internal,
+  name: 'tokenise card',
+  medianMs: 4,
+  attributes: { 'shop.payment.vault': 'eu-1' },
+  calls: [],
+}
+
 const askProvider: Step = {
   service: 'payments',
   kind: spanKind.client,
@@ -229,7 +238,15 @@ export const flows: readonly Flow[] = [
             serve('cart', 'GET', '/cart', 2, [query('cart', 'redis', 'HGETALL', 'carts', 1.3)]),
           ),
           call('checkout', reserveStock),
-          call('checkout', serve('payments', 'POST', '/payments', 6, [scoreRisk, askProvider])),
+          call(
+            'checkout',
+            serve('payments', 'POST', '/payments', 6, [
+              scoreRisk,
+              tokeniseCard,
+              query('payments', 'postgresql', 'INSERT', 'charges', 5),
+              askProvider,
+            ]),
+          ),
           publishOrder,
         ]),
       ),

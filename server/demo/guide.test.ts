@@ -155,7 +155,7 @@ test('the story tells what has begun, oldest first, and how long until the next'
     story,
     story?.toSorted((a, b) => a.at.localeCompare(b.at)),
   )
-  assert.equal(nextIncidentMinutes, 3)
+  assert.equal(nextIncidentMinutes, 4)
   const later = storyOf(shop, nowMs + 3_600_000)
   assert.equal(later.story?.length, 4)
   assert.equal(later.nextIncidentMinutes, undefined)

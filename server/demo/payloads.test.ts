@@ -240,24 +240,37 @@ describe('a day of history', () => {
     const errors = read.logs.filter(
       ({ service, severityNumber }) => service === 'payments' && severityNumber >= 17,
     )
-    const during: number[] = []
-    const calm: number[] = []
+    interface Bucket {
+      readonly ratio: number
+      readonly p95Ms: number
+      readonly errorLogs: number
+    }
+    const during: Bucket[] = []
+    const calm: Bucket[] = []
     for (let start = shop.openMinute; start + 5 <= shop.anchorMinute; start += 5) {
       const isHere = (timeNs: bigint): boolean => minuteOf(timeNs) >= start && minuteOf(timeNs) < start + 5
       const here = spans.filter(({ startNs }) => isHere(startNs))
       if (here.length === 0) continue
-      const isDuring = start >= incident.startMinute && start + 5 <= incident.endMinute
-      const isTouched = start + 5 > incident.startMinute && start < incident.endMinute
-      if (isDuring) during.push(errors.filter(({ timeNs }) => isHere(timeNs)).length)
-      else if (!isTouched) calm.push(errors.filter(({ timeNs }) => isHere(timeNs)).length)
-      const ratio = here.filter(({ statusCode }) => statusCode === 2).length / here.length
       const durations = here.map((span) => Number(span.endNs - span.startNs) / 1e6).sort((a, b) => a - b)
-      const p95 = durations[Math.floor(0.95 * (durations.length - 1))] ?? 0
-      if (isDuring) assert.ok(ratio > 0.1 && p95 > 700, `${ratio} and ${p95} ms in the incident`)
-      else if (!isTouched) assert.ok(p95 < 700, `${p95} ms on a calm day`)
+      const bucket = {
+        ratio: here.filter(({ statusCode }) => statusCode === 2).length / here.length,
+        p95Ms: durations[Math.floor(0.95 * (durations.length - 1))] ?? 0,
+        errorLogs: errors.filter(({ timeNs }) => isHere(timeNs)).length,
+      }
+      if (start >= incident.startMinute && start + 5 <= incident.endMinute) during.push(bucket)
+      else if (start + 5 <= incident.startMinute || start >= incident.endMinute) calm.push(bucket)
     }
-    assert.ok(during.length >= 8)
-    assert.ok(Math.min(...during) > 5 * Math.max(...calm), `${during} against at most ${Math.max(...calm)}`)
+    // Of a handful of traced payments in five minutes none may fail by chance; most buckets must show it.
+    assert.ok(during.length >= 7)
+    assert.ok(during.filter(({ ratio }) => ratio > 0.1).length >= 0.7 * during.length)
+    assert.ok(calm.filter(({ ratio }) => ratio > 0.1).length <= 0.05 * calm.length)
+    const least = (key: keyof Bucket): number => Math.min(...during.map((bucket) => bucket[key]))
+    const most = (key: keyof Bucket): number => Math.max(...calm.map((bucket) => bucket[key]))
+    assert.ok(least('p95Ms') > 1.2 * most('p95Ms'), `${least('p95Ms')} ms against ${most('p95Ms')} ms`)
+    assert.ok(
+      least('errorLogs') > 4 * most('errorLogs'),
+      `${least('errorLogs')} against ${most('errorLogs')}`,
+    )
   })
 })
 

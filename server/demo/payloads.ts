@@ -32,7 +32,7 @@ import type { Span, Trace } from './traces.ts'
 import { traceStateOf, tracesOf } from './traces.ts'
 
 /** Metrics older than this are reported every {@link coarseMinutes}, the newer ones every minute, as live ones are. */
-const fineMinutes = 360
+const fineMinutes = 120
 const coarseMinutes = 5
 
 const scope = { name: 'shop.telemetry', version: '1.0.0' }

@@ -232,22 +232,22 @@ function incidentsAround(anchor: number): readonly Incident[] {
     incident(
       'storefront_traffic_drop',
       'storefront',
-      anchor - 5 * minutesPerDay - 3 * 60,
+      anchor - 2 * minutesPerDay - 3 * 60,
       90,
       'a wrong DNS record sends three visitors of four away from storefront',
     ),
     incident(
       'payments_slow_and_failing',
       'payments',
-      anchor - 190,
-      45,
+      anchor - 55,
+      40,
       'the card provider is slow: payments takes eight times as long and half of them fail',
     ),
     incident(
       'search_error_burst',
       'search',
-      anchor + 4,
-      15,
+      anchor + 5,
+      20,
       'an index lost its shards: three searches of five fail until it is rebuilt',
     ),
   ]
