@@ -1,0 +1,315 @@
+// Who may do what, over HTTP: one row per address and method, held both ways against what is registered, then
+// every kind of caller against every row. A new route without a row fails here, and so does a row without its
+// route; so nobody can open a door by forgetting to say for whom.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { z } from 'zod'
+import { pageOf } from '../../contract/common.ts'
+import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import type { RouteAccess } from '../../server/http/route.ts'
+import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { decodeProto } from '../otlp/otlp-messages.ts'
+import { type Answer, assertRefused, type Service, startService } from './service.ts'
+
+interface Row {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly url: string
+  /** Null for files that aren't ours to guard. */
+  readonly access: RouteAccess | null
+  /** What those who may call get for an empty object, unknown ids and no parameters. */
+  readonly status: number
+  /** Absent from the reference page on purpose. */
+  readonly isHidden?: true
+}
+
+const chiefs: readonly Role[] = ['owner', 'admin']
+const editors: readonly Role[] = ['owner', 'admin', 'member']
+const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
+const senders: readonly Role[] = ['owner', 'admin', 'member', 'ingest']
+
+const rows: readonly Row[] = [
+  { method: 'GET', url: '/healthz', access: 'public', status: 200 },
+  { method: 'GET', url: '/readyz', access: 'public', status: 200 },
+  { method: 'GET', url: '/metrics', access: 'public', status: 200, isHidden: true },
+  { method: 'GET', url: '/openapi.json', access: 'public', status: 200, isHidden: true },
+  { method: 'GET', url: '/docs', access: null, status: 200, isHidden: true },
+  { method: 'GET', url: '/docs/', access: null, status: 200, isHidden: true },
+  { method: 'GET', url: '/docs/js/scalar.js', access: null, status: 200, isHidden: true },
+  { method: 'GET', url: '/me', access: roles, status: 200 },
+  { method: 'GET', url: '/tokens', access: chiefs, status: 200 },
+  { method: 'POST', url: '/tokens', access: chiefs, status: 422 },
+  { method: 'DELETE', url: '/tokens/:token_id', access: chiefs, status: 404 },
+  { method: 'GET', url: '/audit-log', access: chiefs, status: 200 },
+  { method: 'GET', url: '/ledger', access: chiefs, status: 200 },
+  { method: 'GET', url: '/usage/storage', access: readers, status: 200 },
+  { method: 'POST', url: '/usage/storage/deletions', access: chiefs, status: 422 },
+  { method: 'GET', url: '/usage/storage/deletions', access: chiefs, status: 200 },
+  { method: 'GET', url: '/usage/storage/deletions/:request_id', access: chiefs, status: 404 },
+  { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
+  { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
+  { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },
+  { method: 'GET', url: '/telemetry/traces/:trace_id', access: readers, status: 404 },
+  { method: 'GET', url: '/telemetry/services', access: readers, status: 200 },
+  { method: 'GET', url: '/telemetry/metrics', access: readers, status: 200 },
+  { method: 'GET', url: '/anomalies', access: readers, status: 200 },
+  { method: 'GET', url: '/anomalies/methods', access: readers, status: 200 },
+  { method: 'GET', url: '/anomalies/metrics', access: readers, status: 200 },
+  { method: 'GET', url: '/anomalies/:anomaly_id', access: readers, status: 404 },
+  { method: 'GET', url: '/anomalies/detectors', access: readers, status: 200 },
+  { method: 'POST', url: '/anomalies/detectors', access: editors, status: 422 },
+  { method: 'GET', url: '/anomalies/detectors/:detector_id', access: readers, status: 404 },
+  { method: 'PATCH', url: '/anomalies/detectors/:detector_id', access: editors, status: 404 },
+  { method: 'DELETE', url: '/anomalies/detectors/:detector_id', access: editors, status: 404 },
+  { method: 'POST', url: '/anomalies/detectors/:detector_id/run', access: editors, status: 404 },
+  { method: 'POST', url: '/v1/metrics', access: senders, status: 200 },
+  { method: 'POST', url: '/v1/logs', access: senders, status: 200 },
+  { method: 'POST', url: '/v1/traces', access: senders, status: 200 },
+]
+
+const guarded = rows.filter((row): row is Row & { access: readonly Role[] } => Array.isArray(row.access))
+const open = rows.filter(({ access }) => !Array.isArray(access))
+
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.stop())
+
+/** An address whose ids nobody has. */
+function pathOf({ url }: Row): string {
+  return url.replace(':trace_id', '0123456789abcdef0123456789abcdef').replace(/:[a-z_]+/, 'nobody-has-this')
+}
+
+function isExport({ url }: Row): boolean {
+  return url.startsWith('/v1/')
+}
+
+/** An empty object to what takes a body, under any authorization; null for none. */
+function call(row: Row, authorization: string | null, method: string = row.method): Promise<Answer> {
+  const takesBody = method === 'POST' || method === 'PATCH'
+  return service.send(method, pathOf(row), {
+    headers: { authorization },
+    ...(takesBody && { json: {} }),
+  })
+}
+
+/** Exporters read google.rpc.Status; everybody else reads our catalogue. */
+function assertRefusedBy(row: Row, answer: Answer, status: 401 | 403): void {
+  assert.equal(answer.headers.get('www-authenticate'), status === 401 ? 'Bearer' : null)
+  if (!isExport(row)) {
+    assertRefused(answer, status, status === 401 ? 'unauthenticated' : 'role_not_permitted')
+    return
+  }
+  assert.equal(answer.status, status, answer.text)
+  const body = JSON.parse(answer.text)
+  assert.deepEqual(Object.keys(body).sort(), ['code', 'message'])
+  assert.equal(body.code, status === 401 ? 16 : 7)
+}
+
+test('the table and the registered routes are the same, method by method and role by role', () => {
+  const registered = [...service.app.http.routeTable].flatMap(([url, methods]) =>
+    [...methods]
+      .filter(([method]) => method !== 'HEAD')
+      .map(([method, access]) => `${method} ${url} ${JSON.stringify(access ?? null)}`),
+  )
+  const expected = rows.map(({ method, url, access }) => `${method} ${url} ${JSON.stringify(access)}`)
+  assert.deepEqual(registered.sort(), expected.sort())
+})
+
+test('HEAD is there exactly where GET is, for the same roles', () => {
+  for (const [url, methods] of service.app.http.routeTable) {
+    assert.equal(methods.has('HEAD'), methods.has('GET'), url)
+    if (methods.has('GET')) assert.deepEqual(methods.get('HEAD'), methods.get('GET'), url)
+  }
+})
+
+for (const role of roles) {
+  test(`a token with the role ${role} is let in exactly where the table says so`, async () => {
+    const authorization = `Bearer ${service.secretOf(`acme/${role}`)}`
+    for (const row of guarded) {
+      const answer = await call(row, authorization)
+      if (!row.access.includes(role)) assertRefusedBy(row, answer, 403)
+      else assert.equal(answer.status, row.status, `${row.method} ${row.url}: ${answer.text}`)
+      if (row.method !== 'GET') continue
+      const head = await call(row, authorization, 'HEAD')
+      assert.deepEqual([head.status, head.text], [answer.status, ''], `HEAD ${row.url}`)
+    }
+  })
+}
+
+test('what is open to everyone asks for no token, and minds none that it does not know', async () => {
+  for (const row of open) {
+    for (const authorization of [null, 'Bearer nobody-has-this']) {
+      const answer = await call(row, authorization)
+      assert.equal(answer.status, row.status, `${row.method} ${row.url}`)
+    }
+  }
+})
+
+/** A token of acme that no longer works: revoked over HTTP, or made to expire a moment ago. */
+async function endedToken(how: 'revoked' | 'expired'): Promise<string> {
+  const secret = newTokenSecret('owner')
+  const expiresAtMs = how === 'expired' ? systemClock.nowMs() - 1 : null
+  const token = { tenantId: 'acme', name: how, role: 'owner' as const, secret, expiresAtMs, actor: 'test' }
+  const { id } = await service.app.tenancy.createToken(token)
+  if (how === 'revoked') {
+    const authorization = `Bearer ${secret}`
+    const me = await service.send('GET', '/me', { headers: { authorization } })
+    assert.equal(me.status, 200, 'the token works until it is revoked')
+    const revoked = await service.send('DELETE', `/tokens/${id}`)
+    assert.equal(revoked.status, 200, revoked.text)
+  }
+  return `Bearer ${secret}`
+}
+
+const strangers: Readonly<Record<string, () => Promise<string | null>>> = {
+  'no token': async () => null,
+  'an unknown token': async () => `Bearer ${newTokenSecret('owner')}`,
+  'a revoked token': () => endedToken('revoked'),
+  'an expired token': () => endedToken('expired'),
+}
+
+for (const [name, authorizationOf] of Object.entries(strangers)) {
+  test(`${name} is refused by every guarded route, in the same words`, async () => {
+    const authorization = await authorizationOf()
+    const bodies = new Set<string>()
+    for (const row of guarded) {
+      const answer = await call(row, authorization)
+      assertRefusedBy(row, answer, 401)
+      if (!isExport(row)) bodies.add(answer.text)
+    }
+    assert.equal(bodies.size, 1)
+  })
+}
+
+test('only a whole secret under the scheme Bearer authenticates', async () => {
+  const secret = service.secretOf('acme/owner')
+  const statusOf = async (authorization: string) =>
+    (await service.send('GET', '/me', { headers: { authorization } })).status
+  for (const good of [`Bearer ${secret}`, `bearer ${secret}`, `BEARER   ${secret}`]) {
+    assert.equal(await statusOf(good), 200, good)
+  }
+  const bad = [
+    '',
+    'Bearer',
+    'Bearer ',
+    secret,
+    `Basic ${secret}`,
+    `Token ${secret}`,
+    `Bearer ${secret}x`,
+    `Bearer ${secret.slice(0, -1)}`,
+    `Bearer ${secret.toUpperCase()}`,
+    `Bearer ${secret} ${secret}`,
+    `Bearer ${secret}, Bearer ${secret}`,
+    `Bearer "${secret}"`,
+    `Bearer ${'a'.repeat(600)}`,
+    "Bearer ' OR 1=1 --",
+  ]
+  for (const authorization of bad) assert.equal(await statusOf(authorization), 401, authorization)
+})
+
+test('a secret in the address does not authenticate', async () => {
+  const secret = service.secretOf('acme/owner')
+  const answer = await service.send('GET', `/me?access_token=${secret}`, { headers: { authorization: null } })
+  assertRefused(answer, 401, 'unauthenticated')
+})
+
+test('those without the right learn nothing from the body they sent', async () => {
+  const bodies = ['{', '{"scope":"all","confirm":"acme"}', 'x'.repeat(100_000)]
+  for (const body of bodies) {
+    const headers = { 'content-type': 'application/json' }
+    const answer = await service.send('POST', '/usage/storage/deletions', {
+      as: 'acme/viewer',
+      body,
+      headers,
+    })
+    assertRefused(answer, 403, 'role_not_permitted')
+  }
+})
+
+test('an export with protobuf is refused with a protobuf status', async () => {
+  const headers = { 'content-type': 'application/x-protobuf' }
+  const cases = [
+    { sent: { as: 'acme/viewer', headers } as const, status: 403, code: 7 },
+    { sent: { headers: { ...headers, authorization: null } }, status: 401, code: 16 },
+  ]
+  for (const { sent, status, code } of cases) {
+    const answer = await service.send('POST', '/v1/logs', { ...sent, body: '' })
+    assert.equal(answer.status, status)
+    assert.equal(answer.headers.get('content-type'), 'application/x-protobuf')
+    const decoded = z
+      .object({ code: z.int(), message: z.string().min(1) })
+      .parse(decodeProto('RpcStatus', answer.bytes))
+    assert.equal(decoded.code, code)
+  }
+})
+
+test('an admin neither makes an owner token nor revokes one', async () => {
+  const owner = { name: 'mine', role: 'owner' }
+  assertRefused(
+    await service.send('POST', '/tokens', { as: 'acme/admin', json: owner }),
+    403,
+    'role_not_permitted',
+  )
+  const { items } = await service.read('/tokens', pageOf(AccessToken), 'acme/admin')
+  const ownerToken = items.find(({ role, revoked_at }) => role === 'owner' && revoked_at === null)
+  assert.ok(ownerToken)
+  const answer = await service.send('DELETE', `/tokens/${ownerToken.id}`, { as: 'acme/admin' })
+  assertRefused(answer, 403, 'role_not_permitted')
+  assert.equal((await service.send('GET', '/me')).status, 200)
+})
+
+test('no token of one organisation can be seen or revoked by another', async () => {
+  const own = await service.read('/tokens', pageOf(AccessToken), 'acme/owner')
+  const foreign = await service.read('/tokens', pageOf(AccessToken), 'globex/owner')
+  const ids = new Set(own.items.map(({ id }) => id))
+  assert.ok(foreign.items.length > 0 && foreign.items.every(({ id }) => !ids.has(id)))
+  const unknown = await service.send('DELETE', '/tokens/nobody-has-this', { as: 'globex/owner' })
+  for (const id of ids) {
+    const answer = await service.send('DELETE', `/tokens/${id}`, { as: 'globex/owner' })
+    assertRefused(answer, 404, 'not_found')
+    assert.equal(answer.text, unknown.text)
+  }
+  assert.equal((await service.send('GET', '/me')).status, 200)
+})
+
+const Operation = z.looseObject({
+  summary: z.string().min(1),
+  security: z.array(z.record(z.string(), z.array(z.string()))).optional(),
+  parameters: z.array(z.looseObject({ in: z.string(), name: z.string() })).optional(),
+  responses: z.record(z.string(), z.looseObject({ description: z.string() })),
+})
+const OpenApi = z.looseObject({
+  openapi: z.string(),
+  paths: z.record(z.string(), z.record(z.string(), Operation)),
+})
+
+test('the reference lists every route that is not hidden, and nothing else', async () => {
+  const document = await service.read('/openapi.json', OpenApi)
+  assert.match(document.openapi, /^3\.1\.\d$/)
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  const expected = rows
+    .filter(({ isHidden }) => isHidden === undefined)
+    .map(({ method, url }) => `${method} ${url.replace(/:([a-z_]+)/g, '{$1}')}`)
+  assert.deepEqual(documented.sort(), expected.sort())
+})
+
+test('the reference says where a token is needed, and names every part of a path', async () => {
+  const { paths } = await service.read('/openapi.json', OpenApi)
+  for (const row of rows.filter(({ isHidden }) => isHidden === undefined)) {
+    const path = row.url.replace(/:([a-z_]+)/g, '{$1}')
+    const operation = paths[path]?.[row.method.toLowerCase()]
+    assert.ok(operation, `${row.method} ${path}`)
+    assert.deepEqual(operation.security, row.access === 'public' ? undefined : [{ bearer: [] }], path)
+    const named = (operation.parameters ?? []).filter((one) => one.in === 'path').map(({ name }) => name)
+    assert.deepEqual(
+      named,
+      [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name),
+      path,
+    )
+  }
+})
