@@ -183,7 +183,7 @@ export const Anomaly = z
     ended_at: Instant.nullable().describe('End of the last violating bucket; null while it goes on.'),
     seen_until: Instant.describe('End of the last violating bucket so far.'),
     peak_at: Instant.describe('Start of the worst bucket.'),
-    value: z.number().describe('At the peak; 0 where the anomaly is that no data came.'),
+    value: z.number().nullable().describe('At the peak; null where the anomaly is that no data came.'),
     expected: z
       .number()
       .nullable()

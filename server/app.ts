@@ -141,7 +141,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     logger,
     round: (signal) => deletion.round(signal),
   })
-  const detectors = new DetectionStore(control, clock)
+  const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ store: detectors, engine, gate, clock, logger })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 

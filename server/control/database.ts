@@ -124,7 +124,8 @@ export interface AnomaliesTable {
   /** Last bucket the values were read from, exclusive: with `started_at_ns` the time an erasure compares. */
   seen_until_ns: string
   peak_at_ns: string
-  value: number
+  /** Null where the anomaly is that nothing came. */
+  value: number | null
   expected: number | null
   lower: number | null
   upper: number | null

@@ -19,8 +19,8 @@ export interface Finding {
   readonly raisedNs: Ns
   readonly isOpen: boolean
   readonly peakNs: Ns
-  /** At the peak; 0 for silence. */
-  readonly value: number
+  /** At the peak; null for silence. */
+  readonly value: number | null
   readonly expected: number | null
   readonly lower: number | null
   readonly upper: number | null
@@ -51,7 +51,7 @@ function findingOf(incident: Incident, { series, groupKey, subject }: Evaluated)
     raisedNs: bucketStartNs(series, incident.openedIndex + 1),
     isOpen: incident.endIndex === null,
     peakNs: bucketStartNs(series, incident.peakIndex),
-    value: incident.peakValue ?? 0,
+    value: incident.peakValue,
     expected: incident.expected,
     lower: incident.lower,
     upper: incident.upper,

@@ -32,8 +32,9 @@ before(async () => {
   engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
   clock = new ManualClock(noonMs)
   const logger = pino({ level: 'silent' })
-  const store = new DetectionStore(fixture.control, clock)
-  const runner = new DetectorRunner({ store, engine, gate: new TelemetryGate(), clock, logger })
+  const gate = new TelemetryGate()
+  const store = new DetectionStore(fixture.control, clock, gate)
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
   await addOpenApi(http, '0')
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]

@@ -58,7 +58,7 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('detectors').execute()
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + justComplete)
-  store = new DetectionStore(fixture.control, clock)
+  store = new DetectionStore(fixture.control, clock, gate)
   runner = new DetectorRunner({ store, engine, gate, clock, logger })
   warnings.length = 0
 })

@@ -7,6 +7,7 @@ import { readChain } from '../audit/log.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { allTime } from '../core/time-range.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import type { RunFound } from './anomaly-records.ts'
@@ -23,6 +24,7 @@ const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 
 
 let fixture: ControlFixture
 let clock: ManualClock
+let gate: TelemetryGate
 let store: DetectionStore
 
 before(async () => {
@@ -31,7 +33,8 @@ before(async () => {
 after(() => fixture.close())
 beforeEach(async () => {
   clock = new ManualClock(noonMs)
-  store = new DetectionStore(fixture.control, clock)
+  gate = new TelemetryGate()
+  store = new DetectionStore(fixture.control, clock, gate)
   await fixture.control.deleteFrom('anomalies').execute()
   await fixture.control.deleteFrom('detectors').execute()
 })
@@ -378,6 +381,19 @@ test('an anomaly is found by its own organisation only', async () => {
   assert.deepEqual(anomaly.signals, ['metrics'])
   assert.deepEqual(await store.findAnomaly('acme', anomaly.id), anomaly)
   assert.equal(await store.findAnomaly('globex', anomaly.id), null)
+})
+
+test('what hides telemetry hides the anomalies derived from it, from its own organisation only', async () => {
+  for (const place of [acme, globex]) await record(await create(place), [finding(0, 5), finding(10, 15)])
+  const [late, early] = await anomalies()
+  assert(early !== undefined && late !== undefined)
+  gate.hide('acme', { id: 'del_1', signals: ['metrics'], range: { startNs: null, endNs: at(5) } })
+  gate.hide('acme', { id: 'del_2', signals: ['logs'], range: allTime })
+  assert.deepEqual(await anomalies(), [late])
+  assert.equal(await store.findAnomaly('acme', early.id), null)
+  assert.equal((await anomalies(globex)).length, 2)
+  gate.unhide('acme', 'del_1')
+  assert.deepEqual(await anomalies(), [late, early])
 })
 
 const erase = (place: TenantPlace, signals: readonly Signal[], range = allTime) =>

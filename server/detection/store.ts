@@ -22,6 +22,7 @@ import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
 import {
@@ -60,10 +61,12 @@ export interface AnomalyPage {
 export class DetectionStore {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #gate: TelemetryGate
 
-  constructor(control: Control, clock: Clock) {
+  constructor(control: Control, clock: Clock, gate: TelemetryGate) {
     this.#control = control
     this.#clock = clock
+    this.#gate = gate
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -223,7 +226,7 @@ export class DetectionStore {
   /** By start, latest first. */
   async listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
     const { filter, before } = page
-    let query = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
+    let query = this.#visibleAnomalies(tenantId)
     if (filter.detector_id !== undefined) query = query.where('detector_id', '=', filter.detector_id)
     if (filter.open !== undefined)
       query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
@@ -247,13 +250,17 @@ export class DetectionStore {
   }
 
   async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
-    const row = await this.#control
-      .selectFrom('anomalies')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('id', '=', id)
-      .executeTakeFirst()
+    const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
     return row === undefined ? null : toAnomaly(row)
+  }
+
+  /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */
+  #visibleAnomalies(tenantId: string) {
+    let query = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
+    for (const { signals, range } of this.#gate.hidden(tenantId)) {
+      query = query.where((where) => where.not(isTouched(where, signals, range)))
+    }
+    return query
   }
 }
 

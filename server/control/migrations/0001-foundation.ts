@@ -107,7 +107,7 @@ const statements = [
     ended_at_ns text,
     seen_until_ns text not null,
     peak_at_ns text not null,
-    value real not null,
+    value real,
     expected real,
     lower real,
     upper real,
