@@ -36,9 +36,9 @@ function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): Validatio
       return [problem(loc, 'enum', `Input should be ${words}`, input, { expected: words })]
     }
     case 'too_small':
-      return [sizeProblem(loc, issue.origin, 'min', Number(issue.minimum), issue.message, input)]
+      return [sizeProblem(loc, issue, 'min', Number(issue.minimum), input)]
     case 'too_big':
-      return [sizeProblem(loc, issue.origin, 'max', Number(issue.maximum), issue.message, input)]
+      return [sizeProblem(loc, issue, 'max', Number(issue.maximum), input)]
     case 'invalid_union':
       return [unionProblem(loc, issue, input)]
     case 'custom': {
@@ -86,27 +86,25 @@ function missing(loc: string[], whole: unknown, path: readonly PropertyKey[]): V
   return problem(loc, 'missing', 'Field required', valueAt(whole, path.slice(0, -1)) ?? null)
 }
 
+/** Type and context key of a crossed bound, by what was measured. */
+const sizeNames = {
+  text: { min: ['string_too_short', 'min_length'], max: ['string_too_long', 'max_length'] },
+  list: { min: ['too_short', 'min_length'], max: ['too_long', 'max_length'] },
+  number: { min: ['greater_than_equal', 'ge'], max: ['less_than_equal', 'le'] },
+  exclusive: { min: ['greater_than', 'gt'], max: ['less_than', 'lt'] },
+} as const
+
 function sizeProblem(
   loc: string[],
-  origin: string,
+  issue: { readonly origin: string; readonly message: string; readonly inclusive?: boolean | undefined },
   side: 'min' | 'max',
   bound: number,
-  message: string,
   input: unknown,
 ): ValidationProblem {
-  const [type, key] =
-    origin === 'string'
-      ? side === 'min'
-        ? ['string_too_short', 'min_length']
-        : ['string_too_long', 'max_length']
-      : origin === 'array' || origin === 'set'
-        ? side === 'min'
-          ? ['too_short', 'min_length']
-          : ['too_long', 'max_length']
-        : side === 'min'
-          ? ['greater_than_equal', 'ge']
-          : ['less_than_equal', 'le']
-  return problem(loc, type, message, input, { [key]: bound })
+  const isList = issue.origin === 'array' || issue.origin === 'set'
+  const ofNumber = issue.inclusive === false ? 'exclusive' : 'number'
+  const [type, key] = sizeNames[issue.origin === 'string' ? 'text' : isList ? 'list' : ofNumber][side]
+  return problem(loc, type, issue.message, input, { [key]: bound })
 }
 
 function unionProblem(loc: string[], issue: Issue, input: unknown): ValidationProblem {
