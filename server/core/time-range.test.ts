@@ -1,0 +1,83 @@
+// Half-open ranges against their definition: an instant is in `[start, end)` or it isn't. The properties compare
+// with a plain walk over small instants, so that every combination of touching bounds is met.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { latestNs } from '../../contract/instant.ts'
+import { allTime, covers, engineInstant, overlaps, type TimeRange, touches } from './time-range.ts'
+
+const small = fc.bigInt({ min: 0n, max: 9n })
+const bound = fc.option(small, { nil: null })
+const ranges = fc
+  .record({ startNs: bound, endNs: bound })
+  .filter(({ startNs, endNs }) => startNs === null || endNs === null || startNs < endNs)
+
+/** One instant on either side of the bounds stands for everything beyond them. */
+const instants = Array.from({ length: 12 }, (_, i) => BigInt(i - 1))
+
+const holds = ({ startNs, endNs }: TimeRange, ns: bigint) =>
+  (startNs === null || ns >= startNs) && (endNs === null || ns < endNs)
+
+test('a range touches rows from a first to a last instant when it holds one between them', () => {
+  fc.assert(
+    fc.property(ranges, small, small, (range, a, b) => {
+      const [minNs, maxNs] = a < b ? [a, b] : [b, a]
+      const isHeld = instants.some((ns) => ns >= minNs && ns <= maxNs && holds(range, ns))
+      assert.equal(touches(range, minNs, maxNs), isHeld)
+    }),
+  )
+})
+
+test('a range covers another when it holds every instant of it', () => {
+  fc.assert(
+    fc.property(ranges, small, small, (range, a, b) => {
+      fc.pre(a !== b)
+      const [startNs, endNs] = a < b ? [a, b] : [b, a]
+      const isHeld = instants.filter((ns) => ns >= startNs && ns < endNs).every((ns) => holds(range, ns))
+      assert.equal(covers(range, startNs, endNs), isHeld)
+    }),
+  )
+})
+
+test('ranges overlap when they share an instant, whichever is named first', () => {
+  fc.assert(
+    fc.property(ranges, ranges, (a, b) => {
+      const isShared = instants.some((ns) => holds(a, ns) && holds(b, ns))
+      assert.equal(overlaps(a, b), isShared)
+      assert.equal(overlaps(b, a), isShared)
+    }),
+  )
+})
+
+test('the start is inside, the end is not, and neighbours share nothing', () => {
+  const range = { startNs: 10n, endNs: 20n }
+  assert.ok(touches(range, 10n, 10n))
+  assert.ok(touches(range, 19n, 19n))
+  assert.ok(!touches(range, 20n, 20n))
+  assert.ok(!touches(range, 9n, 9n))
+  assert.ok(touches(range, 0n, 99n))
+  assert.ok(covers(range, 10n, 20n))
+  assert.ok(!covers(range, 10n, 21n))
+  assert.ok(!covers(range, 9n, 20n))
+  assert.ok(!overlaps(range, { startNs: 20n, endNs: 30n }))
+})
+
+test('all of time touches, covers and overlaps everything', () => {
+  assert.ok(touches(allTime, 0n, 0n))
+  assert.ok(covers(allTime, 0n, latestNs))
+  assert.ok(overlaps(allTime, { startNs: latestNs, endNs: null }))
+})
+
+test('an instant for the engine has ten digits of seconds and nine of fraction, whatever its size', () => {
+  assert.equal(engineInstant(0n), '0000000000.000000000')
+  assert.equal(engineInstant(1n), '0000000000.000000001')
+  assert.equal(engineInstant(1_763_717_400_123_456_789n), '1763717400.123456789')
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: latestNs }), (ns) => {
+      const text = engineInstant(ns)
+      assert.match(text, /^\d{10}\.\d{9}$/)
+      assert.equal(BigInt(text.replace('.', '')), ns)
+    }),
+  )
+})

@@ -1,0 +1,89 @@
+// Cursors go out opaque and come back unread; what comes back is checked, because clients do write their own.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { InvalidInput } from '../core/app-error.ts'
+import { decodeCursor, encodeCursor, pageOfRows } from './cursor.ts'
+
+const forged = (text: string, parts = 1) => {
+  assert.throws(
+    () => decodeCursor(text, parts),
+    (error) => {
+      assert.ok(error instanceof InvalidInput, text)
+      assert.deepEqual(error.problems, [
+        {
+          loc: ['query', 'cursor'],
+          type: 'value_error',
+          msg: 'Pass next_cursor of the page before, unchanged',
+          input: text,
+          ctx: {},
+        },
+      ])
+      return true
+    },
+  )
+}
+const base64url = (text: string) => Buffer.from(text).toString('base64url')
+
+test('a position of any texts comes back as it went out, in characters a query string takes', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 4 }), (position) => {
+      const cursor = encodeCursor(position)
+      assert.match(cursor, /^[A-Za-z0-9_-]+$/)
+      assert.deepEqual(decodeCursor(cursor, position.length), position)
+    }),
+  )
+})
+
+test('no cursor is the first page', () => {
+  assert.equal(decodeCursor(undefined, 2), null)
+})
+
+test('forged cursors are refused like any wrong input', () => {
+  forged('')
+  forged('x')
+  forged('%%%')
+  forged(base64url('"text"'))
+  forged(base64url('{"0":"a","length":1}'))
+  forged(base64url('[5]'))
+  forged(base64url('[null]'))
+  forged(base64url('[["a"]]'))
+  forged(base64url('["a","b"]'))
+  forged(encodeCursor(['a']), 2)
+})
+
+test('no text at all makes the reader fail in another way', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      try {
+        decodeCursor(text, 1)
+      } catch (error) {
+        assert.ok(error instanceof InvalidInput)
+      }
+    }),
+  )
+})
+
+test('pages cut from one row more than the limit show each row once, and the last has no cursor', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 30 }), fc.integer({ min: 1, max: 8 }), (count, limit) => {
+      const all = Array.from({ length: count }, (_, i) => i)
+      const shown: number[] = []
+      for (let cursor: string | undefined; ; ) {
+        const from = Number(decodeCursor(cursor, 1)?.[0] ?? -1) + 1
+        const page = pageOfRows(
+          all.slice(from, from + limit + 1),
+          limit,
+          (row) => [String(row)],
+          (row) => row,
+        )
+        assert.ok(page.items.length <= limit)
+        shown.push(...page.items)
+        if (page.next_cursor === null) break
+        cursor = page.next_cursor
+      }
+      assert.deepEqual(shown, all)
+    }),
+  )
+})

@@ -1,0 +1,118 @@
+// Strict JSON: what a person sees in a body is what is used, and no body makes the reader throw.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { readJsonBody } from './json-body.ts'
+
+const read = (text: string | Buffer) => readJsonBody(Buffer.from(text))
+
+function problems(text: string | Buffer) {
+  const result = read(text)
+  if ('value' in result) assert.fail(`It was read as ${JSON.stringify(result.value)}`)
+  return result.problems
+}
+
+test('every JSON value is read as JSON.parse reads it', () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      const result = read(text)
+      assert.deepEqual('value' in result ? result.value : result.problems, JSON.parse(text))
+    }),
+  )
+})
+
+test('an empty body is no value at all, and white space is a mistake', () => {
+  assert.deepEqual(read(''), { value: undefined })
+  assert.equal(problems('  ')[0]?.type, 'json_invalid')
+})
+
+test('a repeated name is a problem at its place, at any depth, once for each repetition', () => {
+  const found = problems('{"a":1,"a":2,"b":{"c":[{"d":1},{"d":1,"e":0,"d":{"x":1},"d":3}]}}')
+  assert.deepEqual(
+    found.map(({ loc, type, input }) => [loc.join('.'), type, input]),
+    [
+      ['body.a', 'value_error', 2],
+      ['body.b.c.1.d', 'value_error', null],
+      ['body.b.c.1.d', 'value_error', 3],
+    ],
+  )
+})
+
+test('a name repeated in other letters of JSON is the same name', () => {
+  assert.deepEqual(problems('{"range_end":1,"range_\\u0065nd":2}')[0]?.loc, ['body', 'range_end'])
+})
+
+test('the same name in different objects is no repetition', () => {
+  assert.deepEqual(read('{"a":{"b":1},"c":{"b":1}}'), { value: { a: { b: 1 }, c: { b: 1 } } })
+})
+
+test('__proto__ and constructor are names like any other, and change no prototype', () => {
+  const result = read('{"__proto__":{"isAdmin":true},"constructor":1}')
+  assert.ok('value' in result)
+  const value = result.value as object
+  assert.deepEqual(Object.keys(value), ['__proto__', 'constructor'])
+  assert.equal(Object.getPrototypeOf(value), Object.prototype)
+  assert.equal(Reflect.get({}, 'isAdmin'), undefined)
+  assert.equal(problems('{"__proto__":1,"__proto__":2}').length, 1)
+})
+
+test('a body nested as deep as the size limit allows is refused, and the process goes on', () => {
+  for (const depth of [5_000, 32_000]) {
+    for (const text of [
+      '['.repeat(depth) + ']'.repeat(depth),
+      `${'{"a":'.repeat(depth / 5)}1${'}'.repeat(depth / 5)}`,
+      '['.repeat(depth),
+    ]) {
+      const result = read(text)
+      if ('problems' in result) assert.equal(result.problems[0]?.type, 'json_invalid')
+    }
+  }
+})
+
+test('bytes that are no UTF-8 are refused rather than repaired', () => {
+  for (const bytes of [
+    [0x22, 0xff, 0x22],
+    [0x22, 0xc0, 0xaf, 0x22],
+    [0x22, 0xed, 0xa0, 0x80, 0x22],
+  ]) {
+    assert.deepEqual(problems(Buffer.from(bytes)), [
+      {
+        loc: ['body'],
+        type: 'json_invalid',
+        msg: 'The body is not valid UTF-8',
+        input: null,
+        ctx: { error: 'invalid UTF-8' },
+      },
+    ])
+  }
+})
+
+test('what is no JSON is refused with its place and without quoting the body', () => {
+  const secret = 'lethe_owner_verysecret'
+  for (const text of [
+    `{"token": ${secret}}`,
+    `{"token": "${secret}"`,
+    `{'token': '${secret}'}`,
+    `${secret}`,
+  ]) {
+    const [found] = problems(text)
+    assert.equal(found?.type, 'json_invalid')
+    assert.doesNotMatch(JSON.stringify(found), /verysecret|lethe_/)
+  }
+  assert.match(problems('{"a" 1}')[0]?.msg ?? '', /unexpected character at position 5/)
+})
+
+test('comments, trailing commas and bare NaN are no JSON here', () => {
+  for (const text of ['{"a":1,}', '{"a":1}//', '/**/{}', 'NaN', '{a:1}', '[1,]', '{"a":1}{"b":2}']) {
+    assert.equal(problems(text)[0]?.type, 'json_invalid', text)
+  }
+})
+
+test('no bytes at all make the reader throw', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      readJsonBody(Buffer.from(bytes))
+    }),
+  )
+})
