@@ -10,7 +10,7 @@ import type { Flow, ServiceName, Step } from './call-graph.ts'
 import { failures, flows, serviceNames, spanKind } from './call-graph.ts'
 import type { LogLine } from './log-lines.ts'
 import { logLinesOf, severity } from './log-lines.ts'
-import { openMetricRecorder } from './metrics.ts'
+import { openMetricRecorder } from './metric-recorder.ts'
 import type { Batch, Instant, Payload, Resource } from './otlp-batch.ts'
 import {
   encodeResource,
