@@ -1,8 +1,9 @@
 // Takes selected rows out of a partition, and waits until their bytes have left the disk. A partition that
 // holds nothing else is dropped whole, a metadata step; otherwise the survivors are copied to a side table and
-// swapped in by REPLACE PARTITION, which is atomic, leaves no mutation file, and costs only that partition.
-// Every step counts before it acts and may be repeated after a crash at any point: half-made side tables hold
-// survivors only and are thrown away.
+// swapped in by REPLACE PARTITION, which leaves no mutation file and costs only that partition. REPLACE PARTITION
+// is not atomic when the process is killed: the old parts and the survivors may then both be there. So the copy is
+// renamed once it is whole and counted; a table under the second name is a promise to repeat the swap before
+// anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
 
 import { readdir } from 'node:fs/promises'
 import type { Clock } from '../core/clock.ts'
@@ -37,8 +38,11 @@ export class ErasureError extends Error {
 const removalTimeoutMs = 60_000
 const removalPollMs = 50
 
-/** Prefix of side tables; whatever bears it belongs to an erasure that didn't end. */
-export const sideTablePrefix = 'erasure_survivors_'
+/** A table of this name is an unfinished copy of survivors. */
+const copyPrefix = 'erasure_copy_'
+
+/** A table of this name is a whole copy, and the promise to swap it in. */
+const swapPrefix = 'erasure_swap_'
 
 /**
  * Erases the selection from one partition while nobody else writes to its placement. The rows are then gone from
@@ -51,10 +55,14 @@ export async function erasePartition(
   step: { store: string; partitionId: string },
 ): Promise<ErasureAction> {
   const partition = new Partition(deps.engine, place, selection, step)
-  return deps.gate.exclusively([place.placement], () => eraseLocked(deps, partition))
+  return deps.gate.exclusively([place.placement], () => eraseLocked(deps, place, partition))
 }
 
-async function eraseLocked(deps: EraserDeps, partition: Partition): Promise<ErasureAction> {
+async function eraseLocked(
+  deps: EraserDeps,
+  place: TenantPlace,
+  partition: Partition,
+): Promise<ErasureAction> {
   const { selected, total } = await partition.counts()
   if (selected === 0) return 'none'
   await deps.failpoint('before partition step')
@@ -65,22 +73,60 @@ async function eraseLocked(deps: EraserDeps, partition: Partition): Promise<Eras
   }
   await partition.copySurvivors(total - selected)
   await deps.failpoint('survivors copied')
-  await partition.replaceBySurvivors()
+  await partition.promiseSwap()
+  await deps.failpoint('swap promised')
+  deps.gate.closePlacement(place.placement)
+  await swap(deps.engine, partition.table)
+  deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
-  await partition.dropSideTable()
   return 'rewritten'
 }
 
-/** Throws away side tables of erasures that were interrupted; they hold survivors only, which are all still in place. */
-export async function dropSideTables(engine: TelemetryEngine): Promise<void> {
-  for (const { name } of await sideTables(engine))
-    await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
+/**
+ * Ends what an interrupted erasure began: promised swaps are made, unfinished copies thrown away (their rows are
+ * all still in place). Must have succeeded before anything is written to a placement with a promised swap.
+ */
+export async function settleSideTables({ engine, gate }: Pick<EraserDeps, 'engine' | 'gate'>): Promise<void> {
+  for (const { name } of await sideTables(engine)) {
+    if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
+    else await settleSwap(engine, gate, name.slice(swapPrefix.length))
+  }
 }
 
-export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
-  return engine.select<{ name: string }>(
-    sql`SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, ${sideTablePrefix})`,
+async function settleSwap(engine: TelemetryEngine, gate: TelemetryGate, table: string): Promise<void> {
+  const partitionId = await swapPartition(engine, table)
+  const placement = Number(partitionId.split('-')[0])
+  gate.closePlacement(placement)
+  await gate.exclusively([placement], () => swap(engine, table))
+  gate.openPlacement(placement)
+}
+
+/** Makes the promised swap of a table, or makes it again; then the promise is kept and its table goes. */
+async function swap(engine: TelemetryEngine, table: string): Promise<void> {
+  const partitionId = await swapPartition(engine, table)
+  await engine.command(
+    raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${swapPrefix}${table}`),
   )
+  await engine.command(raw(`DROP TABLE ${swapPrefix}${table} SYNC`))
+}
+
+/** The one partition whose survivors wait to be swapped in. */
+async function swapPartition(engine: TelemetryEngine, table: string): Promise<string> {
+  const ids = await engine.select<{ id: string }>(
+    raw(`SELECT DISTINCT _partition_id AS id FROM ${swapPrefix}${table}`),
+  )
+  const [only] = ids
+  if (only === undefined || ids.length > 1) {
+    throw new ErasureError(`The survivors of ${table} lie in ${ids.length} partitions instead of one`)
+  }
+  return only.id
+}
+
+/** Tables of erasures that haven't ended, of both kinds. */
+export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
+  return engine.select<{ name: string }>(sql`
+    SELECT name FROM system.tables WHERE database = currentDatabase()
+      AND (startsWith(name, ${copyPrefix}) OR startsWith(name, ${swapPrefix}))`)
 }
 
 /**
@@ -128,7 +174,7 @@ class Partition {
   readonly table: string
   readonly #engine: TelemetryEngine
   readonly #id: string
-  readonly #side: string
+  readonly #copy: string
   readonly #selected: Sql
 
   constructor(
@@ -145,7 +191,7 @@ class Partition {
     this.#engine = engine
     this.table = spec.name
     this.#id = step.partitionId
-    this.#side = `${sideTablePrefix}${spec.name}`
+    this.#copy = `${copyPrefix}${spec.name}`
     this.#selected = sql`TenantId = ${place.tenantId} AND ${rangeCondition(spec.timeColumn, selection.range)}`
   }
 
@@ -161,26 +207,20 @@ class Partition {
   }
 
   async copySurvivors(expected: number): Promise<void> {
-    await this.dropSideTable()
-    await this.#engine.command(raw(`CREATE TABLE ${this.#side} AS ${this.table}`))
+    await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
     await this.#engine.command(
-      sql`INSERT INTO ${raw(this.#side)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${this.#id} AND NOT (${this.#selected})`,
+      sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${this.#id} AND NOT (${this.#selected})`,
     )
     const [copied] = await this.#engine.select<{ rows: string }>(
-      sql`SELECT count() AS rows FROM ${raw(this.#side)}`,
+      sql`SELECT count() AS rows FROM ${raw(this.#copy)}`,
     )
     if (Number(copied?.rows) !== expected) {
       throw new ErasureError(`Copied ${copied?.rows} of ${expected} surviving rows of ${this.table}`)
     }
   }
 
-  async replaceBySurvivors(): Promise<void> {
-    await this.#engine.command(
-      raw(`ALTER TABLE ${this.table} REPLACE PARTITION ID '${this.#id}' FROM ${this.#side}`),
-    )
-  }
-
-  async dropSideTable(): Promise<void> {
-    await this.#engine.command(raw(`DROP TABLE IF EXISTS ${this.#side} SYNC`))
+  /** From here on the swap is made, now or after a crash. */
+  async promiseSwap(): Promise<void> {
+    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${swapPrefix}${this.table}`))
   }
 }

@@ -16,7 +16,7 @@ import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DeletionDraft } from './deletion.ts'
-import { sideTablePrefix } from './eraser.ts'
+import { sideTables } from './eraser.ts'
 import { DeletionLedger } from './ledger.ts'
 import { StepStore } from './steps.ts'
 import { DeletionWorker } from './worker.ts'
@@ -124,9 +124,7 @@ async function assertRows(scene: Scene, left: number): Promise<void> {
 }
 
 async function assertNothingLeftOnDisk(): Promise<void> {
-  const side = await stores.engine.select(
-    sql`select name from system.tables where startsWith(name, ${sideTablePrefix})`,
-  )
+  const side = await sideTables(stores.engine)
   assert.deepEqual(side, [])
   for (const { name } of tables) {
     const folder = await stores.engine.tableFolder(name)
@@ -216,7 +214,7 @@ for (const where of placements) {
       'planned',
       'before partition step',
       where.isShared ? 'survivors copied' : 'partition dropped',
-      ...(where.isShared ? ['partition replaced'] : []),
+      ...(where.isShared ? ['swap promised', 'partition replaced'] : []),
       'step recorded',
       'removed from disk',
       'before read-back',
@@ -251,6 +249,28 @@ async function resume(scene: Scene, requestId: string): Promise<void> {
     .execute()
   await scene.round()
 }
+
+test('a swap that a crash left half made is made again before anything else, without a doubled or lost row', async () => {
+  const erasing = await scene({ isShared: true })
+  const { request } = await erasing.request(all)
+  erasing.failOnceAt('swap promised')
+  await erasing.round()
+  assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
+  // What a kill inside REPLACE PARTITION was measured to leave: the old part and the survivors side by side.
+  const [promised] = await sideTables(stores.engine)
+  assert.ok(promised)
+  const table = tables.find(({ name }) => promised.name.endsWith(name))?.name ?? assert.fail()
+  await stores.engine.command(raw(`INSERT INTO ${table} SELECT * FROM ${promised.name}`))
+  const survivors = times.length / 2
+  assert.equal(await erasing.count(erasing.neighbour, table), times.length + survivors)
+
+  await erasing.worker.restore()
+  assert.equal(await erasing.count(erasing.neighbour, table), times.length)
+  assert.equal(await erasing.count(erasing.own, table), survivors)
+  await resume(erasing, request.request_id)
+  await assertRows(erasing, 0)
+  await assertNothingLeftOnDisk()
+})
 
 test('what is selected is hidden from the organisation at once, and the rest stays readable', async () => {
   const erasing = await scene({ isShared: true })

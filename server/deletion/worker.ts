@@ -17,7 +17,7 @@ import {
   retryDelayMs,
   workingStatuses,
 } from './deletion.ts'
-import { dropSideTables, ErasureError, erasePartition, type Failpoint, waitUntilRemoved } from './eraser.ts'
+import { ErasureError, erasePartition, type Failpoint, settleSideTables, waitUntilRemoved } from './eraser.ts'
 import type { DeletionLedger, MoveChanges, StoredDeletion } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
@@ -57,7 +57,7 @@ export class DeletionWorker {
    */
   async restore(): Promise<void> {
     const { gate, ledger, clock } = this.#deps
-    await dropSideTables(this.#deps.engine)
+    await settleSideTables(this.#deps)
     for (const request of await ledger.inStatus(hidingStatuses)) {
       this.hide(request)
       if (request.status !== 'running' && request.status !== 'verifying') continue
@@ -135,10 +135,10 @@ export class DeletionWorker {
   }
 
   async #erase(request: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, findPlace, engine, ledger, steps } = this.#deps
+    const { clock, failpoint, findPlace, ledger, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) throw new ErasureError('The organisation is unknown')
-    await dropSideTables(engine)
+    await settleSideTables(this.#deps)
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
     await failpoint('planned')
     for (const step of undone) {

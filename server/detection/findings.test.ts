@@ -69,12 +69,12 @@ test('an incident whose violating buckets after the erased time are none ends be
   assert.deepEqual(findings([1, 12, 13, 0, 0], [3, 4]).map(spanOf), ['1-3 open'])
 })
 
-test('silence that counts as a violation is a finding with value 0', () => {
+test('silence that counts as a violation is a finding without a value', () => {
   const params = ThresholdParams.parse({ upper: 10, missing: 'alert' })
   const [only] = findings([1, null, null, null], [], params)
   assert(only !== undefined)
   assert.equal(spanOf(only), '1-4 open')
-  assert.equal(only.value, 0)
+  assert.equal(only.value, null)
   assert.match(only.reason, /no data for 3 minutes/)
 })
 
@@ -97,7 +97,8 @@ test('whatever is erased, no finding touches it or another, and each begins and 
         for (const ns of [finding.startedNs, finding.peakNs, finding.seenUntilNs - nsPerMinute]) {
           assert(Number(series[Number((ns - startNs) / nsPerMinute)]) > 10)
         }
-        assert(minutes.every((i) => Number(series[i] ?? 0) <= finding.value))
+        const { value } = finding
+        assert(value !== null && minutes.every((i) => Number(series[i] ?? 0) <= value))
       }
     }),
   )

@@ -38,9 +38,17 @@ export interface Evaluated {
 
 /** In order of time; none overlaps another or an unknown bucket. */
 export function findingsOf(evaluated: Evaluated): Finding[] {
+  const isNeverNegative = evaluated.series.values.every((value) => !(value < 0))
   return evaluated.verdict.incidents
     .flatMap((incident) => cutAtUnknown(incident, evaluated))
+    .map((incident) => (isNeverNegative ? withoutNegativeBand(incident) : incident))
     .map((incident) => findingOf(incident, evaluated))
+}
+
+/** A band is symmetric, a rate is not: nobody should read that fewer than zero errors were expected. */
+function withoutNegativeBand(incident: Incident): Incident {
+  const atLeastZero = (edge: number | null) => (edge === null ? null : Math.max(0, edge))
+  return { ...incident, lower: atLeastZero(incident.lower), upper: atLeastZero(incident.upper) }
 }
 
 function findingOf(incident: Incident, { series, groupKey, subject }: Evaluated): Finding {

@@ -76,8 +76,7 @@ export class IngestWriter {
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
     if (batch.every(({ rows }) => rows.length === 0)) return
     if (this.#closed) throw new AppError('not_ready', { retryAfterSeconds })
-    if (this.#options.gate.refuses(place.tenantId, batch))
-      throw new AppError('erasing', { retryAfterSeconds })
+    if (this.#options.gate.refuses(place, batch)) throw new AppError('erasing', { retryAfterSeconds })
     const encoded = encode(place, batch)
     const bytes = [...encoded.values()].reduce((sum, lines) => sum + lines.length, 0)
     if (this.#bytes > 0 && this.#bytes + bytes > this.#options.bufferBytes) {

@@ -7,6 +7,7 @@
 import { overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { RowBatch } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
+import type { TenantPlace } from './telemetry.ts'
 
 /** Telemetry of one organisation that a deletion selects. */
 export interface Selection {
@@ -24,6 +25,7 @@ export class TelemetryGate {
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
+  readonly #closedPlacements = new Set<number>()
   readonly #placements = new Map<number, Promise<unknown>>()
 
   hide(tenantId: string, selection: Selection): void {
@@ -68,8 +70,18 @@ export class TelemetryGate {
     take(this.#fenced, tenantId, id)
   }
 
-  /** Whether a fence covers an instant between the earliest and latest row of some table of the batch. */
-  refuses(tenantId: string, batch: RowBatch): boolean {
+  /** Refuses every commit to a placement until {@link openPlacement}: one of its partitions may hold rows twice. */
+  closePlacement(placement: number): void {
+    this.#closedPlacements.add(placement)
+  }
+
+  openPlacement(placement: number): void {
+    this.#closedPlacements.delete(placement)
+  }
+
+  /** Whether the organisation's placement is closed, or a fence covers an instant between the earliest and latest row of some table of the batch. */
+  refuses({ tenantId, placement }: TenantPlace, batch: RowBatch): boolean {
+    if (this.#closedPlacements.has(placement)) return true
     const fences = this.#fenced.get(tenantId)
     if (fences === undefined) return false
     return batch.some(({ table, minTimeNs, maxTimeNs }) => {

@@ -214,6 +214,7 @@ describe('kill -9 during an erasure', () => {
     { point: 'partition dropped', occurrence: 1 },
     { point: 'step recorded', occurrence: 1 },
     { point: 'survivors copied', occurrence: 1 },
+    { point: 'swap promised', occurrence: 1 },
     { point: 'partition replaced', occurrence: 1 },
     { point: 'step recorded', occurrence: 2 },
     { point: 'removed from disk', occurrence: 1 },
