@@ -4,7 +4,6 @@
 
 import Fastify, {
   type FastifyBaseLogger,
-  type FastifyError,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -81,7 +80,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     // Whoever is answered while the service stops must not keep the connection, and with it the process, alive.
     if (!options.isReady()) reply.header('connection', 'close')
   })
-  http.setErrorHandler<FastifyError>((error, request, reply) => sendError(error, request, reply))
+  http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
   http.setNotFoundHandler((request, reply) => {
     const allowed = allowedMethods(routeTable, request.url)
     if (allowed === null) throw new AppError('not_found', { sentence: 'There is nothing at this address.' })
@@ -134,7 +133,7 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_MAX_PARAM_LENGTH: 'not_found',
 }
 
-export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof InvalidInput) {
     return reply
       .status(422)
@@ -153,9 +152,10 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
     .send({ detail: known.message, code: known.code })
 }
 
-/** What a client may be told about any error; everything unexpected becomes `internal`, without its message. */
-export function knownError(error: Error): AppError {
+/** What a client may be told about anything thrown; everything unexpected becomes `internal`, without its message. */
+export function knownError(error: unknown): AppError {
   if (error instanceof AppError) return error
+  if (!(error instanceof Error)) return new AppError('internal', { cause: error })
   const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined
   if (code !== undefined) return new AppError(code, { cause: error })
   const status = 'statusCode' in error ? Number(error.statusCode) : 500
