@@ -1,0 +1,332 @@
+// The front door, asked over real requests into Fastify without a socket: who gets in, how each refusal looks, and
+// what must never leave the house, neither in an answer nor in the log.
+
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import pino from 'pino'
+import { z } from 'zod'
+import type { Role } from '../../contract/tenancy.ts'
+import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { route } from './route.ts'
+import { createHttp } from './server.ts'
+
+const secretOf = (role: Role) => `secret-of-the-${role}-0123456789`
+const innerMessage = 'connection to control.internal refused for user lethe_admin'
+
+/** Everything the service wrote to its log, at the most talkative level. */
+const logged: string[] = []
+let isReady = true
+const http = createHttp({
+  clock: new ManualClock(1_763_717_400_000),
+  logger: pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) }),
+  authenticate: async (secret) => callerOf(secret),
+  isReady: () => isReady,
+})
+const Thing = z.object({ name: z.string() })
+addRoutes()
+await http.ready()
+after(() => http.close())
+
+function callerOf(secret: string): Caller | null {
+  const role = (['owner', 'viewer', 'ingest'] as const).find((candidate) => secretOf(candidate) === secret)
+  if (role === undefined) return null
+  return { tenantId: 'acme', placement: 3, organisationName: 'Acme', role, requester: `token:${role}` }
+}
+
+function addRoutes(): void {
+  const things = { access: ['owner', 'viewer'] as const, tag: 'Things', summary: 'Things', result: Thing }
+  route(http, {
+    ...things,
+    method: 'GET',
+    url: '/things/:thing_id',
+    params: z.object({ thing_id: z.string() }),
+    query: z.strictObject({ size: z.enum(['s', 'l']).optional() }),
+    handle: async ({ params, caller }) => ({ body: { name: `${caller.tenantId} ${params.thing_id}` } }),
+  })
+  route(http, {
+    ...things,
+    method: 'POST',
+    url: '/things/:thing_id',
+    access: ['owner'],
+    params: z.object({ thing_id: z.string().max(5) }),
+    query: z.strictObject({}),
+    body: z.strictObject({ name: z.string().min(2), kind: z.enum(['a', 'b']) }),
+    check: (body, caller) =>
+      (body as { name?: unknown } | undefined)?.name === caller.tenantId
+        ? [problem(['body', 'name'], 'value_error', 'It should differ from the tenant', caller.tenantId)]
+        : [],
+    status: 201,
+    handle: async ({ body }) => ({ body, headers: { location: '/things/1' } }),
+  })
+  const failures: Record<string, () => unknown> = {
+    plain: () => new Error(innerMessage),
+    typed: () => Object.assign(new TypeError(innerMessage), { statusCode: 500 }),
+    text: () => innerMessage,
+    shape: () => ({ name: 5 }),
+    refused: () => new AppError('overloaded', { retryAfterSeconds: 7, cause: new Error(innerMessage) }),
+    worded: () => new AppError('not_found', { sentence: 'There is no such thing.' }),
+    invalid: () => new InvalidInput([problem(['body'], 'missing', 'Field required', undefined)]),
+  }
+  route(http, {
+    ...things,
+    method: 'GET',
+    url: '/failures/:kind',
+    params: z.object({ kind: z.string() }),
+    handle: async ({ params }) => {
+      const thrown = failures[params.kind]?.()
+      if (params.kind === 'shape') return { body: thrown as z.output<typeof Thing> }
+      throw thrown
+    },
+  })
+  http.get('/healthz', { config: { access: 'public' } }, async (_request, reply) => reply.send('{"ok":true}'))
+}
+
+function ask(options: InjectOptions, role: Role | null = 'owner'): Promise<LightMyRequestResponse> {
+  const authorization = role === null ? {} : { authorization: `Bearer ${secretOf(role)}` }
+  return http.inject({ ...options, headers: { ...authorization, ...options.headers } })
+}
+
+const json = { 'content-type': 'application/json' }
+const post = (payload: string | Buffer, headers: Record<string, string> = json) =>
+  ask({ method: 'POST', url: '/things/1', payload, headers })
+
+function assertRefusal(answer: LightMyRequestResponse, status: number, code: string): void {
+  assert.equal(answer.statusCode, status, answer.body)
+  assert.deepEqual(Object.keys(answer.json()).sort(), ['code', 'detail'])
+  assert.equal(answer.json().code, code)
+  assert.match(answer.json().detail, /^[A-Z].*\.$/)
+  assert.match(String(answer.headers['content-type']), /^application\/json/)
+}
+
+describe('who gets in', () => {
+  test('a valid token reaches the work, and the scheme may be in any case', async () => {
+    for (const scheme of ['Bearer', 'bearer', 'BEARER ']) {
+      const headers = { authorization: `${scheme} ${secretOf('viewer')}` }
+      const answer = await ask({ url: '/things/1', headers }, null)
+      assert.equal(answer.statusCode, 200)
+      assert.deepEqual(answer.json(), { name: 'acme 1' })
+    }
+  })
+
+  test('no token, an unknown one and a malformed header all answer 401 in the same words', async () => {
+    const bodies = new Set<string>()
+    for (const authorization of [
+      '',
+      'Bearer',
+      'Bearer ',
+      'Bearer unknown',
+      `Basic ${secretOf('owner')}`,
+      secretOf('owner'),
+      `Bearer ${secretOf('owner')} extra`,
+      `Bearer ${'x'.repeat(600)}`,
+    ]) {
+      const answer = await ask({ url: '/things/1', headers: { authorization } }, null)
+      assertRefusal(answer, 401, 'unauthenticated')
+      assert.equal(answer.headers['www-authenticate'], 'Bearer')
+      bodies.add(answer.body)
+    }
+    bodies.add((await ask({ url: '/things/1' }, null)).body)
+    assert.equal(bodies.size, 1)
+  })
+
+  test('a role that may not is told who may, before anything of the body is looked at', async () => {
+    const answer = await ask(
+      { method: 'POST', url: '/things/1', payload: 'not json', headers: { 'content-type': 'text/plain' } },
+      'viewer',
+    )
+    assertRefusal(answer, 403, 'role_not_permitted')
+    assert.match(answer.json().detail, /for owner; your token has the role viewer/)
+    assertRefusal(await ask({ url: '/things/1' }, 'ingest'), 403, 'role_not_permitted')
+  })
+
+  test('someone without a token learns nothing from the errors behind it', async () => {
+    const answer = await ask({ method: 'POST', url: '/things/1', payload: 'x'.repeat(70_000) }, null)
+    assertRefusal(answer, 401, 'unauthenticated')
+  })
+
+  test('while it is not ready guarded addresses answer 503 with Retry-After, and public ones answer', async () => {
+    isReady = false
+    try {
+      const answer = await ask({ url: '/things/1' })
+      assertRefusal(answer, 503, 'not_ready')
+      assert.equal(answer.headers['retry-after'], '1')
+      assert.equal((await ask({ url: '/healthz' }, null)).statusCode, 200)
+    } finally {
+      isReady = true
+    }
+  })
+})
+
+describe('addresses and methods', () => {
+  test('an unknown address answers 404', async () => {
+    for (const url of ['/nothing', '/', '/things', '/things/1/2', '/nothing/%2e%2e']) {
+      assertRefusal(await ask({ url }), 404, 'not_found')
+    }
+  })
+
+  test('a known address with another method answers 405 and names those it has', async () => {
+    for (const method of ['PATCH', 'DELETE', 'PUT', 'OPTIONS'] as const) {
+      const answer = await ask({ method, url: '/things/1?size=s' }, null)
+      assertRefusal(answer, 405, 'method_not_allowed')
+      assert.equal(answer.headers.allow, 'GET, HEAD, POST')
+    }
+  })
+
+  test('an address that is no URL answers 400, and an endless one 404', async () => {
+    assertRefusal(await ask({ url: '/things/%zz' }), 400, 'bad_request')
+    assertRefusal(await ask({ url: `/things/${'x'.repeat(201)}` }), 404, 'not_found')
+  })
+
+  test('an address of many parts is looked at in no time, whatever it repeats', async () => {
+    assertRefusal(await ask({ method: 'PUT', url: `/things/${'a/'.repeat(2000)}` }), 404, 'not_found')
+  })
+})
+
+describe('bodies', () => {
+  test('a right body is worked on and answered with status, headers and only declared fields', async () => {
+    const answer = await post('{"name":"ab","kind":"a"}')
+    assert.deepEqual([answer.statusCode, answer.headers.location], [201, '/things/1'])
+    assert.deepEqual(answer.json(), { name: 'ab' })
+  })
+
+  test('another content type answers 415, also an empty and a misspelt one', async () => {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'application',
+      'multipart/form-data',
+    ]) {
+      assertRefusal(await post('{}', { 'content-type': type }), 415, 'unsupported_media_type')
+    }
+    assertRefusal(await post('{}', {}), 415, 'unsupported_media_type')
+  })
+
+  test('parameters of the content type are no matter', async () => {
+    const answer = await post('{"name":"ab","kind":"a"}', {
+      'content-type': 'Application/JSON; charset=utf-8',
+    })
+    assert.equal(answer.statusCode, 201)
+  })
+
+  test('a body past the limit answers 413', async () => {
+    assertRefusal(await post(`{"name":"${'x'.repeat(70_000)}","kind":"a"}`), 413, 'body_too_large')
+  })
+
+  test('every problem of path, query and body is in one answer', async () => {
+    const answer = await ask({
+      method: 'POST',
+      url: '/things/toolong?size=xl',
+      payload: '{"name":"x","kind":"c","colour":1}',
+      headers: json,
+    })
+    assert.equal(answer.statusCode, 422)
+    assert.deepEqual(Object.keys(answer.json()), ['detail'])
+    assert.deepEqual(
+      answer
+        .json()
+        .detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`),
+      [
+        'path.thing_id string_too_long',
+        'query.size extra_forbidden',
+        'body.name string_too_short',
+        'body.kind enum',
+        'body.colour extra_forbidden',
+      ],
+    )
+  })
+
+  test('rules that need the caller are asked beside the schema, and an absent body is missing', async () => {
+    const answer = await post('{"name":"acme","kind":"c"}')
+    assert.deepEqual(
+      answer
+        .json()
+        .detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`),
+      ['body.kind enum', 'body.name value_error'],
+    )
+    const empty = await ask({ method: 'POST', url: '/things/1', headers: json })
+    assert.equal(empty.statusCode, 422)
+    assert.deepEqual(empty.json().detail, [
+      { loc: ['body'], type: 'missing', msg: 'Field required', input: null, ctx: {} },
+    ])
+  })
+
+  test('every problem has an input, be it null', async () => {
+    const answer = await ask({ url: '/failures/invalid' })
+    assert.equal(answer.statusCode, 422)
+    assert.deepEqual(Object.keys(answer.json().detail[0]).sort(), ['ctx', 'input', 'loc', 'msg', 'type'])
+  })
+})
+
+describe('failures', () => {
+  test('whatever fails inside answers 500 without its message, and the log has it with the request id', async () => {
+    for (const kind of ['plain', 'typed']) {
+      logged.length = 0
+      const answer = await ask({ url: `/failures/${kind}` })
+      assertRefusal(answer, 500, 'internal')
+      assert.doesNotMatch(answer.body, /control\.internal|lethe_admin/)
+      assert.equal(logged.length, 1)
+      assert.match(logged[0] ?? '', /control\.internal/)
+      assert.ok(logged[0]?.includes(String(answer.headers['x-request-id'])))
+    }
+  })
+
+  test('what is thrown but is no error, and an answer that is not what was declared, answer 500 too', async () => {
+    for (const kind of ['text', 'shape']) {
+      const answer = await ask({ url: `/failures/${kind}` })
+      assertRefusal(answer, 500, 'internal')
+      assert.doesNotMatch(answer.body, /control\.internal|lethe_admin/)
+    }
+  })
+
+  test('a refusal of ours keeps its words, and its cause stays inside', async () => {
+    const overloaded = await ask({ url: '/failures/refused' })
+    assertRefusal(overloaded, 503, 'overloaded')
+    assert.equal(overloaded.headers['retry-after'], '7')
+    assert.doesNotMatch(overloaded.body, /control\.internal/)
+    assert.equal((await ask({ url: '/failures/worded' })).json().detail, 'There is no such thing.')
+  })
+})
+
+describe('every answer', () => {
+  test('has a request id of its own, is not stored and not sniffed, refusals included', async () => {
+    const answers = [
+      await ask({ url: '/things/1' }),
+      await ask({ url: '/things/1' }, null),
+      await ask({ url: '/nothing' }),
+      await ask({ url: '/failures/plain' }),
+      await ask({ url: '/healthz' }, null),
+      await post('{}', { 'content-type': 'text/plain' }),
+    ]
+    for (const { headers } of answers) {
+      assert.match(String(headers['x-request-id']), /^req_[0-9a-z]{26}$/)
+      assert.equal(headers['x-content-type-options'], 'nosniff')
+      assert.equal(headers['cache-control'], 'no-store')
+    }
+    assert.equal(new Set(answers.map(({ headers }) => headers['x-request-id'])).size, answers.length)
+  })
+
+  test('takes no request id from outside', async () => {
+    const answer = await ask({ url: '/things/1', headers: { 'x-request-id': 'mine', 'request-id': 'mine' } })
+    assert.match(String(answer.headers['x-request-id']), /^req_/)
+  })
+})
+
+test('no secret is ever logged, at the most talkative level and on every kind of answer', async () => {
+  logged.length = 0
+  const headers = { cookie: `session=${secretOf('owner')}`, 'x-api-key': secretOf('owner') }
+  await ask({ url: '/things/1', headers })
+  await ask({ url: `/things/1?access_token=${secretOf('owner')}` })
+  await ask({ url: '/failures/plain', headers })
+  await ask({ url: '/failures/text', headers })
+  await ask({ url: '/failures/shape', headers })
+  await ask({ url: '/nothing', headers })
+  await ask({ method: 'PUT', url: '/things/1', headers })
+  await post(`{"name":"${secretOf('owner')}","kind":"a"`)
+  await post('{}', { 'content-type': 'text/plain' })
+  await ask({ url: '/things/1', headers: { authorization: 'Bearer secret-of-nobody' } }, null)
+  assert.ok(logged.length > 0, 'the failures were logged')
+  assert.doesNotMatch(logged.join(''), /secret-of/)
+})
