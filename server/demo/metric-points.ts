@@ -31,6 +31,7 @@ import { minuteNs } from './shop.ts'
 import type { Trace } from './traces.ts'
 
 const storefrontService = indexOf('storefront')
+/** The attributes of a point that has none. */
 export const noAttributes = new Uint8Array()
 
 interface NumberPoint {
@@ -41,7 +42,7 @@ interface NumberPoint {
 }
 
 /** Writes data points at the end of a minute, each to its resource's and metric's writer. */
-interface Points {
+export interface Points {
   number(group: Group, service: number, attributes: Uint8Array, point: NumberPoint): void
   /** Opens a point's message in `group`; the caller fills it in and joins. */
   open(group: Group, service: number): BinaryWriter
@@ -51,6 +52,7 @@ interface Points {
   readonly minuteStart: Instant
 }
 
+/** Points of one report, at the end of `moment`; `reportedMinute` is where delta intervals begin. */
 export function openPoints({
   batch,
   resourceOf,
@@ -98,6 +100,7 @@ const queueNames: Partial<Record<ServiceName, Uint8Array>> = {
   inventory: encodeAttributes(7, { 'messaging.destination.name': 'orders' }),
 }
 
+/** Gauges of every service, and the requests in progress at the door of the shop. */
 export function reportMoment(points: Points, moment: ShopMinute): void {
   moment.services.forEach((state, service) => {
     const name = serviceNames[service]
@@ -115,6 +118,7 @@ export function reportMoment(points: Points, moment: ShopMinute): void {
 /** By endpoint and status: the last traced request of the minute. */
 type Exemplars = ReadonlyMap<string, { readonly trace: Trace; readonly span: Trace['spans'][number] }>
 
+/** Empty where nothing was traced. Answers that are still under way at the end of the minute are left out. */
 export function exemplarsOf(traces: readonly Trace[]): Exemplars {
   const found = new Map<string, { trace: Trace; span: Trace['spans'][number] }>()
   for (const trace of traces) {
@@ -127,6 +131,7 @@ export function exemplarsOf(traces: readonly Trace[]): Exemplars {
   return found
 }
 
+/** HistogramDataPoint of one endpoint and status, with the exemplar that fits it. */
 export function reportSeries(points: Points, series: Series, exemplars: Exemplars): void {
   const { server } = series.endpoint
   const writer = points.open(metrics.duration, series.service)

@@ -9,6 +9,7 @@ import {
   exemplarsOf,
   noAttributes,
   openPoints,
+  type Points,
   reportCollections,
   reportInterval,
   reportMoment,
@@ -52,14 +53,10 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
   const counters = new Map<string, Counter>()
   const series = new Map<string, Series>()
   const intervals = outbound.map(openInterval)
-  const collections = (['search', 'inventory'] as const).map(
-    (name): Collections => ({
-      service: indexOf(name),
-      count: 0,
-      sumSeconds: 0,
-    }),
+  const collections = collected.map(
+    (name): Collections => ({ service: indexOf(name), count: 0, sumSeconds: 0 }),
   )
-  const orders = { placed: 0, revenue: 0 }
+  const orders: Orders = { placed: 0, revenue: 0 }
   let reportedMinute = startMinute
   let last: { moment: ShopMinute; traces: readonly Trace[]; random: Random } | undefined
 
@@ -89,10 +86,7 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
       for (const endpoint of endpoints) recordEndpoint({ counters, series }, endpoint, moment, random)
       for (const interval of intervals) recordInterval(interval, moment, random)
       for (const each of collections) recordCollections(each, moment, random)
-      const failed = moment.ownFailures.reduce((sum, byFlow) => sum + (byFlow[checkoutFlow] ?? 0), 0)
-      const placed = Math.max(0, (moment.arrivals[checkoutFlow] ?? 0) - failed)
-      orders.placed += placed
-      orders.revenue += Math.round(placed * (82 + 9 * (random() - 0.5)) * 100) / 100
+      recordOrders(orders, moment, random)
       last = { moment, traces, random }
     },
 
@@ -106,12 +100,7 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
       }
       const exemplars = exemplarsOf(traces)
       for (const each of series.values()) reportSeries(points, each, exemplars)
-      points.number(metrics.orders, checkoutService, noAttributes, { value: orders.placed, since: 'report' })
-      points.number(metrics.revenue, checkoutService, noAttributes, {
-        value: orders.revenue,
-        since: 'report',
-        isDouble: true,
-      })
+      reportOrders(points, orders)
       for (const interval of intervals) reportInterval(points, interval)
       for (const each of collections) reportCollections(points, each, moment, random)
       startInterval(moment)
@@ -123,8 +112,31 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
   }
 }
 
+/** Services that run on a machine with a collector worth measuring. */
+const collected = ['search', 'inventory'] as const
+
+/** Since the last report. */
+interface Orders {
+  placed: number
+  /** In euros. */
+  revenue: number
+}
+
 const checkoutFlow = flows.findIndex(({ name }) => name === 'checkout')
 const checkoutService = indexOf('checkout')
+
+function recordOrders(orders: Orders, moment: ShopMinute, random: Random): void {
+  const failed = moment.ownFailures.reduce((sum, byFlow) => sum + (byFlow[checkoutFlow] ?? 0), 0)
+  const placed = Math.max(0, (moment.arrivals[checkoutFlow] ?? 0) - failed)
+  orders.placed += placed
+  orders.revenue += Math.round(placed * (82 + 9 * (random() - 0.5)) * 100) / 100
+}
+
+function reportOrders(points: Points, { placed, revenue }: Orders): void {
+  points.number(metrics.orders, checkoutService, noAttributes, { value: placed, since: 'report' })
+  const point = { value: revenue, since: 'report', isDouble: true } as const
+  points.number(metrics.revenue, checkoutService, noAttributes, point)
+}
 
 interface Cumulative {
   readonly counters: Map<string, Counter>

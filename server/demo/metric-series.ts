@@ -43,6 +43,7 @@ function metric(
   }
 }
 
+/** Every metric the shop sends, semantic conventions' names where they have one. */
 export const metrics = {
   cpu: metric('process.cpu.utilization', '1', 'Share of the allotted processor time in use.', 'gauge'),
   memory: metric('system.memory.utilization', '1', 'Share of the memory limit in use.', 'gauge'),
@@ -100,6 +101,7 @@ export interface Endpoint {
   readonly uses: readonly Use[]
 }
 
+/** Place of a service in `serviceNames`, by which minutes list their services. */
 export const indexOf = (name: ServiceName): number => serviceNames.indexOf(name)
 
 /** Every step below and including `step`, in order. */
