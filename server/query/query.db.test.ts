@@ -80,7 +80,7 @@ async function allPages(path: string, query: Query, secret?: string): Promise<Bo
     const page: Body = await ok(path, cursor === undefined ? query : { ...query, cursor }, secret)
     items.push(...page.items)
     cursor = page.next_cursor
-    assert.ok(items.length < 100_000, 'the pages end')
+    assert.ok(items.length < 2_000, 'the pages end')
   }
   return items
 }
@@ -247,6 +247,17 @@ test('paging over a thousand records of one instant loses and doubles none, full
     const bodies = items.map(({ body }) => body).sort()
     assert.deepEqual(bodies, burst.map(({ Body }) => Body).sort(), `limit ${limit}`)
   }
+})
+
+test('more full duplicates than a page holds are all shown, each once', async () => {
+  const twin = { Timestamp: at(50), ServiceName: 'twin', Body: 'the same' }
+  await insert('twins', 'otel_logs', [
+    ...Array.from({ length: 30 }, () => twin),
+    { ...twin, Body: 'another' },
+  ])
+  const items = await allPages('/telemetry/logs', { limit: 7 }, 'twins.owner')
+  assert.equal(items.filter(({ body }) => body === 'the same').length, 30)
+  assert.equal(items.length, 31)
 })
 
 test('paging goes from the newest to the oldest across instants, within the range of the first page', async () => {
