@@ -9,7 +9,8 @@ import {
   DeletionParams,
   DeletionRequest,
 } from '../../contract/deletion.ts'
-import { InvalidInput, problem } from '../core/app-error.ts'
+import type { ValidationProblem } from '../../contract/errors.ts'
+import { problem } from '../core/app-error.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import { crossFieldProblems, draftOf, isFinal } from './deletion.ts'
@@ -42,16 +43,20 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
     status: 202,
     result: DeletionRequest,
     refusals: [409, 413, 415],
-    check: (body, caller) => crossFieldProblems(body, caller.tenantId),
+    check: (body, caller, { headers }) => [
+      ...crossFieldProblems(body, caller.tenantId),
+      ...keyProblems(headers['idempotency-key']),
+    ],
     onInvalid: async (caller, problems) => {
       const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
-      const places = problems.map(({ loc, type }) => `${loc.slice(0, 2).join('.')}: ${type}`)
-      if (isMisconfirmed) await deps.ledger.recordRefusal(caller.tenantId, caller.requester, places)
+      if (!isMisconfirmed) return
+      const places = new Set(problems.map(placeOf))
+      await deps.ledger.recordRefusal(caller.tenantId, caller.requester, [...places])
     },
     handle: async ({ caller, body, headers }) => {
       const by = {
         requester: caller.requester,
-        idempotencyKey: readIdempotencyKey(headers['idempotency-key']),
+        idempotencyKey: [headers['idempotency-key']].flat()[0] ?? null,
       }
       const created = await createHidden(deps, caller.tenantId, draftOf(body), by)
       if (created.isNew) deps.nudge()
@@ -124,10 +129,16 @@ async function createHidden(
   }
 }
 
-function readIdempotencyKey(header: string | string[] | undefined): string | null {
-  if (header === undefined) return null
-  if (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header)) return header
-  throw new InvalidInput([
-    problem(['header', 'Idempotency-Key'], 'value_error', 'Use 1 to 200 visible ASCII characters', header),
-  ])
+function keyProblems(header: string | string[] | undefined): ValidationProblem[] {
+  if (header === undefined || (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header))) return []
+  const sentence = 'Use 1 to 200 visible ASCII characters'
+  return [problem(['header', 'Idempotency-Key'], 'value_error', sentence, header)]
+}
+
+/** For the audit log, which keeps nothing that the sender made up: names of fields are ours, or left out. */
+function placeOf({ loc, type }: ValidationProblem): string {
+  const [part = '', field = ''] = loc
+  return part === 'body' && Object.hasOwn(CreateDeletion.shape, field)
+    ? `${part}.${field}: ${type}`
+    : `${part}: ${type}`
 }

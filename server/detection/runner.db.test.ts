@@ -128,12 +128,12 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   assert.equal(anomaly.ended_at, null)
   assert.equal(anomaly.value, 0.6)
   assert.equal(anomaly.expected, 0)
-  assert.equal(anomaly.lower, -0.1)
+  assert.equal(anomaly.lower, 0)
   assert.equal(anomaly.upper, 0.1)
   assert(Math.abs(anomaly.score - 6) < 1e-9)
   assert.equal(
     anomaly.reason,
-    'spans.error_ratio of checkout 0.600, expected -0.100 to 0.100; 4 minutes high since 11:56 UTC',
+    'spans.error_ratio of checkout 0.600, expected 0 to 0.100; 4 minutes high since 11:56 UTC',
   )
   assert.equal((await run(foreign, globex)).lastStatus, 'ok')
   assert.deepEqual(await anomalies(globex), [])
