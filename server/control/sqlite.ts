@@ -15,6 +15,8 @@ export function openSqlite(path: string): Control {
     'synchronous = FULL',
     'foreign_keys = ON',
     'secure_delete = ON',
+    // Without this a row that "insert or replace" removes fires no delete trigger, and the ledger would not be append-only.
+    'recursive_triggers = ON',
     'trusted_schema = OFF',
   ]) {
     database.exec(`pragma ${pragma}`)
