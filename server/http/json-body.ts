@@ -6,6 +6,12 @@ import { type Node as JsonNode, parseTree } from 'jsonc-parser'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
 
+/**
+ * Arrays and objects within each other. Our bodies have four; the bound keeps whoever walks a body later, such as
+ * the answer that quotes it as the offending input, off the end of the stack.
+ */
+const maxNesting = 64
+
 export type ReadBody = { readonly value: unknown } | { readonly problems: ValidationProblem[] }
 
 /** An empty body reads as undefined, so that a required body answers `missing`. */
@@ -44,6 +50,7 @@ function placeOf(error: SyntaxError): string {
 function repeatedNames(root: JsonNode | undefined): ValidationProblem[] {
   const found: ValidationProblem[] = []
   const visit = (node: JsonNode, loc: readonly string[]): void => {
+    if (node.children !== undefined && loc.length > maxNesting) throw new RangeError('nested too deeply')
     if (node.type === 'array')
       for (const [i, child] of (node.children ?? []).entries()) visit(child, [...loc, String(i)])
     if (node.type !== 'object') return
