@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { ErrorBody, ValidationError, type ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
-import { InvalidInput } from '../core/app-error.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { readJsonBody } from './json-body.ts'
 import { problemsOf } from './validation.ts'
@@ -90,6 +90,7 @@ export function route<
     url: declaration.url,
     config: { access: declaration.access },
     schema: schemaOf(declaration),
+    preParsing: async (request) => requireReadable(declaration, request),
     handler: async (request, reply) => {
       const input = await readInput(declaration, request)
       const answer = await declaration.handle(input)
@@ -126,15 +127,38 @@ async function readInput<
     await declaration.onInvalid?.(caller, problems)
     throw new InvalidInput(problems)
   }
-  const mediaType = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   return {
     caller,
     params: params as z.output<Params>,
     query: query as z.output<Query>,
     body: body as z.output<Body>,
     headers: request.headers,
-    mediaType,
+    mediaType: mediaTypeOf(request),
   }
+}
+
+/** The parsers are shared by all routes; a body of a type that only another route takes is refused here. */
+function requireReadable(
+  declaration: { readonly body?: unknown; readonly bodyTypes?: readonly string[] },
+  request: FastifyRequest,
+): void {
+  if (declaration.body === undefined) return
+  const coding = request.headers['content-encoding'] ?? 'identity'
+  if (coding !== 'identity') {
+    throw new AppError('unsupported_media_type', { sentence: 'Send the body without a Content-Encoding.' })
+  }
+  const mediaType = mediaTypeOf(request)
+  if (mediaType !== '' && !bodyTypesOf(declaration).includes(mediaType)) {
+    throw new AppError('unsupported_media_type')
+  }
+}
+
+function bodyTypesOf({ bodyTypes }: { readonly bodyTypes?: readonly string[] }): readonly string[] {
+  return bodyTypes ?? ['application/json']
+}
+
+function mediaTypeOf(request: FastifyRequest): string {
+  return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
 function rawBody(request: FastifyRequest, problems: ValidationProblem[]): unknown {
@@ -179,7 +203,7 @@ function schemaOf<
     ...(declaration.params && { params: declaration.params }),
     ...(declaration.query && { querystring: declaration.query }),
     ...(declaration.body && { body: declaration.body }),
-    ...(declaration.body && { consumes: [...(declaration.bodyTypes ?? ['application/json'])] }),
+    ...(declaration.body && { consumes: [...bodyTypesOf(declaration)] }),
     response: responses,
   }
 }
