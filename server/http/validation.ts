@@ -7,9 +7,16 @@ import { problem } from '../core/app-error.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** Problems of one part of a request; `part` is `body`, `path`, `query` or `header`. */
+/**
+ * Problems of one part of a request; `part` is `body`, `path`, `query` or `header`. Of a value that has the wrong
+ * type nothing else is said: a text where a list belongs isn't too long a list.
+ */
 export function problemsOf(part: string, issues: readonly Issue[], input: unknown): ValidationProblem[] {
-  return issues.flatMap((issue) => problemsOfIssue([part, ...issue.path.map(String)], issue, input))
+  const placeOf = (issue: Issue) => JSON.stringify(issue.path.map(String))
+  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(placeOf))
+  return issues
+    .filter((issue) => issue.code === 'invalid_type' || !mistyped.has(placeOf(issue)))
+    .flatMap((issue) => problemsOfIssue([part, ...issue.path.map(String)], issue, input))
 }
 
 function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): ValidationProblem[] {
