@@ -7,9 +7,10 @@ import type { Role } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../app.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
-import { openProgressLine, renderGuide } from '../demo/guide.ts'
+import { openProgressLine, renderGuide, storyOf } from '../demo/guide.ts'
 import { runLive } from '../demo/live.ts'
 import { loadHistory } from '../demo/load.ts'
+import { openShop } from '../demo/shop.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { createLogger, stopOnSignal } from './serve.ts'
 
@@ -39,20 +40,26 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     write: (text: string) => void process.stdout.write(text),
     isTerminal: process.stdout.isTTY === true,
   }
-  await loadHistory({
-    endpoint,
-    token: ingestToken,
-    seed,
-    nowNs,
-    clock: systemClock,
-    onProgress: openProgressLine(output),
-    signal: leaving.signal,
-  })
+  try {
+    await loadHistory({
+      endpoint,
+      token: ingestToken,
+      seed,
+      nowNs,
+      clock: systemClock,
+      onProgress: openProgressLine(output),
+      signal: leaving.signal,
+    })
+  } catch (error) {
+    if (leaving.signal.aborted) return
+    throw error
+  }
   process.stdout.write('Running the detectors over it ...\n')
   await app.runDetectors(place)
   const found = await lookAround(endpoint, ownerToken)
+  const story = storyOf(openShop({ seed, anchorNs: nowNs }), systemClock.nowMs())
   const guide = renderGuide(
-    { baseUrl: endpoint, tenantId, ownerToken, ingestToken, eraseBefore: weekAgo(), ...found },
+    { baseUrl: endpoint, tenantId, ownerToken, ingestToken, eraseBefore: weekAgo(), ...story, ...found },
     { colour: output.isTerminal },
   )
   process.stdout.write(`\n${guide}\nThe shop goes on until you press Ctrl-C.\n`)

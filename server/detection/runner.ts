@@ -170,16 +170,20 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
   return parts.join(' ')
 }
 
+/** Statuses of runs that could judge nothing, for want of data or of luck. */
+const blindStatuses: readonly (string | null)[] = ['error', 'no_data', 'insufficient_data', 'learning']
+
 /**
- * After a run that failed, and at the first, the whole window is news; otherwise what came since the run before.
+ * At the first run, and after one that could judge nothing, the whole window is news (history that was loaded
+ * afterwards, for one); otherwise what came since the run before.
  */
 function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
   const { definition, lastRunAtMs, lastStatus } = detector
-  const isFirst = lastRunAtMs === null || lastStatus === 'error'
+  const wasBlind = lastRunAtMs === null || blindStatuses.includes(lastStatus)
   return {
     startNs: plan.startNs,
     windowStartNs: plan.windowStartNs,
-    judgedUntilNs: isFirst ? null : planRun(definition, lastRunAtMs).endNs,
+    judgedUntilNs: wasBlind ? null : planRun(definition, lastRunAtMs).endNs,
     isTruncated: set.truncatedGroups > 0,
   }
 }
