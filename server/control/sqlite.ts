@@ -24,9 +24,14 @@ export function openSqlite(path: string): Control {
   return new Kysely({ dialect: new SqliteDialect({ database: driverOf(database) }) })
 }
 
-/** Moves everything out of the write-ahead log and empties it, so that no erased byte waits in it. */
+/**
+ * Moves everything out of the write-ahead log and empties it, so that no erased byte waits in it. Throws where
+ * another reader of the file holds it up for longer than the busy timeout: SQLite reports that as a result.
+ */
 export async function flushWriteAheadLog(control: Control): Promise<void> {
-  await sql`pragma wal_checkpoint(truncate)`.execute(control)
+  const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(control)
+  if (rows[0]?.busy !== 0)
+    throw new Error('The write-ahead log could not be emptied: another reader holds it.')
 }
 
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
