@@ -1,0 +1,123 @@
+// The control plane's file itself. Forgetting is looked for where it counts: in the bytes of every file in the
+// folder, after the same flush that an erasure makes.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import type { Control } from './database.ts'
+import { migrate } from './migrate.ts'
+import { flushWriteAheadLog, openSqlite } from './sqlite.ts'
+
+const folder = temporaryFolder()
+const control = openSqlite(join(folder, 'control.db'))
+await migrate(control)
+after(async () => {
+  await control.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Files of the folder that contain the text, by name. */
+function filesWith(text: string): string[] {
+  return readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text))
+}
+
+async function setOf(control: Control, pragma: string): Promise<unknown> {
+  const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(pragma)}`.execute(control)
+  return Object.values(rows[0] ?? {})[0]
+}
+
+const insertInstance = (key: string, value: string) =>
+  control.insertInto('instance').values({ key, value }).execute()
+
+test('what was deleted is in no file of the folder once the write-ahead log is flushed', async () => {
+  const canary = 'canary-in-the-coal-mine'
+  // Long values overflow onto pages of their own, short ones share a page: both must be overwritten.
+  await insertInstance('short', `${canary}-short`)
+  await insertInstance('long', `${canary}-long `.repeat(2_000))
+  await flushWriteAheadLog(control)
+  assert.ok(filesWith(canary).length > 0, 'it was there')
+
+  await control.deleteFrom('instance').where('key', 'in', ['short', 'long']).execute()
+  await flushWriteAheadLog(control)
+  assert.deepEqual(filesWith(canary), [])
+})
+
+test('what was overwritten is gone too', async () => {
+  await insertInstance('changed', 'written-first '.repeat(500))
+  await flushWriteAheadLog(control)
+  await control.updateTable('instance').set({ value: 'then' }).where('key', '=', 'changed').execute()
+  await flushWriteAheadLog(control)
+  assert.deepEqual(filesWith('written-first'), [])
+})
+
+test('the flush is needed: before it the deleted bytes wait in the write-ahead log', async () => {
+  await insertInstance('waiting', 'still-in-the-log '.repeat(500))
+  await control.deleteFrom('instance').where('key', '=', 'waiting').execute()
+  assert.notDeepEqual(filesWith('still-in-the-log'), [])
+  await flushWriteAheadLog(control)
+  assert.deepEqual(filesWith('still-in-the-log'), [])
+})
+
+test('a flush that another reader holds up is an error and not a quiet success', async () => {
+  const reader = new DatabaseSync(join(folder, 'control.db'))
+  try {
+    reader.exec('begin')
+    reader.prepare('select count(*) from instance').get()
+    await insertInstance('held', 'held-up-by-a-reader')
+    await sql`pragma busy_timeout = 0`.execute(control)
+    await assert.rejects(flushWriteAheadLog(control), /could not be emptied/)
+    reader.exec('commit')
+    await flushWriteAheadLog(control)
+  } finally {
+    reader.close()
+    await sql`pragma busy_timeout = 5000`.execute(control)
+  }
+})
+
+test('a commit is on disk before it is acknowledged, and references are kept', async () => {
+  assert.equal(await setOf(control, 'journal_mode'), 'wal')
+  assert.equal(await setOf(control, 'synchronous'), 2)
+  const token = control
+    .insertInto('access_tokens')
+    .values({
+      id: 'tok_1',
+      tenant_id: 'nobody',
+      name: 'x',
+      role: 'owner',
+      prefix: '',
+      secret_hash: 'h',
+      created_at_ms: 0,
+      created_by: 'x',
+      expires_at_ms: null,
+      revoked_at_ms: null,
+    })
+    .execute()
+  await assert.rejects(token, /FOREIGN KEY/)
+})
+
+test('migrating again changes nothing', async () => {
+  await insertInstance('kept', 'value')
+  await migrate(control)
+  const row = await control.selectFrom('instance').selectAll().where('key', '=', 'kept').executeTakeFirst()
+  assert.equal(row?.value, 'value')
+})
+
+test('instants and counts up to 2^53 come back as the numbers they were', async () => {
+  await control
+    .insertInto('leases')
+    .values({ name: 'big', holder: 'x', until_ms: Number.MAX_SAFE_INTEGER })
+    .execute()
+  const row = await control.selectFrom('leases').selectAll().where('name', '=', 'big').executeTakeFirst()
+  assert.equal(row?.until_ms, Number.MAX_SAFE_INTEGER)
+})
+
+test('text that looks like SQL is only text', async () => {
+  const hostile = `'); drop table instance; --\0\u2028"\\`
+  await insertInstance('hostile', hostile)
+  const row = await control.selectFrom('instance').selectAll().where('key', '=', 'hostile').executeTakeFirst()
+  assert.equal(row?.value, hostile)
+})
