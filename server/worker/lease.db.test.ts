@@ -1,0 +1,92 @@
+// Leases in a real database, each holder with a handle of its own as two processes would have. The clock is moved
+// by hand, also backwards.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { Leases } from './lease.ts'
+
+const folder = temporaryFolder()
+const path = join(folder, 'control.db')
+const [controlA, controlB] = [openSqlite(path), openSqlite(path)]
+await migrate(controlA)
+after(async () => {
+  await controlA.destroy()
+  await controlB.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+let names = 0
+/** Two holders, a lease name nobody used before, and the clock both look at. */
+function scene() {
+  const clock = new ManualClock(1_763_717_400_000)
+  return {
+    name: `lease-${++names}`,
+    clock,
+    a: new Leases(controlA, clock, 'holder-a'),
+    b: new Leases(controlB, clock, 'holder-b'),
+  }
+}
+
+test('of two holders one has it, and keeps it by renewing', async () => {
+  const { name, clock, a, b } = scene()
+  assert.equal(await a.hold(name, 1000), true)
+  assert.equal(await b.hold(name, 1000), false)
+  await clock.advance(900)
+  assert.equal(await a.hold(name, 1000), true)
+  await clock.advance(900)
+  assert.equal(await b.hold(name, 1000), false, 'the renewal counts from when it was made')
+})
+
+test('a lease that is not renewed runs out at its end and not before', async () => {
+  const { name, clock, a, b } = scene()
+  await a.hold(name, 1000)
+  await clock.advance(999)
+  assert.equal(await b.hold(name, 1000), false)
+  await clock.advance(1)
+  assert.equal(await b.hold(name, 1000), true)
+  assert.equal(await a.hold(name, 1000), false, 'who lost it can’t renew it')
+})
+
+test('of many that try at once exactly one gets it', async () => {
+  const { name, clock } = scene()
+  const holders = Array.from(
+    { length: 10 },
+    (_, i) => new Leases(i % 2 === 0 ? controlA : controlB, clock, `holder-${i}`),
+  )
+  const held = await Promise.all(holders.map((holder) => holder.hold(name, 1000)))
+  assert.equal(held.filter(Boolean).length, 1)
+  await clock.advance(1000)
+  const again = await Promise.all(holders.map((holder) => holder.hold(name, 1000)))
+  assert.equal(again.filter(Boolean).length, 1)
+})
+
+test('a released lease is free at once, and only its holder can release it', async () => {
+  const { name, a, b } = scene()
+  await a.hold(name, 1000)
+  await b.release(name)
+  assert.equal(await b.hold(name, 1000), false)
+  await a.release(name)
+  assert.equal(await b.hold(name, 1000), true)
+})
+
+test('leases of different names have nothing to do with each other', async () => {
+  const { name, a, b } = scene()
+  assert.equal(await a.hold(name, 1000), true)
+  assert.equal(await b.hold(`${name}-other`, 1000), true)
+})
+
+test('a clock that steps back never gives the lease to two, and its holder renews from the new time', async () => {
+  const { name, clock, a, b } = scene()
+  await a.hold(name, 1000)
+  await clock.advance(-3_600_000)
+  assert.equal(await b.hold(name, 1000), false)
+  assert.equal(await a.hold(name, 1000), true)
+  await clock.advance(1000)
+  assert.equal(await b.hold(name, 1000), true, 'and nobody waits an hour for it')
+})

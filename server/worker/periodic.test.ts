@@ -1,0 +1,193 @@
+// The loop of all background work, on a clock that is moved by hand. The database under the lease is a private one
+// in memory. Each test waits for the loop to sleep before it moves time, so nothing here depends on being quick.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import pino from 'pino'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { Leases } from './lease.ts'
+import { Periodic } from './periodic.ts'
+
+const control = openSqlite(':memory:')
+await migrate(control)
+const everyMs = 1000
+let loops = 0
+
+/** Lets everything that is ready run until the condition holds; a condition that never holds ends the test run. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn()
+}
+
+function scene(round: (signal: AbortSignal) => Promise<void>) {
+  const clock = new ManualClock(0)
+  const name = `loop-${++loops}`
+  const logged: string[] = []
+  const loop = new Periodic({
+    name,
+    everyMs,
+    leaseMs: 10_000,
+    clock,
+    leases: new Leases(control, clock, 'this process'),
+    logger: pino({ level: 'error' }, { write: (line: string) => void logged.push(line) }),
+    round,
+  })
+  return { clock, name, logged, loop, others: new Leases(control, clock, 'another process') }
+}
+
+/** A promise that is settled from outside. */
+function door() {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, passed }
+}
+
+test('a round runs at the start and then once per period', async () => {
+  let rounds = 0
+  const { clock, loop } = scene(async () => void rounds++)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  assert.equal(rounds, 1)
+  await clock.advance(everyMs - 1)
+  assert.equal(rounds, 1)
+  await clock.advance(1)
+  await until(() => clock.waiting === 1)
+  assert.equal(rounds, 2)
+  await loop.stop()
+})
+
+test('starting twice is starting once', async () => {
+  let rounds = 0
+  const { clock, loop } = scene(async () => void rounds++)
+  loop.start()
+  loop.start()
+  await until(() => clock.waiting > 0)
+  assert.deepEqual([rounds, clock.waiting], [1, 1])
+  await loop.stop()
+})
+
+test('rounds never overlap: a long one delays the next, nudged or not', async () => {
+  const gates = [door(), door()]
+  let running = 0
+  let most = 0
+  let begun = 0
+  const { clock, loop } = scene(async () => {
+    most = Math.max(most, ++running)
+    await gates[begun++]?.passed
+    running--
+  })
+  loop.start()
+  await until(() => begun === 1)
+  loop.nudge()
+  await clock.advance(10 * everyMs)
+  assert.equal(begun, 1)
+  gates[0]?.open()
+  await until(() => begun === 2)
+  gates[1]?.open()
+  await until(() => clock.waiting === 1)
+  assert.equal(most, 1)
+  await loop.stop()
+})
+
+test('a nudge during the pause begins the next round at once', async () => {
+  let rounds = 0
+  const { clock, loop } = scene(async () => void rounds++)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  loop.nudge()
+  await until(() => rounds === 2 && clock.waiting === 1)
+  assert.equal(clock.nowMs(), 0)
+  await loop.stop()
+})
+
+test('a nudge during a round is kept for right after it, and used once', async () => {
+  const gate = door()
+  let rounds = 0
+  const { clock, loop } = scene(async () => {
+    if (++rounds === 1) await gate.passed
+  })
+  loop.start()
+  await until(() => rounds === 1)
+  loop.nudge()
+  gate.open()
+  await until(() => rounds === 2 && clock.waiting === 1)
+  assert.equal(clock.nowMs(), 0)
+  await loop.stop()
+})
+
+test('a round that throws is logged with the loop’s name, and the next one comes as usual', async () => {
+  let rounds = 0
+  const { clock, logged, loop, name } = scene(async () => {
+    if (++rounds === 1) throw new Error('the store is away')
+  })
+  loop.start()
+  await until(() => clock.waiting === 1)
+  assert.equal(logged.length, 1)
+  assert.match(logged[0] ?? '', /the store is away/)
+  assert.ok(logged[0]?.includes(name))
+  await clock.advance(everyMs)
+  await until(() => clock.waiting === 1)
+  assert.deepEqual([rounds, logged.length], [2, 1])
+  await loop.stop()
+})
+
+test('while another process holds the lease there is no round, and there is one when it runs out', async () => {
+  let rounds = 0
+  const { clock, loop, name, others } = scene(async () => void rounds++)
+  assert.equal(await others.hold(name, 1500), true)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  await clock.advance(everyMs)
+  await until(() => clock.waiting === 1)
+  assert.equal(rounds, 0)
+  await clock.advance(everyMs)
+  await until(() => clock.waiting === 1)
+  assert.equal(rounds, 1)
+  await loop.stop()
+})
+
+test('stopping tells the round under way, waits for it, and gives the lease up', async () => {
+  const gate = door()
+  let signalled = false
+  let finished = false
+  let begun = false
+  const { loop, name, others } = scene(async (signal) => {
+    begun = true
+    signal.addEventListener('abort', () => {
+      signalled = true
+    })
+    await gate.passed
+    finished = true
+  })
+  loop.start()
+  await until(() => begun)
+  let stopped = false
+  const stopping = loop.stop().then(() => {
+    stopped = true
+  })
+  await turn()
+  assert.deepEqual([signalled, finished, stopped], [true, false, false])
+  assert.equal(await others.hold(name, 1000), false)
+  gate.open()
+  await stopping
+  assert.equal(finished, true)
+  assert.equal(await others.hold(name, 1000), true)
+})
+
+test('stopping during the pause ends at once, without another round', async () => {
+  let rounds = 0
+  const { clock, loop } = scene(async () => void rounds++)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  await loop.stop()
+  assert.deepEqual([rounds, clock.waiting], [1, 0])
+})
+
+test('a loop that was never started stops too', async () => {
+  const { loop } = scene(async () => {})
+  await loop.stop()
+})
