@@ -11,6 +11,7 @@ import {
 } from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import { crossFieldProblems, draftOf, isFinal } from './deletion.ts'
@@ -47,17 +48,10 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),
     ],
-    onInvalid: async (caller, problems) => {
-      const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
-      if (!isMisconfirmed) return
-      const places = new Set(problems.map(placeOf))
-      await deps.ledger.recordRefusal(caller.tenantId, caller.requester, [...places])
-    },
+    onInvalid: (caller, problems) => recordMisconfirmed(deps.ledger, caller, problems),
     handle: async ({ caller, body, headers }) => {
-      const by = {
-        requester: caller.requester,
-        idempotencyKey: [headers['idempotency-key']].flat()[0] ?? null,
-      }
+      const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
+      const by = { requester: caller.requester, idempotencyKey }
       const created = await createHidden(deps, caller.tenantId, draftOf(body), by)
       if (created.isNew) deps.nudge()
       return {
@@ -133,6 +127,17 @@ function keyProblems(header: string | string[] | undefined): ValidationProblem[]
   if (header === undefined || (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header))) return []
   const sentence = 'Use 1 to 200 visible ASCII characters'
   return [problem(['header', 'Idempotency-Key'], 'value_error', sentence, header)]
+}
+
+async function recordMisconfirmed(
+  ledger: DeletionLedger,
+  caller: Caller,
+  problems: readonly ValidationProblem[],
+): Promise<void> {
+  const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
+  if (!isMisconfirmed) return
+  const places = new Set(problems.map(placeOf))
+  await ledger.recordRefusal(caller.tenantId, caller.requester, [...places])
 }
 
 /** For the audit log, which keeps nothing that the sender made up: names of fields are ours, or left out. */
