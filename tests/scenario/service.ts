@@ -142,6 +142,11 @@ export function problemsOf(answer: Answer): ValidationProblem[] {
   return detail
 }
 
+/** The place and type of each problem, such as `body.confirm missing`, in alphabetical order. */
+export function placesOf(problems: readonly ValidationProblem[]): string[] {
+  return problems.map(({ loc, type }) => `${loc.join('.')} ${type}`).sort()
+}
+
 /** A refusal has its status, its stable code, a sentence, and nothing else. */
 export function assertRefused(answer: Answer, status: number, code: string): void {
   assert.equal(answer.status, status, answer.text)

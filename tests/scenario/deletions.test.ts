@@ -1,0 +1,305 @@
+// Erasing over HTTP as the interface words it: what the answers hold, that a request can be repeated without harm,
+// that nobody sees another organisation's, and that what a 202 promises is so: hidden at once, gone in the end,
+// and nothing else with it. The erasure can be held before it begins, so that a test sees it under way.
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { AuditEntry } from '../../contract/audit.ts'
+import { pageOf } from '../../contract/common.ts'
+import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import {
+  type Answer,
+  assertRefused,
+  eraseCompletely,
+  placesOf,
+  problemsOf,
+  type Sent,
+  type Service,
+  startService,
+  tenants,
+  waitUntilCompleted,
+} from './service.ts'
+import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
+
+const url = '/usage/storage/deletions'
+const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
+const instant = (at: number) => formatInstant(minute(at))
+
+let service: Service
+/** While set, every erasure waits for it before it touches anything. */
+let gate: Promise<void> | null = null
+let openGate = () => {}
+
+before(async () => {
+  service = await startService({
+    async failpoint(name) {
+      if (name === 'fenced') await gate
+    },
+  })
+  for (const tenant of tenants) await sendSample(service, `${tenant}/ingest`, [0, 1, 2, 3, 4].map(minute))
+})
+after(() => service.stop())
+afterEach(() => openGate())
+
+function holdErasures(): void {
+  gate = new Promise((resolve) => {
+    openGate = resolve
+  })
+}
+
+function erase(json: object, sent: Sent = {}): Promise<Answer> {
+  return service.send('POST', url, { ...sent, json: { confirm: 'acme', ...json } })
+}
+
+function requestIn(answer: Answer, status: number): DeletionRequest {
+  assert.equal(answer.status, status, answer.text)
+  return DeletionRequest.parse(JSON.parse(answer.text))
+}
+
+/** The minutes whose record an organisation can read; the same for every signal, or this fails. */
+async function minutesOf(tenant: (typeof tenants)[number]): Promise<number[]> {
+  const { logs, spans, readings } = await readSample(service, `${tenant}/viewer`)
+  const at = ({ time }: { time: string }) => Number(time.slice(14, 16))
+  const minutes = logs.map(at).reverse()
+  assert.deepEqual(spans.map(at).reverse(), minutes)
+  assert.deepEqual(readings.map(at), minutes)
+  return minutes
+}
+
+test('a 202 holds the nine fields of the interface, says where to look, and has already hidden the range', async () => {
+  holdErasures()
+  const answer = await erase({ scope: 'range', range_start: instant(1), range_end: instant(2) })
+  const body = JSON.parse(answer.text)
+  assert.equal(answer.status, 202)
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+  assert.equal(answer.headers.get('location'), `${url}/${body.request_id}`)
+  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/)
+  const { request_id, created_at, requested_by, detail, ...rest } = body
+  assert.match(request_id, /^del_[0-9a-z]{26}$/)
+  assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.match(requested_by, /^token:owner \(tok_[0-9a-z]{26}\)$/)
+  assert.ok(typeof detail === 'object' && detail !== null && !Array.isArray(detail))
+  assert.deepEqual(rest, {
+    scope: 'range',
+    status: 'running',
+    range_start: '2026-01-05T00:01:00Z',
+    range_end: '2026-01-05T00:02:00Z',
+    finished_at: null,
+    signals: ['metrics', 'logs', 'traces'],
+    reason: null,
+    note: null,
+    hidden_at: created_at,
+    removed_at: null,
+    verified_at: null,
+  })
+  assert.deepEqual(await minutesOf('acme'), [0, 2, 3, 4], 'hidden before anything is erased')
+  openGate()
+  const completed = await waitUntilCompleted(service, request_id, 'acme/owner')
+  assert.deepEqual(
+    [completed.detail.rows_erased, completed.detail.left_over],
+    [3, Object.fromEntries(Object.keys(completed.detail.left_over ?? {}).map((store) => [store, 0]))],
+  )
+  assert.ok(completed.finished_at !== null && completed.verified_at !== null && completed.removed_at !== null)
+  assert.deepEqual(await minutesOf('acme'), [0, 2, 3, 4])
+  assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4])
+})
+
+test('an identical request returns the one under way, until that one is done', async () => {
+  holdErasures()
+  const json = { scope: 'range', range_start: instant(10), range_end: instant(11) }
+  const first = requestIn(await erase(json), 202)
+  const inOtherWords = {
+    ...json,
+    range_end: '2026-01-05T01:11:00.000+01:00',
+    signals: ['traces', 'metrics', 'logs'],
+  }
+  for (const body of [json, inOtherWords]) {
+    const again = await erase(body, { as: 'acme/admin' })
+    assert.equal(requestIn(again, 200).request_id, first.request_id)
+    assert.equal(again.headers.get('location'), `${url}/${first.request_id}`)
+  }
+  const foreign = requestIn(await erase({ ...json, confirm: 'globex' }, { as: 'globex/owner' }), 202)
+  assert.notEqual(foreign.request_id, first.request_id)
+  openGate()
+  await waitUntilCompleted(service, first.request_id, 'acme/owner')
+  const next = await eraseCompletely(service, { confirm: 'acme', ...json })
+  assert.notEqual(next.request_id, first.request_id)
+})
+
+test('an Idempotency-Key stands for one request of one organisation, also when it is done', async () => {
+  const json = { scope: 'range', range_start: instant(12), range_end: instant(13) }
+  const headers = { 'idempotency-key': 'order-66' }
+  const first = requestIn(await erase(json, { headers }), 202)
+  await waitUntilCompleted(service, first.request_id, 'acme/owner')
+  assert.equal(requestIn(await erase(json, { headers }), 200).request_id, first.request_id)
+  const other = await erase({ ...json, range_end: instant(14) }, { headers })
+  assert.deepEqual(placesOf(problemsOf(other)), ['header.Idempotency-Key value_error'])
+  const foreign = await erase({ ...json, confirm: 'globex' }, { headers, as: 'globex/owner' })
+  assert.notEqual(requestIn(foreign, 202).request_id, first.request_id)
+})
+
+test('a range without a start erases everything before its end, and its end is not in it', async () => {
+  const request = await eraseCompletely(service, { scope: 'range', confirm: 'acme', range_end: instant(2) })
+  assert.deepEqual([request.range_start, request.range_end], [null, instant(2)])
+  assert.deepEqual(await minutesOf('acme'), [2, 3, 4])
+})
+
+test('an erasure of one signal leaves the others', async () => {
+  const json = {
+    scope: 'range',
+    confirm: 'acme',
+    range_end: instant(3),
+    signals: ['logs'],
+    reason: 'leaked_secret',
+    note: 'n',
+  }
+  const request = await eraseCompletely(service, json, 'acme/admin')
+  assert.deepEqual([request.signals, request.reason, request.note], [['logs'], 'leaked_secret', 'n'])
+  const { logs, spans, readings } = await readSample(service, 'acme/viewer')
+  assert.deepEqual([logs.length, spans.length, readings.length], [2, 3, 3])
+})
+
+test('while everything is being erased nothing more can be selected', async () => {
+  holdErasures()
+  const all = requestIn(await erase({ scope: 'all' }), 202)
+  assert.deepEqual([all.scope, all.status, all.range_start, all.range_end], ['all', 'running', null, null])
+  assert.deepEqual(await minutesOf('acme'), [])
+  const refused = await erase({ scope: 'range', range_end: instant(2) })
+  assertRefused(refused, 409, 'deletion_conflict')
+  assert.equal(requestIn(await erase({ scope: 'all' }), 200).request_id, all.request_id)
+  openGate()
+  await waitUntilCompleted(service, all.request_id, 'acme/owner')
+  assert.equal((await readSample(service, 'acme/viewer')).storedRows, 0)
+  assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4])
+  await sendSample(service, 'acme/ingest', [minute(5)])
+  const { logs, spans, storedRows } = await readSample(service, 'acme/viewer')
+  assert.deepEqual([logs.length, spans.length, storedRows], [1, 1, 3], 'what comes afterwards is kept')
+})
+
+test('a request can be read alone and in its list, newest first, page by page', async () => {
+  const whole = await service.read(`${url}?limit=500`, pageOf(DeletionRequest))
+  const ids = whole.items.map(({ request_id }) => request_id)
+  assert.ok(ids.length >= 6)
+  assert.deepEqual(ids, ids.toSorted().reverse())
+  const paged: string[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const next: string = cursor === '' ? '' : `&cursor=${cursor}`
+    const page = await service.read(`${url}?limit=2${next}`, pageOf(DeletionRequest), 'acme/admin')
+    paged.push(...page.items.map(({ request_id }) => request_id))
+    cursor = page.next_cursor
+  }
+  assert.deepEqual(paged, ids)
+  for (const item of whole.items) {
+    assert.deepEqual(await service.read(`${url}/${item.request_id}`, DeletionRequest), item)
+  }
+  const completed = await service.read(`${url}?status=completed&limit=500`, pageOf(DeletionRequest))
+  assert.deepEqual(
+    completed.items.map(({ request_id }) => request_id),
+    ids,
+  )
+  assert.deepEqual((await service.read(`${url}?status=failed`, pageOf(DeletionRequest))).items, [])
+})
+
+test('every request is in the ledger from its first state to its last, and in the audit log', async () => {
+  const [{ items }, ledger, audit] = await Promise.all([
+    service.read(`${url}?limit=500`, pageOf(DeletionRequest)),
+    service.read('/ledger?limit=500', pageOf(LedgerEntry)),
+    service.read('/audit-log?limit=500', pageOf(AuditEntry)),
+  ])
+  for (const { request_id, requested_by } of items) {
+    const moves = ledger.items.filter((entry) => entry.request_id === request_id).reverse()
+    assert.deepEqual(
+      moves.map(({ kind, from_status, to_status }) => [kind, from_status, to_status]),
+      [
+        ['data_deletion_request', null, 'running'],
+        ['data_deletion_request', 'running', 'verifying'],
+        ['data_deletion_request', 'verifying', 'completed'],
+      ],
+    )
+    const acts = audit.items.filter(({ target }) => target === request_id).reverse()
+    assert.deepEqual(
+      acts.map(({ action }) => action),
+      ['deletion.requested', 'deletion.completed'],
+    )
+    assert.deepEqual([acts[0]?.actor, acts[0]?.outcome], [requested_by, 'accepted'])
+  }
+})
+
+test('a list refuses a limit, a cursor, a status or a name that is not its own', async () => {
+  const cursorOf = (position: unknown) => Buffer.from(JSON.stringify(position)).toString('base64url')
+  const queries: [string, string][] = [
+    ['limit=0', 'query.limit greater_than_equal'],
+    ['limit=-1', 'query.limit greater_than_equal'],
+    ['limit=501', 'query.limit less_than_equal'],
+    ['limit=ten', 'query.limit int_parsing'],
+    ['limit=1.5', 'query.limit int_parsing'],
+    ['limit=', 'query.limit int_parsing'],
+    ['limit=1&limit=2', 'query.limit string_type'],
+    ['status=done', 'query.status enum'],
+    ['status=', 'query.status enum'],
+    ['cursor=', 'query.cursor value_error'],
+    ['cursor=nonsense', 'query.cursor value_error'],
+    [`cursor=${cursorOf([1])}`, 'query.cursor value_error'],
+    [`cursor=${cursorOf(['a', 'b'])}`, 'query.cursor value_error'],
+    [`cursor=${cursorOf({ id: 'x' })}`, 'query.cursor value_error'],
+    [`cursor=${'a'.repeat(6001)}`, 'query.cursor string_too_long'],
+    ['tenant_id=globex', 'query.tenant_id extra_forbidden'],
+    ['__proto__=1', 'query.__proto__ extra_forbidden'],
+  ]
+  for (const [query, problem] of queries) {
+    assert.deepEqual(placesOf(problemsOf(await service.send('GET', `${url}?${query}`))), [problem], query)
+  }
+})
+
+test('another organisation’s request answers byte for byte like one that does not exist', async () => {
+  const unknown = await service.send('GET', `${url}/del_${'0'.repeat(26)}`)
+  const [own] = (await service.read(url, pageOf(DeletionRequest), 'globex/owner')).items
+  const foreignId = own?.request_id ?? assert.fail('globex has a request of its own')
+  const foreign = await service.send('GET', `${url}/${foreignId}`)
+  assertRefused(foreign, 404, 'not_found')
+  assert.deepEqual(foreign.bytes, unknown.bytes)
+  const plain = ({ headers }: Answer) =>
+    [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')
+  assert.deepEqual(plain(foreign), plain(unknown))
+  for (const id of ['%00', '..%2f', '%20', foreignId.toUpperCase(), `${foreignId}%00`]) {
+    assert.equal((await service.send('GET', `${url}/${id}`)).status, 404, id)
+  }
+  const foreignPage = await service.read(`${url}?limit=500`, pageOf(DeletionRequest), 'globex/owner')
+  const isOfGlobex = new Set(foreignPage.items.map(({ request_id }) => request_id))
+  const beforeForeign = Buffer.from(JSON.stringify([`${foreignId}z`])).toString('base64url')
+  const page = await service.read(`${url}?cursor=${beforeForeign}`, pageOf(DeletionRequest))
+  assert.ok(page.items.every(({ request_id }) => request_id < foreignId && !isOfGlobex.has(request_id)))
+})
+
+test('an address answers a method it does not have with those it has, and no address with 404', async () => {
+  const send = (method: string, path: string) => service.send(method, path)
+  for (const [method, path, allow] of [
+    ['PUT', url, 'GET, HEAD, POST'],
+    ['PATCH', url, 'GET, HEAD, POST'],
+    ['DELETE', url, 'GET, HEAD, POST'],
+    ['OPTIONS', url, 'GET, HEAD, POST'],
+    ['DELETE', `${url}/del_1`, 'GET, HEAD'],
+    ['PATCH', `${url}/del_1`, 'GET, HEAD'],
+    ['PUT', '/anomalies/detectors/det_1', 'DELETE, GET, HEAD, PATCH'],
+    ['GET', '/v1/logs', 'POST'],
+  ] as const) {
+    const answer = await send(method, path)
+    assertRefused(answer, 405, 'method_not_allowed')
+    assert.equal(answer.headers.get('allow'), allow, `${method} ${path}`)
+  }
+  for (const path of [
+    '/',
+    '/usage',
+    '/usage//storage',
+    '/Usage/Storage',
+    '/v1/profiles',
+    '/usage/storage/deletions/a/b',
+  ]) {
+    assertRefused(await send('GET', path), 404, 'not_found')
+    assertRefused(await send('OPTIONS', path), 404, 'not_found')
+  }
+  const head = await send('HEAD', url)
+  assert.deepEqual([head.status, head.bytes.length], [200, 0])
+})

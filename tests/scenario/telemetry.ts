@@ -1,0 +1,79 @@
+// A little telemetry that is easy to recognise, put in and read back over HTTP: one gauge reading, one log record
+// and one span per instant. Two organisations that send the same instants have the same telemetry, so whatever
+// one of them is shown of the other can't be told from its own except by counting.
+
+import assert from 'node:assert/strict'
+import type { z } from 'zod'
+import { pageOf } from '../../contract/common.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import { LogRecord, SeriesAnswer, Span } from '../../contract/telemetry.ts'
+import { StorageUsage } from '../../contract/usage.ts'
+import type { Signal } from '../../server/telemetry/schema/tables.ts'
+import type { Service, Who } from './service.ts'
+
+export const minuteNs = 60_000_000_000n
+/** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
+export const mondayNs = 1_767_571_200_000_000_000n
+
+const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
+
+/** An export request in OTLP/JSON form with one record per instant. */
+export function sampleExport(signal: Signal, timesNs: readonly bigint[]): object {
+  const times = timesNs.map(String)
+  if (signal === 'logs') {
+    const logRecords = times.map((timeUnixNano) => ({
+      timeUnixNano,
+      severityNumber: 9,
+      body: { stringValue: `paid at ${timeUnixNano}` },
+    }))
+    return { resourceLogs: [{ resource, scopeLogs: [{ logRecords }] }] }
+  }
+  if (signal === 'traces') {
+    const spans = times.map((time) => ({
+      traceId: BigInt(time).toString(16).padStart(32, '0'),
+      spanId: BigInt(time).toString(16).padStart(16, '0'),
+      name: 'GET /cart',
+      kind: 2,
+      startTimeUnixNano: time,
+      endTimeUnixNano: String(BigInt(time) + 5_000_000n),
+    }))
+    return { resourceSpans: [{ resource, scopeSpans: [{ spans }] }] }
+  }
+  const dataPoints = times.map((timeUnixNano) => ({ timeUnixNano, asInt: '7' }))
+  const metrics = [{ name: 'queue.length', unit: '{item}', gauge: { dataPoints } }]
+  return { resourceMetrics: [{ resource, scopeMetrics: [{ metrics }] }] }
+}
+
+/** Sends all three signals; each has to be taken whole. */
+export async function sendSample(service: Service, as: Who, timesNs: readonly bigint[]): Promise<void> {
+  for (const signal of ['metrics', 'logs', 'traces'] as const) {
+    const answer = await service.send('POST', `/v1/${signal}`, { as, json: sampleExport(signal, timesNs) })
+    assert.deepEqual([answer.status, answer.text], [200, '{}'])
+  }
+}
+
+export interface Readable {
+  readonly logs: readonly z.infer<typeof LogRecord>[]
+  readonly spans: readonly z.infer<typeof Span>[]
+  /** Values of the gauge at the minutes that have one. */
+  readonly readings: readonly { time: string; value: number | null }[]
+  readonly storedRows: number
+}
+
+/** What a person of the organisation can read within an hour of Monday's start, and how many rows it stores in all. */
+export async function readSample(service: Service, as: Who): Promise<Readable> {
+  const range = `start=${formatInstant(mondayNs)}&end=${formatInstant(mondayNs + 60n * minuteNs)}&limit=500`
+  const series = `/telemetry/series?metric=queue.length&${range.replace('&limit=500', '')}`
+  const [logs, spans, answer, storage] = await Promise.all([
+    service.read(`/telemetry/logs?${range}`, pageOf(LogRecord), as),
+    service.read(`/telemetry/spans?${range}`, pageOf(Span), as),
+    service.read(series, SeriesAnswer, as),
+    service.read('/usage/storage', StorageUsage, as),
+  ])
+  return {
+    logs: logs.items,
+    spans: spans.items,
+    readings: answer.series.flatMap(({ points }) => points.filter(({ value }) => value !== null)),
+    storedRows: storage.rows,
+  }
+}
