@@ -2,6 +2,7 @@
 // at the time of planning. Whether a partition is dropped or rewritten is decided later, under its lock, by
 // counting again; a plan is a list of places, never a licence.
 
+import { partitionSizes } from '../telemetry/partitions.ts'
 import { tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, sql, uint } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -24,6 +25,7 @@ export async function planErasure(
   place: TenantPlace,
   selection: DeletionSelection,
 ): Promise<PlannedStep[]> {
+  const sizes = await partitionSizes(engine, place.placement)
   const steps: PlannedStep[] = []
   for (const table of tablesOf(selection.signals)) {
     const found = await engine.select<{ partition_id: string; selected: string }>(sql`
@@ -33,22 +35,11 @@ export async function planErasure(
         AND ${rangeCondition(table.timeColumn, selection.range)}
       GROUP BY partition_id ORDER BY partition_id`)
     for (const { partition_id, selected } of found) {
-      const size = await partitionSize(engine, table.name, partition_id)
+      const size = sizes.get(`${table.name} ${partition_id}`) ?? { rows: 0, bytes: 0 }
       const rows = Number(selected)
       const bytes = size.rows === 0 ? 0 : Math.round((size.bytes * rows) / size.rows)
       steps.push({ store: table.name, partitionId: partition_id, rows, bytes })
     }
   }
   return steps
-}
-
-async function partitionSize(
-  engine: TelemetryEngine,
-  table: string,
-  partitionId: string,
-): Promise<{ rows: number; bytes: number }> {
-  const [size] = await engine.select<{ rows: string; bytes: string }>(sql`
-    SELECT sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts
-    WHERE database = currentDatabase() AND table = ${table} AND partition_id = ${partitionId} AND active`)
-  return { rows: Number(size?.rows ?? 0), bytes: Number(size?.bytes ?? 0) }
 }

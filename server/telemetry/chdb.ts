@@ -101,7 +101,7 @@ class ChdbEngine implements TelemetryEngine {
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
-    const bounded = sql`${statement} SETTINGS max_execution_time = ${raw(String(limits.maxSeconds))}, max_memory_usage = ${raw(String(limits.maxMemoryBytes))}`
+    const bounded = sql`${statement} SETTINGS max_execution_time = ${raw(String(limits.maxSeconds))}, max_memory_usage = ${raw(String(limits.maxMemoryBytes))}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#run(bounded)
     const lines = result.text()
     return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)

@@ -1,0 +1,28 @@
+// The service in a process of its own for benchmarks, so that clients and server don't share an event loop. It
+// creates one organisation per secret given, prints its address as a line of JSON, and on SIGTERM its peak memory.
+
+import pino from 'pino'
+import { createApp } from '../../server/app.ts'
+import { readConfig } from '../../server/config.ts'
+import { systemClock } from '../../server/core/clock.ts'
+
+const [dataDir = '', ...secrets] = process.argv.slice(2)
+const app = await createApp({
+  config: readConfig({ ...process.env, LETHE_DATA_DIR: dataDir, LETHE_PORT: '0' }),
+  clock: systemClock,
+  logger: pino({ level: 'error' }),
+})
+for (const [i, secret] of secrets.entries()) {
+  const tenantId = `org-${i}`
+  await app.createOrganisation({ tenantId, name: tenantId, actor: 'bench' })
+  await app.tenancy.createToken({
+    tenantId,
+    name: 'ingest',
+    role: 'owner',
+    secret,
+    expiresAtMs: null,
+    actor: 'bench',
+  })
+}
+process.stdout.write(`${JSON.stringify({ address: await app.start() })}\n`)
+process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))

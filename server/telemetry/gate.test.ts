@@ -1,0 +1,212 @@
+// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for whom.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import fc from 'fast-check'
+import { batchOf } from '../../tests/fixtures.ts'
+import { allTime, type TimeRange } from '../core/time-range.ts'
+import { type Selection, TelemetryGate } from './gate.ts'
+import type { Signal, TableName } from './schema/tables.ts'
+
+const own = { tenantId: 'own', placement: 3 }
+const neighbour = { tenantId: 'neighbour', placement: 3 }
+
+const selection = (id: string, range: TimeRange, signals: Signal[] = ['logs']): Selection => ({
+  id,
+  range,
+  signals,
+})
+const between = (startNs: bigint, endNs: bigint): TimeRange => ({ startNs, endNs })
+const rows = (table: TableName, ...timesNs: bigint[]) => [batchOf(table, timesNs)]
+
+/** A promise that is settled from outside. */
+function door() {
+  let open = () => {}
+  let fail = (_error: Error) => {}
+  const passed = new Promise<void>((resolve, reject) => {
+    open = resolve
+    fail = reject
+  })
+  return { open, fail, passed }
+}
+
+/** Lets whatever is ready run; what then hasn't happened waits for something else. */
+const settle = async () => {
+  for (let i = 0; i < 5; i++) await turn()
+}
+
+describe('fences', () => {
+  test('a fence refuses rows inside it, of its organisation and signals, until it is taken away', () => {
+    const gate = new TelemetryGate()
+    gate.fence('own', selection('del_1', between(10n, 20n)))
+    assert.equal(gate.refuses(own, rows('otel_logs', 10n)), true)
+    assert.equal(gate.refuses(own, rows('otel_logs', 19n)), true)
+    assert.equal(gate.refuses(own, rows('otel_logs', 9n)), false)
+    assert.equal(gate.refuses(own, rows('otel_logs', 20n)), false)
+    assert.equal(gate.refuses(own, rows('otel_traces', 15n)), false)
+    assert.equal(gate.refuses(neighbour, rows('otel_logs', 15n)), false)
+    gate.unfence('own', 'del_1')
+    assert.equal(gate.refuses(own, rows('otel_logs', 15n)), false)
+  })
+
+  test('a batch around the fence is refused, since rows between its ends may be inside', () => {
+    const gate = new TelemetryGate()
+    gate.fence('own', selection('del_1', between(10n, 20n)))
+    assert.equal(gate.refuses(own, rows('otel_logs', 5n, 25n)), true)
+    assert.equal(gate.refuses(own, [...rows('otel_traces', 15n), ...rows('otel_logs', 5n)]), false)
+    assert.equal(gate.refuses(own, [...rows('otel_traces', 5n), ...rows('otel_logs', 15n)]), true)
+  })
+
+  test('each of two fences holds for itself, and one set again is one', () => {
+    const gate = new TelemetryGate()
+    gate.fence('own', selection('del_1', between(10n, 20n)))
+    gate.fence('own', selection('del_2', between(15n, 30n)))
+    gate.fence('own', selection('del_1', between(10n, 20n)))
+    gate.unfence('own', 'del_1')
+    assert.equal(gate.refuses(own, rows('otel_logs', 12n)), false)
+    assert.equal(gate.refuses(own, rows('otel_logs', 17n)), true)
+    gate.unfence('own', 'unknown')
+    gate.unfence('nobody', 'del_2')
+    assert.equal(gate.refuses(own, rows('otel_logs', 17n)), true)
+  })
+
+  test('a fence around everything refuses every table of its signals', () => {
+    const gate = new TelemetryGate()
+    gate.fence('own', selection('del_1', allTime, ['metrics', 'logs', 'traces']))
+    for (const table of ['otel_logs', 'otel_traces', 'otel_metrics_gauge', 'otel_metrics_summary'] as const) {
+      assert.equal(gate.refuses(own, rows(table, 0n)), true, table)
+    }
+  })
+
+  test('a closed placement refuses everyone in it, until it is opened', () => {
+    const gate = new TelemetryGate()
+    gate.closePlacement(3)
+    assert.equal(gate.refuses(own, rows('otel_logs', 1n)), true)
+    assert.equal(gate.refuses(neighbour, rows('otel_traces', 1n)), true)
+    assert.equal(gate.refuses({ ...own, placement: 4 }, rows('otel_logs', 1n)), false)
+    gate.openPlacement(3)
+    assert.equal(gate.refuses(own, rows('otel_logs', 1n)), false)
+  })
+})
+
+describe('draining', () => {
+  test('waits for the commits under way, also for those that fail', async () => {
+    const gate = new TelemetryGate()
+    const [good, bad] = [door(), door()]
+    gate.track('own', good.passed)
+    gate.track('own', bad.passed)
+    let isDrained = false
+    const drained = gate.drain('own').then(() => {
+      isDrained = true
+    })
+    good.open()
+    await settle()
+    assert.equal(isDrained, false)
+    bad.fail(new Error('the engine is away'))
+    await drained
+  })
+
+  test('does not wait for other organisations, for commits that begin later, or for nothing', async () => {
+    const gate = new TelemetryGate()
+    const [foreign, own, later] = [door(), door(), door()]
+    gate.track('neighbour', foreign.passed)
+    await gate.drain('own')
+    gate.track('own', own.passed)
+    const drained = gate.drain('own')
+    gate.track('own', later.passed)
+    own.open()
+    await drained
+  })
+})
+
+describe('working exclusively', () => {
+  test('of one placement nothing overlaps and all runs in the order it was asked for', async () => {
+    const plan = fc.array(fc.uniqueArray(fc.nat({ max: 3 }), { minLength: 1, maxLength: 3 }), {
+      maxLength: 12,
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), plan, async (scheduler, works) => {
+        const gate = new TelemetryGate()
+        const busy = new Set<number>()
+        const begun: number[] = []
+        const running = works.map((placements, i) =>
+          gate.exclusively(placements, async () => {
+            begun.push(i)
+            for (const placement of placements) {
+              assert.ok(!busy.has(placement), `placement ${placement} is held twice`)
+              busy.add(placement)
+            }
+            await scheduler.schedule(Promise.resolve())
+            for (const placement of placements) busy.delete(placement)
+            return i
+          }),
+        )
+        await scheduler.waitFor(Promise.all(running))
+        assert.deepEqual(
+          await Promise.all(running),
+          works.map((_, i) => i),
+        )
+        for (let placement = 0; placement < 4; placement++) {
+          const order = begun.filter((i) => works[i]?.includes(placement))
+          assert.deepEqual(
+            order,
+            order.toSorted((a, b) => a - b),
+            `order of placement ${placement}`,
+          )
+        }
+      }),
+    )
+  })
+
+  test('different placements don’t wait for each other', async () => {
+    const gate = new TelemetryGate()
+    const slow = door()
+    const first = gate.exclusively([1], () => slow.passed)
+    assert.equal(await gate.exclusively([2], async () => 'done'), 'done')
+    slow.open()
+    await first
+  })
+
+  test('an error reaches who asked, and lets the next one in', async () => {
+    const gate = new TelemetryGate()
+    const failing = gate.exclusively([1, 2], async () => {
+      throw new Error('no space left')
+    })
+    const next = gate.exclusively([2], async () => 'done')
+    await assert.rejects(failing, /no space left/)
+    assert.equal(await next, 'done')
+    const sync = gate.exclusively([2], () => {
+      throw new Error('at once')
+    })
+    await assert.rejects(sync, /at once/)
+    assert.equal(await gate.exclusively([2], async () => 'still'), 'still')
+  })
+})
+
+describe('what is hidden and unknown', () => {
+  test('hiding counts up for its organisation, and taking away does not', () => {
+    const gate = new TelemetryGate()
+    assert.equal(gate.hidings('own'), 0)
+    gate.hide('own', selection('del_1', allTime))
+    gate.hide('own', selection('del_1', allTime))
+    gate.unhide('own', 'del_1')
+    assert.deepEqual([gate.hidings('own'), gate.hidings('neighbour')], [2, 0])
+    assert.deepEqual(gate.hidden('own'), [])
+  })
+
+  test('erased time stays unknown after it is no longer hidden, by signal and by organisation', () => {
+    const gate = new TelemetryGate()
+    const asked = between(0n, 100n)
+    gate.hide('own', selection('del_1', between(10n, 20n)))
+    assert.deepEqual(gate.unknownTime('own', 'logs', asked), [between(10n, 20n)])
+    gate.markErased('own', selection('del_1', between(10n, 20n)))
+    gate.unhide('own', 'del_1')
+    assert.deepEqual(gate.unknownTime('own', 'logs', asked), [between(10n, 20n)])
+    assert.deepEqual(gate.unknownTime('own', 'traces', asked), [])
+    assert.deepEqual(gate.unknownTime('neighbour', 'logs', asked), [])
+    assert.deepEqual(gate.unknownTime('own', 'logs', between(20n, 30n)), [])
+    gate.unmarkErased('own', 'del_1')
+    assert.deepEqual(gate.unknownTime('own', 'logs', asked), [])
+  })
+})

@@ -1,0 +1,118 @@
+// Bound values through the real engine and back. Whoever sends telemetry chooses these strings, so they come from
+// chance here, with the characters that have a meaning somewhere on the way: quotes, backslashes, braces, tabs.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { latestNs } from '../../contract/instant.ts'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { openChdb } from './chdb.ts'
+import { float, instant, sql, strings, uint } from './sql.ts'
+
+const folder = temporaryFolder()
+const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Mostly what has a meaning in SQL, in the engine's escaping or in JSON, mixed with anything. */
+const hostile = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom(
+      "'",
+      '"',
+      '`',
+      '\\',
+      '\n',
+      '\t',
+      '\r',
+      '\0',
+      '{',
+      '}',
+      ':',
+      '%',
+      'n',
+      'N',
+      '-',
+      ';',
+    ),
+  }),
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom(
+    "' or 1=1 --",
+    "'; drop table otel_logs; --",
+    '{p0:String}',
+    '\\N',
+    '\\x00',
+    '\u2028',
+    'NULL',
+    '',
+  ),
+)
+
+test('a string comes back as it went in, whatever it says', async () => {
+  await fc.assert(
+    fc.asyncProperty(hostile, async (text) => {
+      const [row] = await engine.select<{ text: string }>(sql`select ${text} as text`)
+      assert.equal(row?.text, text)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a string is compared as a whole: it equals itself and nothing else', async () => {
+  await fc.assert(
+    fc.asyncProperty(hostile, hostile, async (a, b) => {
+      const [row] = await engine.select<{ same: number }>(sql`select ${a} = ${b} as same`)
+      assert.equal(row?.same, a === b ? 1 : 0)
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('a list of strings comes back as it went in', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(hostile, { maxLength: 6 }), async (list) => {
+      const [row] = await engine.select<{ list: string[] }>(sql`select ${strings(list)} as list`)
+      assert.deepEqual(row?.list, list)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('an instant is exact to the nanosecond, from the first to the last that can be stored', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.bigInt({ min: 0n, max: latestNs }), async (ns) => {
+      const [row] = await engine.select<{ ns: string }>(
+        sql`select toUnixTimestamp64Nano(${instant(ns)}) as ns`,
+      )
+      assert.equal(BigInt(row?.ns ?? '-1'), ns)
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('unsigned integers of 64 bits and doubles are exact', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      async (integer, double) => {
+        const [row] = await engine.select<{ integer: string; double: number }>(
+          sql`select ${uint(integer)} as integer, ${float(double)} as double`,
+        )
+        assert.equal(BigInt(row?.integer ?? '-1'), integer)
+        // JSON has no negative zero of its own.
+        assert.equal(row?.double, double === 0 ? row?.double : double)
+      },
+    ),
+    { numRuns: 100 },
+  )
+})
+
+test('after all of that the tables are still there', async () => {
+  const [row] = await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`)
+  assert.equal(Number(row?.rows), 0)
+})

@@ -1,0 +1,203 @@
+// Reading for one organisation, on the real engine, beside a neighbour in the same placement who holds the same
+// rows. What is asked here is what an erasure promises from its first second: nobody reads what is hidden, not even
+// a read that began before.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import type { TimeRange } from '../core/time-range.ts'
+import { type Selection, TelemetryGate } from './gate.ts'
+import type { Signal } from './schema/tables.ts'
+import { raw, type Sql, sql } from './sql.ts'
+import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
+import { type From, rangeCondition, TenantReader } from './tenant-reader.ts'
+
+const secondNs = 1_000_000_000n
+const startNs = 1_763_712_000n * secondNs
+const times = Array.from({ length: 60 }, (_, i) => startNs + BigInt(i) * secondNs)
+const own: TenantPlace = { tenantId: 'own', placement: 7 }
+const neighbour: TenantPlace = { tenantId: 'neighbour', placement: 7 }
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+  for (const place of [own, neighbour]) {
+    await insertRows(stores.engine, place, batchOf('otel_logs', times, { Body: `said by ${place.tenantId}` }))
+    await insertRows(stores.engine, place, batchOf('otel_traces', times))
+  }
+})
+after(() => stores.close())
+
+const readerOf = (place: TenantPlace, gate = new TelemetryGate(), engine: TelemetryEngine = stores.engine) =>
+  new TenantReader(engine, place, gate)
+
+const countLogs = (from: From) => sql`select count() as rows from ${from('otel_logs')}`
+const count = async (reader: TenantReader, build = countLogs) =>
+  Number((await reader.rows<{ rows: string }>(build))[0]?.rows)
+
+const selection = (range: TimeRange, signals: Signal[] = ['logs'], id = 'del_1'): Selection => ({
+  id,
+  range,
+  signals,
+})
+
+test('a reader sees all rows of its organisation and none of its neighbour’s', async () => {
+  assert.equal(await count(readerOf(own)), times.length)
+  const bodies = await readerOf(own).rows<{ Body: string }>(
+    (from) => sql`select distinct Body from ${from('otel_logs')}`,
+  )
+  assert.deepEqual(bodies, [{ Body: 'said by own' }])
+  assert.equal(await count(readerOf({ tenantId: 'nobody', placement: 7 })), 0)
+  assert.equal(await count(readerOf({ ...own, placement: 8 })), 0)
+})
+
+test('a tenant id that looks like SQL is only a name', async () => {
+  assert.equal(await count(readerOf({ tenantId: "own' or '1'='1", placement: 7 })), 0)
+})
+
+test('conditions narrow what is read, and an OR among them can’t widen it', async () => {
+  const build = (from: From) =>
+    sql`select count() as rows from ${from('otel_logs', rangeCondition('Timestamp', { startNs, endNs: startNs + 5n * secondNs }))}`
+  assert.equal(await count(readerOf(own), build), 5)
+  const widened = (from: From) =>
+    sql`select count() as rows from ${from('otel_logs', sql`0 or TenantId != ''`)}`
+  assert.equal(await count(readerOf(own), widened), times.length)
+})
+
+test('a statement that names a table by hand, or reads elsewhere, is refused before the engine sees it', async () => {
+  let asked = 0
+  const counting: TelemetryEngine = {
+    ...delegate(stores.engine),
+    select: (statement, limits) => {
+      asked++
+      return stores.engine.select(statement, limits)
+    },
+  }
+  const reader = readerOf(own, new TelemetryGate(), counting)
+  const refused: ((from: From) => Sql)[] = [
+    () => sql`select count() from otel_logs`,
+    () => sql`select count() from OTEL_LOGS`,
+    () => raw('select count() from default.otel_logs'),
+    () => raw('select count() from `otel_traces`'),
+    () => sql`select count() from ${raw('otel_logs')}`,
+    (from) => sql`select count() from ${from('otel_logs')} union all select count() from otel_logs`,
+    (from) => sql`select count() from ${from('otel_logs', sql`Body in (select Body from otel_logs)`)}`,
+    () => sql`select * from system.tables`,
+    () => sql`select * from system . parts`,
+    () => sql`select * from merge('default', '^otel')`,
+    () => sql`select * from file('/etc/passwd')`,
+    () => sql`select * from url ('http://example.com')`,
+    () => sql`select * from remote('127.0.0.1', 'default', 'x')`,
+  ]
+  for (const build of refused) {
+    await assert.rejects(reader.rows(build), /names its tables through from/, build.toString())
+  }
+  assert.equal(asked, 0)
+})
+
+test('values may say anything, also the names of tables', async () => {
+  const [row] = await readerOf(own).rows<{ text: string }>(
+    (from) => sql`select ${'otel_logs system.tables'} as text from ${from('otel_logs')} limit 1`,
+  )
+  assert.equal(row?.text, 'otel_logs system.tables')
+})
+
+test('exactly the rows inside a hidden range are hidden, whatever the range', async () => {
+  const bound = fc.option(fc.bigInt({ min: startNs - secondNs, max: startNs + 61n * secondNs }), {
+    nil: null,
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(bound, bound), { minLength: 1, maxLength: 3 }), async (bounds) => {
+      const gate = new TelemetryGate()
+      const ranges = bounds.map(([a, b]) =>
+        a !== null && b !== null && a > b ? { startNs: b, endNs: a } : { startNs: a, endNs: b },
+      )
+      for (const [i, range] of ranges.entries()) gate.hide('own', selection(range, ['logs'], `del_${i}`))
+      const visible = times.filter(
+        (ns) =>
+          !ranges.some(
+            (range) =>
+              (range.startNs === null || ns >= range.startNs) && (range.endNs === null || ns < range.endNs),
+          ),
+      )
+      assert.equal(await count(readerOf(own, gate)), visible.length)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('hiding binds its organisation and signals, and ends when it is taken away', async () => {
+  const gate = new TelemetryGate()
+  gate.hide('own', selection({ startNs: null, endNs: null }))
+  const countSpans = (from: From) => sql`select count() as rows from ${from('otel_traces')}`
+  assert.equal(await count(readerOf(own, gate)), 0)
+  assert.equal(await count(readerOf(own, gate), countSpans), times.length)
+  assert.equal(await count(readerOf(neighbour, gate)), times.length)
+  gate.unhide('own', 'del_1')
+  assert.equal(await count(readerOf(own, gate)), times.length)
+})
+
+test('both sides of a join are the organisation’s own and without what is hidden', async () => {
+  const gate = new TelemetryGate()
+  gate.hide('own', selection({ startNs: null, endNs: startNs + 10n * secondNs }))
+  const joined = (from: From) =>
+    sql`select count() as rows from ${from('otel_traces')} as t inner join ${from('otel_logs')} as l on l.Timestamp = t.Timestamp`
+  assert.equal(await count(readerOf(own, gate), joined), times.length - 10)
+})
+
+/** The port of an engine, call for call. */
+function delegate(engine: TelemetryEngine): TelemetryEngine {
+  return {
+    select: (statement, limits) => engine.select(statement, limits),
+    command: (statement) => engine.command(statement),
+    insert: (table, columns, lines) => engine.insert(table, columns, lines),
+    tableFolder: (table) => engine.tableFolder(table),
+    close: () => engine.close(),
+  }
+}
+
+/** The real engine, with something that happens while the nth answer is under way. */
+function interrupted(meanwhile: (nth: number) => void): { engine: TelemetryEngine; reads: () => number } {
+  let reads = 0
+  const engine: TelemetryEngine = {
+    ...delegate(stores.engine),
+    async select<T>(statement: Sql): Promise<T[]> {
+      const rows = await stores.engine.select<T>(statement)
+      meanwhile(++reads)
+      return rows
+    },
+  }
+  return { engine, reads: () => reads }
+}
+
+test('a read under way while something is hidden is repeated, and answers without it', async () => {
+  const gate = new TelemetryGate()
+  const { engine, reads } = interrupted((nth) => {
+    if (nth === 1) gate.hide('own', selection({ startNs: null, endNs: startNs + 20n * secondNs }))
+    if (nth === 2)
+      gate.hide('own', selection({ startNs: startNs + 50n * secondNs, endNs: null }, ['logs'], 'del_2'))
+  })
+  assert.equal(await count(readerOf(own, gate, engine)), 30)
+  assert.equal(reads(), 3)
+})
+
+test('a read is repeated even when what was hidden meanwhile is visible again', async () => {
+  const gate = new TelemetryGate()
+  const { engine, reads } = interrupted((nth) => {
+    if (nth > 1) return
+    gate.hide('own', selection({ startNs: null, endNs: null }))
+    gate.unhide('own', 'del_1')
+  })
+  assert.equal(await count(readerOf(own, gate, engine)), times.length)
+  assert.equal(reads(), 2)
+})
+
+test('what is hidden for a neighbour meanwhile repeats nothing', async () => {
+  const gate = new TelemetryGate()
+  const { engine, reads } = interrupted(() =>
+    gate.hide('neighbour', selection({ startNs: null, endNs: null })),
+  )
+  assert.equal(await count(readerOf(own, gate, engine)), times.length)
+  assert.equal(reads(), 1)
+})
