@@ -63,11 +63,6 @@ export function uint(value: number | bigint): Bound {
   return new Bound('UInt64', value.toString())
 }
 
-/** As text: the driver takes a number beyond 2^53 for a damaged integer and refuses it. */
-export function float(value: number): Bound {
-  return new Bound('Float64', String(value))
-}
-
 export function strings(values: readonly string[]): Bound {
   return new Bound('Array(String)', values)
 }
