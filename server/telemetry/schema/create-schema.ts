@@ -5,11 +5,12 @@ import { raw, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
 import { type TableSpec, tables } from './tables.ts'
 
-/** Idempotent. Throws EngineError naming the first table and column that is not as it should be. */
+/** Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be. */
 export async function createSchema(engine: TelemetryEngine): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
     await assertColumns(engine, table)
+    await assertKeys(engine, table)
   }
 }
 
@@ -33,12 +34,15 @@ export function createTableText(table: TableSpec): string {
 ${[...columns, ...table.indexes.map((index) => `  ${index}`)].join(',\n')}
 )
 ENGINE = MergeTree
-PARTITION BY (Placement, toMonday(${table.timeColumn}))
-ORDER BY (TenantId, ${table.orderBy.join(', ')})
+PARTITION BY ${partitionKey(table)}
+ORDER BY (${sortingKey(table)})
 SETTINGS ${Object.entries(tableSettings)
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')}`
 }
+
+const partitionKey = (table: TableSpec) => `(Placement, toMonday(${table.timeColumn}))`
+const sortingKey = (table: TableSpec) => ['TenantId', ...table.orderBy].join(', ')
 
 /** docs/decisions/0002 has what each of these was measured to do. */
 const tableSettings = {
@@ -60,13 +64,30 @@ async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise
     { name: 'TenantId', type: 'LowCardinality(String)' },
     ...table.columns,
   ]
-  expected.forEach((column, i) => {
-    const there = found[i]
-    if (there?.name !== column.name || there.type !== column.type) {
-      throw new EngineError(
-        `Table ${table.name} should have ${column.name} ${column.type} as column ${i + 1} but has ${there?.name ?? 'nothing'} ${there?.type ?? ''}; this data folder belongs to another version.`,
-        {},
-      )
-    }
-  })
+  for (let i = 0; i < Math.max(expected.length, found.length); i++) {
+    const [should, there] = [textOf(expected[i]), textOf(found[i])]
+    if (should !== there) throw drift(table, `should have ${should} as column ${i + 1} but has ${there}`)
+  }
+}
+
+const textOf = (column: { name: string; type: string } | undefined) =>
+  column === undefined ? 'nothing' : `${column.name} ${column.type}`
+
+async function assertKeys(engine: TelemetryEngine, table: TableSpec): Promise<void> {
+  const [found] = await engine.select<{ partition_key: string; sorting_key: string }>(
+    sql`select partition_key, sorting_key from system.tables where database = currentDatabase() and name = ${table.name}`,
+  )
+  if (found?.partition_key !== partitionKey(table)) {
+    throw drift(table, `should be partitioned by ${partitionKey(table)} but is by ${found?.partition_key}`)
+  }
+  if (found.sorting_key !== sortingKey(table)) {
+    throw drift(table, `should be sorted by ${sortingKey(table)} but is by ${found.sorting_key}`)
+  }
+}
+
+function drift(table: TableSpec, difference: string): EngineError {
+  return new EngineError(
+    `Table ${table.name} ${difference}; this data folder belongs to another version.`,
+    {},
+  )
 }
