@@ -1,0 +1,264 @@
+// The promises that the engine's library leaves to its user: one process per folder, a bad statement is an error and
+// the process lives, closing waits, and a folder of another version is refused. Other processes are real ones.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { drainPending, Session } from 'chdb'
+import { batchOf, insertRows, tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
+import { AppError } from '../core/app-error.ts'
+import { openChdb } from './chdb.ts'
+import { insertColumns } from './schema/create-schema.ts'
+import { tables } from './schema/tables.ts'
+import { raw, sql, strings } from './sql.ts'
+import { EngineError, type TelemetryEngine } from './telemetry.ts'
+
+const folders: string[] = []
+const children: ChildProcess[] = []
+after(() => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder(): string {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  return folder
+}
+
+const open = (folder: string) => openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+const place = { tenantId: 'acme', placement: 1 }
+const monday = 1_767_571_200_000_000_000n
+const countLogs = async (engine: TelemetryEngine) =>
+  Number((await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`))[0]?.rows)
+
+async function withEngine(folder: string, work: (engine: TelemetryEngine) => Promise<void>): Promise<void> {
+  const engine = await open(folder)
+  try {
+    await work(engine)
+  } finally {
+    await engine.close()
+  }
+}
+
+/** Another process that opens the folder, says so or why not, and stays until its input ends. */
+async function openElsewhere(folder: string): Promise<{ child: ChildProcess; said: string }> {
+  const program = `
+    import { openChdb } from ${JSON.stringify(new URL('./chdb.ts', import.meta.url).href)}
+    try {
+      const engine = await openChdb({ folder: ${JSON.stringify(folder)}, maxMemoryBytes: ${2 ** 30} })
+      process.stdout.write('open\\n')
+      for await (const _ of process.stdin);
+      await engine.close()
+    } catch (error) {
+      process.stdout.write(error.name + ': ' + error.message + '\\n')
+    }`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  children.push(child)
+  let said = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    said += chunk
+    if (said.includes('\n')) break
+  }
+  return { child, said }
+}
+
+test('a second process on the folder is refused with a sentence, and the first goes on', async () => {
+  const folder = newFolder()
+  await withEngine(folder, async (engine) => {
+    await insertRows(engine, place, batchOf('otel_logs', [monday]))
+    const { said } = await openElsewhere(folder)
+    assert.equal(
+      said,
+      `EngineError: Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.\n`,
+    )
+    assert.equal(await countLogs(engine), 1)
+  })
+})
+
+test('a folder is free again when its process has closed, and also when it was killed', async () => {
+  const folder = newFolder()
+  const first = await openElsewhere(folder)
+  assert.equal(first.said, 'open\n')
+  await assert.rejects(open(folder), /Another process uses the data folder/)
+  const killed = once(first.child, 'exit')
+  first.child.kill('SIGKILL')
+  await killed
+
+  const second = await openElsewhere(folder)
+  assert.equal(second.said, 'open\n')
+  const ended = once(second.child, 'exit')
+  second.child.stdin?.end()
+  assert.deepEqual(await ended, [0, null])
+
+  await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 0))
+})
+
+test('what was committed is there after closing and opening again', async () => {
+  const folder = newFolder()
+  await withEngine(folder, (engine) => insertRows(engine, place, batchOf('otel_logs', [monday, monday + 1n])))
+  await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 2))
+})
+
+test('statements that cost too much end as an error that says so, and the process lives', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    const cheap = { maxSeconds: 1, maxMemoryBytes: 64 * 2 ** 20 }
+    for (const statement of [
+      sql`select count() as endless from numbers(1000000000000) where sipHash64(number) = 1`,
+      sql`select length(groupArray(number)) as large from numbers(100000000)`,
+    ]) {
+      await assert.rejects(engine.select(statement, cheap), (error) => {
+        assert.ok(error instanceof AppError)
+        assert.equal(error.code, 'query_too_expensive')
+        // The engine's own words stay inside; the sentence is the catalogue's.
+        assert.doesNotMatch(error.message, /numbers|Exception/)
+        return true
+      })
+    }
+    assert.equal(await countLogs(engine), 0)
+  })
+})
+
+test('statements and inserts that fail are errors with the engine’s number, and the process lives', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    for (const [statement, code] of [
+      [raw('this is no sql'), 62],
+      [raw('select * from no_such_table'), 60],
+      [raw('select no_such_column from otel_logs'), 47],
+      [raw("select throwIf(1, 'on purpose')"), 395],
+      [sql`select ${'x'}::UInt8`, 6],
+    ] as const) {
+      await assert.rejects(engine.select(statement), (error) => {
+        assert.ok(error instanceof EngineError)
+        assert.equal(error.code, code, error.message)
+        return true
+      })
+    }
+    await assert.rejects(engine.command(raw('drop table no_such_table')), EngineError)
+    const columns = insertColumns(tableSpec('otel_logs'))
+    for (const lines of ['no json', '[1]', '["not a number", "acme"]', '[1, "acme", "when?"]']) {
+      await assert.rejects(engine.insert('otel_logs', columns, Buffer.from(lines)), EngineError)
+    }
+    await assert.rejects(engine.insert('no_such_table', columns, Buffer.from('[1]')), EngineError)
+    assert.equal(await countLogs(engine), 0)
+  })
+})
+
+test('one failing statement takes none of those beside it along', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    const results = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) =>
+        i % 2 === 0
+          ? engine.select(raw(`select ${i} as i`))
+          : engine.select(raw('select * from no_such_table')),
+      ),
+    )
+    for (const [i, result] of results.entries()) {
+      if (i % 2 === 0) assert.deepEqual(result, { status: 'fulfilled', value: [{ i }] })
+      else assert.equal(result.status, 'rejected')
+    }
+  })
+})
+
+test('rows come as objects, 64-bit integers as text, and texts as they are', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    const text = 'line\nbreak, "quote", \\, \u2028, 👋, \0 '
+    assert.deepEqual(
+      await engine.select(sql`
+        select number as n, toUInt8(number) as small, ${text} as text, ${strings(['a', text])} as list
+        from numbers(2) order by n`),
+      [0, 1].map((n) => ({ n: String(n), small: n, text, list: ['a', text] })),
+    )
+    assert.deepEqual(await engine.select(raw('select 1 where 0')), [])
+  })
+})
+
+test('every telemetry table exists and says where its files are; others are nowhere', async () => {
+  const folder = newFolder()
+  await withEngine(folder, async (engine) => {
+    for (const { name } of tables) {
+      assert.ok((await engine.tableFolder(name))?.startsWith(folder), name)
+    }
+    assert.equal(await engine.tableFolder('no_such_table'), null)
+  })
+})
+
+test('closing waits for what runs, refuses what comes after, and may be asked for twice', async () => {
+  const engine = await open(newFolder())
+  const order: string[] = []
+  const slow = engine
+    .select<{ rows: string }>(
+      sql`select count() as rows from numbers(200000000) where sipHash64(number) != 1`,
+    )
+    .then(([row]) => {
+      order.push('answered')
+      return Number(row?.rows)
+    })
+  const inserted = insertRows(engine, place, batchOf('otel_logs', [monday])).then(() =>
+    order.push('committed'),
+  )
+  const closed = engine.close().then(() => order.push('closed'))
+  await assert.rejects(engine.select(raw('select 1')), { code: 'not_ready' })
+  await assert.rejects(insertRows(engine, place, batchOf('otel_logs', [monday])), { code: 'not_ready' })
+  await Promise.all([slow, inserted, closed, engine.close()])
+  assert.equal(await slow, 200_000_000)
+  assert.equal(order.at(-1), 'closed')
+  assert.deepEqual(order.toSorted(), ['answered', 'closed', 'committed'])
+})
+
+test('tables that differ from this program’s are refused by name, and the folder is left free', async () => {
+  const folder = newFolder()
+  const keys = { by: '(Placement, toMonday(Timestamp))', order: 'TenantId, ServiceName, Timestamp' }
+  const copy = ({ by, order }: typeof keys) => [
+    `create table other as otel_logs engine = MergeTree partition by ${by} order by (${order})`,
+    'exchange tables other and otel_logs',
+  ]
+  for (const [changes, back, sentence] of [
+    [
+      ['alter table otel_traces drop column StatusMessage'],
+      ['alter table otel_traces add column StatusMessage String codec(ZSTD(1)) after StatusCode'],
+      /Table otel_traces should have StatusMessage String as column 17 but has Events\.Timestamp Array/,
+    ],
+    [
+      ['alter table otel_logs modify column SeverityNumber UInt16'],
+      ['alter table otel_logs modify column SeverityNumber UInt8'],
+      /Table otel_logs should have SeverityNumber UInt8 as column 8 but has SeverityNumber UInt16/,
+    ],
+    [
+      ['alter table otel_logs add column Foreign String'],
+      ['alter table otel_logs drop column Foreign'],
+      /Table otel_logs should have nothing as column 19 but has Foreign String/,
+    ],
+    [
+      copy({ ...keys, by: 'toMonday(Timestamp)' }),
+      ['exchange tables other and otel_logs', 'drop table other'],
+      /otel_logs should be partitioned by \(Placement, toMonday\(Timestamp\)\) but is by toMonday\(Timestamp\)/,
+    ],
+    [
+      copy({ ...keys, order: 'ServiceName, Timestamp' }),
+      ['exchange tables other and otel_logs', 'drop table other'],
+      /otel_logs should be sorted by TenantId, ServiceName, Timestamp but is by ServiceName, Timestamp/,
+    ],
+  ] as const) {
+    await withEngine(folder, async (engine) => {
+      for (const change of changes) await engine.command(raw(change))
+    })
+    await assert.rejects(open(folder), (error) => {
+      assert.ok(error instanceof EngineError)
+      assert.match(error.message, sentence)
+      assert.match(error.message, /belongs to another version/)
+      return true
+    })
+    // Mended through a session of the library, since this program refuses the folder.
+    const session = new Session(join(folder, 'engine'))
+    for (const statement of back) session.query(statement)
+    session.close()
+    await drainPending()
+  }
+  await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 0))
+})
