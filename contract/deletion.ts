@@ -60,23 +60,25 @@ export const CreateDeletion = z.strictObject({
 })
 export type CreateDeletion = z.infer<typeof CreateDeletion>
 
-export const DeletionRequest = z.object({
-  request_id: z.string(),
-  scope: DeletionScope,
-  status: DeletionStatus,
-  range_start: Instant.nullable().describe('Null where the deletion has no lower bound.'),
-  range_end: Instant.nullable().describe('Null on a full erasure.'),
-  detail: z.record(z.string(), z.unknown()).describe('Progress, counts and reasons; free-form.'),
-  created_at: Instant,
-  finished_at: Instant.nullable().describe('Null until a final status is reached.'),
-  requested_by: z.string(),
-  signals: z.array(SignalName),
-  reason: z.enum(deletionReasons).nullable(),
-  note: z.string().nullable(),
-  hidden_at: Instant.nullable().describe('Since then no reader sees the selected telemetry.'),
-  removed_at: Instant.nullable().describe('Since then no live byte of it is on disk.'),
-  verified_at: Instant.nullable().describe('Then a separate count over every store found none.'),
-})
+export const DeletionRequest = z
+  .object({
+    request_id: z.string(),
+    scope: DeletionScope,
+    status: DeletionStatus,
+    range_start: Instant.nullable().describe('Null where the deletion has no lower bound.'),
+    range_end: Instant.nullable().describe('Null on a full erasure.'),
+    detail: z.record(z.string(), z.unknown()).describe('Progress, counts and reasons; free-form.'),
+    created_at: Instant,
+    finished_at: Instant.nullable().describe('Null until a final status is reached.'),
+    requested_by: z.string(),
+    signals: z.array(SignalName),
+    reason: z.enum(deletionReasons).nullable(),
+    note: z.string().nullable(),
+    hidden_at: Instant.nullable().describe('Since then no reader sees the selected telemetry.'),
+    removed_at: Instant.nullable().describe('Since then no live byte of it is on disk.'),
+    verified_at: Instant.nullable().describe('Then a separate count over every store found none.'),
+  })
+  .describe('A deletion request: what it selects, where it stands, and the clocks of what is true so far.')
 export type DeletionRequest = z.infer<typeof DeletionRequest>
 
 export const DeletionListQuery = z.strictObject({

@@ -42,6 +42,10 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
     summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
     body: CreateDeletion,
     status: 202,
+    alsoStatus: {
+      status: 200,
+      meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
+    },
     result: DeletionRequest,
     refusals: [409, 413, 415],
     check: (body, caller, { headers }) => [

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 
-const Health = z.object({ status: z.enum(['ok', 'starting']) })
+const Health = z.object({ status: z.enum(['ok', 'starting']) }).describe('Where the service stands.')
 
 export function addHealthRoutes(http: FastifyInstance, registry: Registry, isReady: () => boolean): void {
   const publicRoute = { config: { access: 'public' as const } }
@@ -13,7 +13,12 @@ export function addHealthRoutes(http: FastifyInstance, registry: Registry, isRea
     '/healthz',
     {
       ...publicRoute,
-      schema: { tags: ['Operations'], summary: 'The process answers', response: { 200: Health } },
+      schema: {
+        operationId: 'getHealth',
+        tags: ['Operations'],
+        summary: 'The process answers',
+        response: { 200: Health },
+      },
     },
     async () => ({ status: 'ok' as const }),
   )
@@ -22,6 +27,7 @@ export function addHealthRoutes(http: FastifyInstance, registry: Registry, isRea
     {
       ...publicRoute,
       schema: {
+        operationId: 'getReadiness',
         tags: ['Operations'],
         summary: 'Ready to serve: everything erased or hidden before the start is so again',
         response: { 200: Health, 503: Health },

@@ -18,6 +18,16 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
           'Holds metrics, logs and traces per organisation, watches them with anomaly detectors, and lets an organisation erase its own telemetry and prove it.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
+      tags: [
+        { name: 'Deletion', description: 'Erase your organisation’s own telemetry and watch it go.' },
+        { name: 'Evidence', description: 'The ledger of deletions and the audit log, each a hash chain.' },
+        { name: 'Detection', description: 'Detectors and the anomalies they find.' },
+        { name: 'Telemetry', description: 'Read what is held.' },
+        { name: 'Usage', description: 'What is stored, and how much of it.' },
+        { name: 'Ingest', description: 'OTLP/HTTP; point an OpenTelemetry SDK or Collector here.' },
+        { name: 'Organisation', description: 'Who you are, and access tokens.' },
+        { name: 'Operations', description: 'For whoever runs the service.' },
+      ],
       components: {
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'An access token of your organisation.' },
@@ -37,7 +47,9 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       withDefaultFonts: false,
       hideClientButton: true,
       telemetry: false,
+      showDeveloperTools: 'never',
       agent: { disabled: true },
+      mcp: { disabled: true },
     },
   })
 }

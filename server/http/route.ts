@@ -4,7 +4,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { ErrorBody, ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import { ErrorBody, errorCatalogue, ValidationError, type ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -59,6 +59,8 @@ export interface RouteDeclaration<
   /** Media types of the body; JSON where absent. */
   readonly bodyTypes?: readonly string[]
   readonly status?: number
+  /** A second status with the same body, and what it means. */
+  readonly alsoStatus?: { readonly status: number; readonly meaning: string }
   readonly result: Result
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
@@ -193,10 +195,18 @@ function schemaOf<
   Body extends z.ZodType,
   Result extends z.ZodType,
 >(declaration: RouteDeclaration<Params, Query, Body, Result>) {
-  const refusals = new Set([401, 403, 422, 500, ...(declaration.refusals ?? [])])
-  const responses: Record<number, z.ZodType> = { [declaration.status ?? 200]: declaration.result }
-  for (const status of [...refusals].sort()) responses[status] = status === 422 ? ValidationError : ErrorBody
+  const success = declaration.result.description ?? `${declaration.summary}.`
+  const refusals = new Set([401, 403, 422, 500, 503, ...(declaration.refusals ?? [])])
+  const responses: Record<number, z.ZodType> = {
+    [declaration.status ?? 200]: declaration.result.describe(success),
+  }
+  if (declaration.alsoStatus !== undefined) {
+    const { status, meaning } = declaration.alsoStatus
+    responses[status] = declaration.result.describe(meaning)
+  }
+  for (const status of refusals) responses[status] = refusalSchema(status)
   return {
+    operationId: operationIdOf(declaration.method, declaration.url),
     summary: declaration.summary,
     tags: [declaration.tag],
     security: [{ bearer: [] }],
@@ -206,4 +216,22 @@ function schemaOf<
     ...(declaration.body && { consumes: [...bodyTypesOf(declaration)] }),
     response: responses,
   }
+}
+
+/** `GET /usage/storage/deletions/:request_id` is `getUsageStorageDeletionsByRequestId`: stable, for generated clients. */
+function operationIdOf(method: string, url: string): string {
+  const words = url
+    .replaceAll('/:', '/by_')
+    .split(/[/_-]/)
+    .filter((word) => word !== '')
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}
+
+/** The body of a refusal, described by what the catalogue has under that status. */
+function refusalSchema(status: number): z.ZodType {
+  if (status === 422) return ValidationError
+  const meanings = Object.entries(errorCatalogue)
+    .filter(([, entry]) => entry.status === status)
+    .map(([code, { sentence }]) => `\`${code}\`: ${sentence}`)
+  return ErrorBody.describe(meanings.join(' '))
 }

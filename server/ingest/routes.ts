@@ -51,6 +51,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
     bodyLimit: options.bodyLimitBytes,
     config: { access },
     schema: {
+      operationId: `export${signal.charAt(0).toUpperCase()}${signal.slice(1)}`,
       tags: ['Ingest'],
       summary: `OTLP/HTTP export of ${signal}`,
       description:

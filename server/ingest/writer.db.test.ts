@@ -1,0 +1,418 @@
+// Grouped commits on the real engine, on a clock that is moved by hand. Where a test needs the engine to fail or to
+// be slow, a thin wrapper does that and hands everything else to the real one.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { batchOf, openStores, rowOf, type Stores } from '../../tests/fixtures.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import type { RowBatch } from '../telemetry/rows.ts'
+import type { TableName } from '../telemetry/schema/tables.ts'
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { IngestWriter } from './writer.ts'
+
+const commitDelayMs = 200
+const startNs = 1_767_571_200_000_000_000n
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+let organisations = 0
+const newPlace = (placement = 1): TenantPlace => ({ tenantId: `org-${++organisations}`, placement })
+
+const logs = (count: number, body = ''): RowBatch => [
+  batchOf(
+    'otel_logs',
+    Array.from({ length: count }, (_, i) => startNs + BigInt(i)),
+    { Body: body },
+  ),
+]
+
+async function count(place: TenantPlace, table: TableName = 'otel_logs'): Promise<number> {
+  const [row] = await stores.engine.select<{ rows: string }>(
+    sql`select count() as rows from ${raw(table)} where TenantId = ${place.tenantId}`,
+  )
+  return Number(row?.rows)
+}
+
+/** What one insert brought. */
+interface Insert {
+  readonly table: string
+  readonly rows: number
+  readonly placements: ReadonlySet<number>
+}
+
+interface SceneOptions {
+  readonly bufferBytes?: number
+  /** Runs before the nth insert reaches the engine; may throw instead of it. */
+  readonly beforeInsert?: (nth: number) => Promise<void>
+}
+
+function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOptions = {}) {
+  const clock = new ManualClock(1_767_600_000_000)
+  const gate = new TelemetryGate()
+  const inserts: Insert[] = []
+  const engine: TelemetryEngine = {
+    select: (statement, limits) => stores.engine.select(statement, limits),
+    command: (statement) => stores.engine.command(statement),
+    tableFolder: (table) => stores.engine.tableFolder(table),
+    close: () => stores.engine.close(),
+    async insert(table, columns, lines) {
+      const rows = lines.toString().trimEnd().split('\n')
+      inserts.push({ table, rows: rows.length, placements: new Set(rows.map((row) => JSON.parse(row)[0])) })
+      await beforeInsert(inserts.length)
+      await stores.engine.insert(table, columns, lines)
+    },
+  }
+  const writer = new IngestWriter({ engine, gate, clock, commitDelayMs, bufferBytes })
+  return { clock, gate, inserts, writer }
+}
+
+/** Moves time on until the promises have settled; what they wait for besides the clock is real work. */
+async function runUntil<T>(
+  clock: ManualClock,
+  promises: readonly Promise<T>[],
+): Promise<PromiseSettledResult<T>[]> {
+  let isSettled = false
+  const settled = Promise.allSettled(promises).finally(() => {
+    isSettled = true
+  })
+  while (!isSettled) {
+    await turn()
+    if (clock.waiting > 0) await clock.advance(commitDelayMs)
+  }
+  return settled
+}
+
+async function commitNow(
+  scene: { clock: ManualClock; writer: IngestWriter },
+  place: TenantPlace,
+  batch: RowBatch,
+) {
+  const [result] = await runUntil(scene.clock, [scene.writer.commit(place, batch)])
+  if (result?.status === 'rejected') throw result.reason
+}
+
+/** A promise that is settled from outside. */
+function door() {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, passed }
+}
+
+describe('acknowledging', () => {
+  test('what is acknowledged is readable, all of it, in every table of the batch', async () => {
+    const here = scene()
+    const place = newPlace()
+    const batch = [
+      ...logs(3),
+      batchOf('otel_traces', [startNs, startNs + 1n]),
+      batchOf('otel_metrics_gauge', [startNs]),
+      ...logs(2),
+    ]
+    await commitNow(here, place, batch)
+    assert.deepEqual(
+      [await count(place), await count(place, 'otel_traces'), await count(place, 'otel_metrics_gauge')],
+      [5, 2, 1],
+    )
+    assert.deepEqual(here.writer.totals, { rows: 8, commits: 1, failedCommits: 0 })
+    assert.equal(here.writer.bufferedBytes, 0)
+  })
+
+  test('nothing is acknowledged before the engine has it', async () => {
+    const engineDoor = door()
+    const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
+    const place = newPlace()
+    let isAcknowledged = false
+    const committed = writer.commit(place, logs(1)).then(() => {
+      isAcknowledged = true
+    })
+    while (inserts.length === 0) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    for (let i = 0; i < 5; i++) await turn()
+    assert.equal(isAcknowledged, false)
+    assert.equal(await count(place), 0)
+    assert.ok(writer.bufferedBytes > 0)
+    engineDoor.open()
+    await committed
+    assert.equal(await count(place), 1)
+  })
+
+  test('an empty batch is acknowledged at once and costs no commit', async () => {
+    const { writer } = scene()
+    await writer.commit(newPlace(), [])
+    await writer.commit(newPlace(), logs(0))
+    assert.equal(writer.totals.commits, 0)
+  })
+
+  test('texts arrive as they were, whatever they say', async () => {
+    const here = scene()
+    const place = newPlace()
+    const texts = [
+      'line\nbreak',
+      '"],["',
+      '\\',
+      '\u2028\u2029',
+      '👋',
+      '\0',
+      "'); drop table otel_logs",
+      '\ufffd',
+    ]
+    const rows = texts.map((Body) => rowOf('otel_logs', startNs, { Body, LogAttributes: { [Body]: Body } }))
+    await commitNow(here, place, [{ table: 'otel_logs', rows, minTimeNs: startNs, maxTimeNs: startNs }])
+    const found = await stores.engine.select<{ Body: string; attributes: Record<string, string> }>(
+      sql`select Body, LogAttributes as attributes from otel_logs where TenantId = ${place.tenantId}`,
+    )
+    assert.deepEqual(new Set(found.map(({ Body }) => Body)), new Set(texts))
+    for (const { Body, attributes } of found) assert.deepEqual(attributes, { [Body]: Body })
+  })
+})
+
+describe('grouping', () => {
+  test('what arrives for a placement within the delay goes in together', async () => {
+    const { clock, writer, inserts } = scene()
+    const places = Array.from({ length: 10 }, () => newPlace(5))
+    const committed = places.map((place) => writer.commit(place, logs(2)))
+    await runUntil(clock, committed)
+    assert.equal(writer.totals.commits, 1)
+    assert.deepEqual(inserts, [{ table: 'otel_logs', rows: 20, placements: new Set([5]) }])
+    for (const place of places) assert.equal(await count(place), 2)
+  })
+
+  test('nothing waits longer than the delay, and not shorter either', async () => {
+    const { clock, writer } = scene()
+    const committed = writer.commit(newPlace(), logs(1))
+    while (clock.waiting === 0) await turn()
+    await clock.advance(commitDelayMs - 1)
+    for (let i = 0; i < 5; i++) await turn()
+    assert.equal(writer.totals.commits, 0)
+    await clock.advance(1)
+    await committed
+    assert.equal(writer.totals.commits, 1)
+  })
+
+  test('a commit takes at most eight placements, and all get their turn', async () => {
+    const { clock, writer, inserts } = scene()
+    const places = Array.from({ length: 20 }, (_, i) => newPlace(i))
+    await runUntil(
+      clock,
+      places.map((place) => writer.commit(place, logs(1))),
+    )
+    assert.deepEqual(
+      inserts.map(({ placements }) => placements.size),
+      [8, 8, 4],
+    )
+    assert.equal(writer.totals.commits, 3)
+    for (const place of places) assert.equal(await count(place), 1)
+  })
+
+  test('many rows don’t wait for the delay', async () => {
+    const { writer, clock } = scene()
+    const place = newPlace()
+    const large = logs(50, 'x'.repeat(100_000))
+    await writer.commit(place, large)
+    assert.equal(clock.nowMs(), 1_767_600_000_000)
+    assert.equal(await count(place), 50)
+  })
+
+  test('one sender after the other is served, also without a pause between them', async () => {
+    const { clock, writer } = scene()
+    const place = newPlace()
+    const oneByOne = async () => {
+      for (let i = 0; i < 20; i++) await writer.commit(place, logs(1))
+    }
+    const done = oneByOne()
+    // Were a batch forgotten by the loop, nobody would be waiting for the clock and this would not end.
+    for (let turns = 0, isDone = false; !isDone; turns++) {
+      void done.then(() => {
+        isDone = true
+      })
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+      if (clock.waiting === 0 && writer.bufferedBytes > 0) {
+        assert.ok(turns < 1_000_000, 'a batch waits and nobody commits it')
+      }
+    }
+    assert.equal(await count(place), 20)
+  })
+
+  test('a clock that steps back makes nobody wait longer than the delay', async () => {
+    const { clock, writer } = scene()
+    const committed = writer.commit(newPlace(), logs(1))
+    while (clock.waiting === 0) await turn()
+    await clock.advance(-3_600_000)
+    let isCommitted = false
+    void committed.then(() => {
+      isCommitted = true
+    })
+    // The sleep that began before the step ends by the old time, as the system's timers do by themselves.
+    await clock.advance(3_600_000 + commitDelayMs)
+    await clock.advance(-3_600_000)
+    for (let waited = 0; !isCommitted && waited <= 2 * commitDelayMs; ) {
+      await turn()
+      if (clock.waiting === 0) continue
+      await clock.advance(10)
+      waited += 10
+    }
+    assert.equal(isCommitted, true)
+  })
+})
+
+describe('the bounded buffer', () => {
+  test('past the bound new batches are refused to be retried, and what was accepted is not lost', async () => {
+    const here = scene({ bufferBytes: 20_000 })
+    const { clock, writer } = here
+    const [accepted, refused] = [newPlace(), newPlace()]
+    const committed = writer.commit(accepted, logs(10, 'x'.repeat(1000)))
+    await assert.rejects(writer.commit(refused, logs(10, 'x'.repeat(1000))), {
+      code: 'overloaded',
+      status: 503,
+      retryAfterSeconds: 1,
+    })
+    await runUntil(clock, [committed])
+    assert.deepEqual([await count(accepted), await count(refused)], [10, 0])
+    assert.equal(writer.bufferedBytes, 0)
+    await commitNow(here, refused, logs(10, 'x'.repeat(1000)))
+    assert.equal(await count(refused), 10)
+  })
+
+  test('a batch larger than the whole buffer is taken when nothing else is there, or it never could be', async () => {
+    const here = scene({ bufferBytes: 1000 })
+    const place = newPlace()
+    await commitNow(here, place, logs(5, 'x'.repeat(1000)))
+    assert.equal(await count(place), 5)
+  })
+})
+
+describe('fences', () => {
+  const during = { startNs, endNs: startNs + 100n }
+
+  test('what a fence covers is refused to be retried; outside it and beside it work goes on', async () => {
+    const here = scene()
+    const [own, neighbour] = [newPlace(), newPlace()]
+    here.gate.fence(own.tenantId, { id: 'del_1', signals: ['logs'], range: during })
+    await assert.rejects(here.writer.commit(own, logs(1)), {
+      code: 'erasing',
+      status: 503,
+      retryAfterSeconds: 1,
+    })
+    await commitNow(here, own, [batchOf('otel_logs', [startNs - 1n, startNs - 2n])])
+    await commitNow(here, own, [batchOf('otel_traces', [startNs])])
+    await commitNow(here, neighbour, logs(1))
+    assert.deepEqual([await count(own), await count(own, 'otel_traces'), await count(neighbour)], [2, 1, 1])
+    here.gate.unfence(own.tenantId, 'del_1')
+    await commitNow(here, own, logs(1))
+    assert.equal(await count(own), 3)
+  })
+
+  test('a batch accepted before the fence is what draining waits for', async () => {
+    const { clock, gate, writer } = scene()
+    const place = newPlace()
+    const committed = writer.commit(place, logs(2))
+    gate.fence(place.tenantId, { id: 'del_1', signals: ['logs'], range: during })
+    let isDrained = false
+    const drained = gate.drain(place.tenantId).then(() => {
+      isDrained = true
+    })
+    for (let i = 0; i < 5; i++) await turn()
+    assert.equal(isDrained, false)
+    await runUntil(clock, [committed, drained])
+    assert.equal(await count(place), 2)
+  })
+
+  test('a commit waits while somebody works exclusively on its placement', async () => {
+    const { clock, gate, writer } = scene()
+    const place = newPlace(9)
+    const erasure = door()
+    const erasing = gate.exclusively([9], () => erasure.passed)
+    const committed = writer.commit(place, logs(1))
+    while (clock.waiting === 0) await turn()
+    await clock.advance(commitDelayMs)
+    for (let i = 0; i < 20; i++) await turn()
+    assert.equal(await count(place), 0)
+    erasure.open()
+    await Promise.all([erasing, committed])
+    assert.equal(await count(place), 1)
+  })
+})
+
+describe('failing and closing', () => {
+  test('an engine that fails refuses the whole group to be retried, and the next group goes in', async () => {
+    const here = scene({
+      beforeInsert: async (nth) => {
+        if (nth === 1) throw new Error('no space left on /var/lib/lethe')
+      },
+    })
+    const places = [newPlace(1), newPlace(1), newPlace(2)]
+    const results = await runUntil(
+      here.clock,
+      places.map((place) => here.writer.commit(place, logs(1))),
+    )
+    for (const result of results) {
+      assert.equal(result.status, 'rejected')
+      assert.deepEqual(
+        [result.reason.code, result.reason.status, result.reason.retryAfterSeconds],
+        ['overloaded', 503, 1],
+      )
+      assert.doesNotMatch(result.reason.message, /no space left|\/var/)
+    }
+    assert.deepEqual(here.writer.totals, { rows: 0, commits: 0, failedCommits: 1 })
+    assert.equal(here.writer.bufferedBytes, 0)
+    for (const place of places) await commitNow(here, place, logs(1))
+    for (const place of places) assert.equal(await count(place), 1)
+  })
+
+  test('where a later table fails the batch is not acknowledged, although the earlier one is in', async () => {
+    const here = scene({
+      beforeInsert: async (nth) => {
+        if (nth === 2) throw new Error('the second table fails')
+      },
+    })
+    const place = newPlace()
+    const batch = [...logs(1), batchOf('otel_traces', [startNs])]
+    await assert.rejects(commitNow(here, place, batch), { code: 'overloaded' })
+    assert.equal((await count(place)) + (await count(place, 'otel_traces')), 1)
+  })
+
+  test('closing commits what waits without waiting for the delay, and takes nothing more', async () => {
+    const { clock, writer } = scene()
+    const places = Array.from({ length: 12 }, (_, i) => newPlace(i))
+    const committed = places.map((place) => writer.commit(place, logs(1)))
+    while (clock.waiting === 0) await turn()
+    await writer.close()
+    await Promise.all(committed)
+    await assert.rejects(writer.commit(newPlace(), logs(1)), { code: 'not_ready', retryAfterSeconds: 1 })
+    for (const place of places) assert.equal(await count(place), 1)
+    assert.equal(clock.nowMs(), 1_767_600_000_000)
+    await writer.close()
+  })
+
+  test('closing waits for the commit under way', async () => {
+    const engineDoor = door()
+    const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
+    const place = newPlace()
+    const committed = writer.commit(place, logs(1))
+    while (inserts.length === 0) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    let isClosed = false
+    const closed = writer.close().then(() => {
+      isClosed = true
+    })
+    for (let i = 0; i < 5; i++) await turn()
+    assert.equal(isClosed, false)
+    engineDoor.open()
+    await Promise.all([closed, committed])
+    assert.equal(await count(place), 1)
+  })
+})
