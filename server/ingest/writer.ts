@@ -32,7 +32,7 @@ interface PendingBatch {
 
 /** What waits for one placement. */
 interface Queue {
-  readonly sinceMs: number
+  sinceMs: number
   readonly batches: PendingBatch[]
   bytes: number
 }
@@ -93,9 +93,7 @@ export class IngestWriter {
       this.#enqueue({ place, encoded, rows, bytes, settle })
     })
     this.#options.gate.track(place.tenantId, committed)
-    this.#loop ??= this.#run().finally(() => {
-      this.#loop = null
-    })
+    this.#loop ??= this.#run()
     return committed
   }
 
@@ -126,6 +124,8 @@ export class IngestWriter {
       if (group.length > 0) await this.#commitGroup(group)
       else await this.#waitForDue()
     }
+    // In one breath with the last look at the queues, so that a batch that comes after it begins a new loop.
+    this.#loop = null
   }
 
   #takeDue(): PendingBatch[] {
@@ -145,9 +145,10 @@ export class IngestWriter {
     await this.#options.clock.sleep(Math.min(...waits), this.#pause.signal)
   }
 
-  /** A clock that stepped back must not make anyone wait longer than the delay. */
+  /** A clock that stepped back must not make anyone wait longer than the delay, counted from when that is noticed. */
   #dueInMs(queue: Queue, nowMs: number): number {
-    return Math.min(this.#options.commitDelayMs, queue.sinceMs + this.#options.commitDelayMs - nowMs)
+    queue.sinceMs = Math.min(queue.sinceMs, nowMs)
+    return queue.sinceMs + this.#options.commitDelayMs - nowMs
   }
 
   async #commitGroup(group: readonly PendingBatch[]): Promise<void> {
