@@ -34,6 +34,11 @@ const address = '/usage/storage/deletions'
 const lookAgainSeconds = '1'
 
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
+  addCreateRoute(http, deps)
+  addReadingRoutes(http, deps.ledger)
+}
+
+function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   route(http, {
     method: 'POST',
     url: address,
@@ -68,7 +73,9 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
       }
     },
   })
+}
 
+function addReadingRoutes(http: FastifyInstance, ledger: DeletionLedger): void {
   route(http, {
     method: 'GET',
     url: address,
@@ -80,7 +87,7 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
       const page = { limit: query.limit + 1, beforeId, status: query.status ?? null }
-      const requests = await deps.ledger.list(caller.tenantId, page)
+      const requests = await ledger.list(caller.tenantId, page)
       return {
         body: pageOfRows(
           requests,
@@ -102,7 +109,7 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
     result: DeletionRequest,
     refusals: [404],
     handle: async ({ caller, params }) => {
-      const request = await deps.ledger.get(caller.tenantId, params.request_id)
+      const request = await ledger.get(caller.tenantId, params.request_id)
       return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
     },
   })

@@ -5,7 +5,7 @@
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../contract/detection.ts'
 import { formatInstant, type Ns } from '../../contract/instant.ts'
-import type { AnomaliesTable, ControlTransaction, Database } from '../control/database.ts'
+import type { AnomaliesTable, Control, ControlTransaction, Database } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
@@ -142,6 +142,41 @@ export function toAnomaly(row: Selectable<AnomaliesTable>): Anomaly {
 
 function instantOf(text: string): string {
   return formatInstant(BigInt(text))
+}
+
+/**
+ * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with
+ * the range, and makes its detectors due, so that their statuses forget as well. Answers how many it removed.
+ */
+export async function removeAnomaliesIn(
+  trx: ControlTransaction,
+  tenantId: string,
+  signals: readonly Signal[],
+  range: TimeRange,
+): Promise<number> {
+  const { numDeletedRows } = await trx
+    .deleteFrom('anomalies')
+    .where('tenant_id', '=', tenantId)
+    .where((where) => isTouched(where, signals, range))
+    .executeTakeFirstOrThrow()
+  await trx.updateTable('detectors').set({ next_run_at_ms: 0 }).where('tenant_id', '=', tenantId).execute()
+  return Number(numDeletedRows)
+}
+
+/** How many anomalies {@link removeAnomaliesIn} would remove. */
+export async function countAnomaliesIn(
+  control: Control,
+  tenantId: string,
+  signals: readonly Signal[],
+  range: TimeRange,
+): Promise<number> {
+  const row = await control
+    .selectFrom('anomalies')
+    .select((select) => select.fn.countAll<number | string>().as('count'))
+    .where('tenant_id', '=', tenantId)
+    .where((where) => isTouched(where, signals, range))
+    .executeTakeFirstOrThrow()
+  return Number(row.count)
 }
 
 type AnomalyColumns = ExpressionBuilder<Database, 'anomalies'>

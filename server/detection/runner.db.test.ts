@@ -12,6 +12,7 @@ import { raw } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { Leases } from '../worker/lease.ts'
+import { removeAnomaliesIn } from './anomaly-records.ts'
 import {
   acme,
   type ControlFixture,
@@ -23,7 +24,7 @@ import {
 import { readDraft, type StoredDetector } from './detector.ts'
 import { readMetricNames } from './metric-names.ts'
 import { DetectorRunner } from './runner.ts'
-import { DetectionStore, removeAnomaliesIn } from './store.ts'
+import { DetectionStore } from './store.ts'
 import { createSystemDetectors } from './system-detectors.ts'
 import { createDetectionWorker, runDueDetectors } from './worker.ts'
 

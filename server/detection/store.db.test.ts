@@ -10,11 +10,11 @@ import { allTime } from '../core/time-range.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
-import type { RunFound } from './anomaly-records.ts'
+import { countAnomaliesIn, type RunFound, removeAnomaliesIn } from './anomaly-records.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
-import { countAnomaliesIn, DetectionStore, removeAnomaliesIn } from './store.ts'
+import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)

@@ -21,9 +21,7 @@ import type { Control, ControlTransaction, DetectorsTable } from '../control/dat
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import type { TimeRange } from '../core/time-range.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import type { Signal } from '../telemetry/schema/tables.ts'
 import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
 import {
   applyPatch,
@@ -287,41 +285,6 @@ export async function insertDetector(
     })
     .execute()
   return id
-}
-
-/**
- * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with
- * the range, and makes its detectors due, so that their statuses forget as well. Answers how many it removed.
- */
-export async function removeAnomaliesIn(
-  trx: ControlTransaction,
-  tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-): Promise<number> {
-  const { numDeletedRows } = await trx
-    .deleteFrom('anomalies')
-    .where('tenant_id', '=', tenantId)
-    .where((where) => isTouched(where, signals, range))
-    .executeTakeFirstOrThrow()
-  await trx.updateTable('detectors').set({ next_run_at_ms: 0 }).where('tenant_id', '=', tenantId).execute()
-  return Number(numDeletedRows)
-}
-
-/** How many anomalies {@link removeAnomaliesIn} would remove. */
-export async function countAnomaliesIn(
-  control: Control,
-  tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-): Promise<number> {
-  const row = await control
-    .selectFrom('anomalies')
-    .select((select) => select.fn.countAll<number | string>().as('count'))
-    .where('tenant_id', '=', tenantId)
-    .where((where) => isTouched(where, signals, range))
-    .executeTakeFirstOrThrow()
-  return Number(row.count)
 }
 
 /** The wire form. */

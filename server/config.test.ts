@@ -1,0 +1,170 @@
+// Settings from an environment: defaults that are safe to start with, and refusals that name the variable and the
+// mend, and never a secret.
+
+import assert from 'node:assert/strict'
+import { isAbsolute, join, resolve } from 'node:path'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { ConfigError, readConfig } from './config.ts'
+import { newTokenSecret } from './tenancy/tenancy.ts'
+
+const mebibyte = 2 ** 20
+
+function refusalOf(env: Record<string, string>): string {
+  try {
+    readConfig(env)
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error))
+    return error.message
+  }
+  return assert.fail(`It was accepted: ${JSON.stringify(env)}`)
+}
+
+test('an empty environment is a service for this machine alone, beside its data', () => {
+  assert.deepEqual(readConfig({}), {
+    host: '127.0.0.1',
+    port: 8080,
+    dataDir: resolve('data'),
+    controlPath: resolve('data', 'control.db'),
+    engineMemoryBytes: 2048 * mebibyte,
+    commitDelayMs: 200,
+    ingestBufferBytes: 256 * mebibyte,
+    ingestBodyBytes: 16 * mebibyte,
+    logLevel: 'info',
+    bootstrap: { tenantId: null, token: null },
+  })
+})
+
+test('an empty setting is one that is not given', () => {
+  const names = ['HOST', 'PORT', 'DATA_DIR', 'CONTROL_URL', 'TELEMETRY_URL', 'LOG_LEVEL', 'BOOTSTRAP_TOKEN']
+  const empty = Object.fromEntries(names.map((name) => [`LETHE_${name}`, '']))
+  assert.deepEqual(readConfig(empty), readConfig({}))
+})
+
+test('what is set is used, in the units it is used in', () => {
+  const token = newTokenSecret('owner')
+  assert.deepEqual(
+    readConfig({
+      LETHE_HOST: '::',
+      LETHE_PORT: '0',
+      LETHE_DATA_DIR: '/srv/lethe',
+      LETHE_CONTROL_URL: 'sqlite:/srv/control/lethe.db',
+      LETHE_TELEMETRY_URL: 'chdb:',
+      LETHE_ENGINE_MEMORY_MB: '512',
+      LETHE_COMMIT_DELAY_MS: '0',
+      LETHE_INGEST_BUFFER_MB: '1',
+      LETHE_INGEST_BODY_MB: '256',
+      LETHE_LOG_LEVEL: 'debug',
+      LETHE_BOOTSTRAP_ORG: 'acme-corp',
+      LETHE_BOOTSTRAP_TOKEN: token,
+    }),
+    {
+      host: '::',
+      port: 0,
+      dataDir: '/srv/lethe',
+      controlPath: '/srv/control/lethe.db',
+      engineMemoryBytes: 512 * mebibyte,
+      commitDelayMs: 0,
+      ingestBufferBytes: mebibyte,
+      ingestBodyBytes: 256 * mebibyte,
+      logLevel: 'debug',
+      bootstrap: { tenantId: 'acme-corp', token },
+    },
+  )
+})
+
+test('the data folder is absolute, so that a later change of the working folder moves nothing', () => {
+  const { dataDir, controlPath } = readConfig({ LETHE_DATA_DIR: 'here' })
+  assert.ok(isAbsolute(dataDir))
+  assert.equal(controlPath, join(dataDir, 'control.db'))
+})
+
+test('a control path may be written as an address or as a path', () => {
+  assert.equal(readConfig({ LETHE_CONTROL_URL: 'sqlite:///srv/control.db' }).controlPath, '/srv/control.db')
+  assert.equal(readConfig({ LETHE_CONTROL_URL: 'sqlite:/srv/control.db' }).controlPath, '/srv/control.db')
+})
+
+describe('every refusal names its variable', () => {
+  const numbers = [
+    ['LETHE_PORT', 0, 65_535],
+    ['LETHE_ENGINE_MEMORY_MB', 512, 1_048_576],
+    ['LETHE_COMMIT_DELAY_MS', 0, 5_000],
+    ['LETHE_INGEST_BUFFER_MB', 1, 65_536],
+    ['LETHE_INGEST_BODY_MB', 1, 256],
+  ] as const
+
+  for (const [name, min, max] of numbers) {
+    test(`${name} takes integers from ${min} to ${max}`, () => {
+      readConfig({ [name]: String(min) })
+      readConfig({ [name]: String(max) })
+      for (const value of [
+        String(min - 1),
+        String(max + 1),
+        'many',
+        '1.5',
+        '1e3',
+        '0x10',
+        ' 600',
+        '-0',
+        'NaN',
+      ]) {
+        const refusal = refusalOf({ [name]: value })
+        assert.ok(refusal.startsWith(`${name} must be an integer from ${min} to ${max}, not `), refusal)
+        assert.ok(refusal.includes(value))
+      }
+    })
+  }
+
+  test('LETHE_LOG_LEVEL takes a level', () => {
+    const refusal = refusalOf({ LETHE_LOG_LEVEL: 'loud' })
+    assert.equal(refusal, 'LETHE_LOG_LEVEL must be one of debug, info, warn, error, silent, not "loud".')
+  })
+
+  test('stores of another kind are refused instead of quietly replaced', () => {
+    assert.match(
+      refusalOf({ LETHE_CONTROL_URL: 'postgres://db/lethe' }),
+      /^LETHE_CONTROL_URL must start with sqlite:/,
+    )
+    assert.match(
+      refusalOf({ LETHE_TELEMETRY_URL: 'http://click:8123' }),
+      /^LETHE_TELEMETRY_URL must start with chdb:/,
+    )
+  })
+
+  test('LETHE_BOOTSTRAP_ORG takes what a person can type', () => {
+    for (const tenantId of ['Acme', 'ac', 'acme_corp', '-acme', 'acme-', 'a'.repeat(41), 'äcme']) {
+      assert.match(
+        refusalOf({ LETHE_BOOTSTRAP_ORG: tenantId }),
+        /^LETHE_BOOTSTRAP_ORG must have 3 to 40 characters/,
+      )
+    }
+  })
+
+  test('LETHE_BOOTSTRAP_TOKEN takes what can’t be guessed and can be sent in a header', () => {
+    for (const token of [
+      'short',
+      'x'.repeat(31),
+      'x'.repeat(513),
+      `${'x'.repeat(40)} y`,
+      `${'x'.repeat(40)}é`,
+    ]) {
+      assert.match(refusalOf({ LETHE_BOOTSTRAP_TOKEN: token }), /^LETHE_BOOTSTRAP_TOKEN must have 32 to 512/)
+    }
+    readConfig({ LETHE_BOOTSTRAP_TOKEN: 'x'.repeat(32) })
+    readConfig({ LETHE_BOOTSTRAP_TOKEN: 'x'.repeat(512) })
+  })
+})
+
+test('no refusal holds a secret: neither a token nor the password in an address', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[A-Za-z0-9]{8,30}$/), (secret) => {
+      for (const env of [
+        { LETHE_BOOTSTRAP_TOKEN: secret },
+        { LETHE_CONTROL_URL: `postgres://lethe:${secret}@db/lethe` },
+        { LETHE_TELEMETRY_URL: `https://default:${secret}@click:8443` },
+      ]) {
+        assert.ok(!refusalOf(env).includes(secret))
+      }
+    }),
+  )
+})
