@@ -38,7 +38,9 @@ const mebibyte = 1024 * 1024
 
 export function readConfig(env: Environment): Config {
   const dataDir = resolve(text(env, 'LETHE_DATA_DIR', './data'))
-  requireScheme(env, 'LETHE_TELEMETRY_URL', 'chdb:')
+  if (requireScheme(env, 'LETHE_TELEMETRY_URL', 'chdb:') !== '') {
+    throw new ConfigError('LETHE_TELEMETRY_URL takes no path: the engine’s files are in LETHE_DATA_DIR.')
+  }
   return {
     host: text(env, 'LETHE_HOST', '127.0.0.1'),
     // 8080 is what people try first; 0 lets the system choose, for tests.
