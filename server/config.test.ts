@@ -131,6 +131,11 @@ describe('every refusal names its variable', () => {
     )
   })
 
+  test('a place for telemetry that would not be used is refused', () => {
+    const refusal = refusalOf({ LETHE_TELEMETRY_URL: 'chdb:/srv/elsewhere' })
+    assert.match(refusal, /^LETHE_TELEMETRY_URL takes no path: .* LETHE_DATA_DIR/)
+  })
+
   test('LETHE_BOOTSTRAP_ORG takes what a person can type', () => {
     for (const tenantId of ['Acme', 'ac', 'acme_corp', '-acme', 'acme-', 'a'.repeat(41), 'äcme']) {
       assert.match(
