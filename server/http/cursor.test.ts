@@ -79,6 +79,7 @@ test('pages cut from one row more than the limit show each row once, and the las
           (row) => row,
         )
         assert.ok(page.items.length <= limit)
+        assert.ok(page.items.length > 0 || count === 0, 'no page is empty but the only one')
         shown.push(...page.items)
         if (page.next_cursor === null) break
         cursor = page.next_cursor

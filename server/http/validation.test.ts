@@ -37,6 +37,20 @@ test('a body that is absent is missing as a whole', () => {
   ])
 })
 
+test('what every object inherits is missing all the same', () => {
+  for (const name of ['toString', 'constructor', 'hasOwnProperty']) {
+    const [found] = problems(z.strictObject({ [name]: z.string() }), {})
+    assert.deepEqual([found?.loc, found?.type], [['body', name], 'missing'])
+  }
+})
+
+test('of a value of the wrong type only that is said', () => {
+  assert.deepEqual(
+    problems(z.strictObject({ a: z.string().min(3).max(5) }), { a: ['x'] }).map(({ type }) => type),
+    ['string_type'],
+  )
+})
+
 test('null is not missing but of the wrong type', () => {
   assert.equal(wrong(z.string(), null).type, 'string_type')
   assert.equal(wrong(z.enum(['x']), null).type, 'enum')
