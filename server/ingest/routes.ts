@@ -2,7 +2,6 @@
 // by the engine. Success and refusals have OTLP's own bodies in the encoding of the request, because exporters
 // read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
 
-import { createGunzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
@@ -10,6 +9,7 @@ import { callerOf } from '../http/route.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import { gunzipBody } from './gunzip-body.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
 import type { IngestWriter } from './writer.ts'
@@ -38,7 +38,9 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
       { parseAs: 'buffer', bodyLimit: options.bodyLimitBytes },
       (_request, body, done) => done(null, body),
     )
-    scope.addHook('preParsing', async (request, _reply, payload) => unzip(request, payload))
+    scope.addHook('preParsing', async (request, _reply, payload) =>
+      uncompress(request, payload, options.bodyLimitBytes),
+    )
     scope.setErrorHandler<Error>((error, request, reply) => sendStatus(error, request, reply))
     for (const signal of signals) addExportRoute(scope, signal, options)
   })
@@ -77,26 +79,17 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
   })
 }
 
-/** Uncompresses on the way to the parser, whose limit then counts uncompressed bytes and ends a bomb early. */
-async function unzip(
+async function uncompress(
   request: FastifyRequest,
   payload: NodeJS.ReadableStream,
+  limitBytes: number,
 ): Promise<NodeJS.ReadableStream> {
   const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   if (coding === 'identity') return payload
-  if (coding !== 'gzip') {
-    throw new AppError('unsupported_media_type', {
-      sentence: 'Send the body plain or with Content-Encoding gzip.',
-    })
-  }
-  const unzipped = createGunzip()
-  let received = 0
-  payload.on('data', (chunk: Buffer) => {
-    received += chunk.length
-    Object.assign(unzipped, { receivedEncodedLength: received })
+  if (coding === 'gzip') return gunzipBody(payload, limitBytes)
+  throw new AppError('unsupported_media_type', {
+    sentence: 'Send the body plain or with Content-Encoding gzip.',
   })
-  payload.on('error', (error) => unzipped.destroy(error))
-  return payload.pipe(unzipped)
 }
 
 function encodingOf(request: FastifyRequest): OtlpEncoding {

@@ -1,0 +1,60 @@
+// Uncompressing on the way to the parser: whole bodies come out as they went in, and endless ones end.
+
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { gunzipBody } from './gunzip-body.ts'
+
+const limitBytes = 100_000
+const text = Buffer.from('telemetry '.repeat(5000))
+
+test('a body within the limit comes out whole, whatever pieces it came in', async () => {
+  const zipped = gzipSync(text)
+  for (const size of [1, 7, zipped.length]) {
+    const pieces = Array.from({ length: Math.ceil(zipped.length / size) }, (_, i) =>
+      zipped.subarray(i * size, (i + 1) * size),
+    )
+    assert.deepEqual(await buffer(gunzipBody(Readable.from(pieces), text.length)), text)
+  }
+})
+
+test('one byte beyond the limit is too large', async () => {
+  const payload = Readable.from([gzipSync(text)])
+  await assert.rejects(buffer(gunzipBody(payload, text.length - 1)), { code: 'body_too_large' })
+})
+
+test('an endless body is read no further than its limit, also when nobody listens any more', async () => {
+  let pieces = 0
+  const member = gzipSync(Buffer.alloc(limitBytes))
+  const endless = Readable.from(
+    (function* () {
+      for (;;) {
+        pieces++
+        yield member
+      }
+    })(),
+  )
+  const body = gunzipBody(endless, limitBytes)
+  // What Fastify does: it reads, refuses, and takes its listeners off while the stream goes on.
+  await new Promise((resolve) => body.once('error', resolve).resume())
+  const piecesAtRefusal = pieces
+  for (let turn = 0; turn < 100; turn++) await nextTurn()
+  assert.equal(pieces, piecesAtRefusal)
+  assert.ok(!endless.destroyed, 'the answer still has to go out on it')
+})
+
+test('what goes wrong after the refusal reaches nobody', async () => {
+  const bad = Buffer.concat([gzipSync(Buffer.alloc(limitBytes + 1)), Buffer.from('not gzip at all')])
+  const body = gunzipBody(Readable.from([bad]), limitBytes)
+  await new Promise((resolve) => body.once('error', resolve).resume())
+  for (let turn = 0; turn < 100; turn++) await nextTurn()
+})
+
+test('what is no gzip, or ends too early, fails with a code of zlib', async () => {
+  for (const bytes of [Buffer.from('not gzip'), gzipSync(text).subarray(0, 30)]) {
+    await assert.rejects(buffer(gunzipBody(Readable.from([bytes]), limitBytes)), { code: /^Z_/ })
+  }
+})
