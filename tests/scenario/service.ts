@@ -53,8 +53,14 @@ export interface Service {
   send(method: string, path: string, sent?: Sent): Promise<Answer>
   /** Sends a GET, which has to answer 200, and reads its body by the contract. */
   read<T extends z.ZodType>(path: string, body: T, as?: Who): Promise<z.output<T>>
+  /** Fails where an error escaped since the start, because a test would otherwise survive what the service wouldn't. */
   stop(): Promise<void>
 }
+
+/** Errors that nobody caught: outside a test they would have ended the process. */
+const escaped: unknown[] = []
+process.on('uncaughtExceptionMonitor', (error) => escaped.push(error))
+process.on('unhandledRejection', (reason) => escaped.push(reason))
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const folder = temporaryFolder()
@@ -88,6 +94,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     async stop() {
       await app.close()
       rmSync(folder, { recursive: true, force: true })
+      assert.deepEqual(escaped, [], 'an error escaped that would have ended the service')
     },
   }
 }
