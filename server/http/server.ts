@@ -2,6 +2,7 @@
 // fixed: authentication, role, content type, size, validation, work; so someone without a right learns nothing
 // from the errors behind it. Every refusal has the documented body, also the ones that arise in Fastify itself.
 
+import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -52,6 +53,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     genReqId: () => newId('req', options.clock.nowMs()),
     requestIdHeader: false,
     return503OnClosing: true,
+    clientErrorHandler: answerUnreadable,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
   const routeTable = new Map<string, Map<string, RouteAccess | undefined>>()
@@ -131,6 +133,25 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
   FST_ERR_BAD_URL: 'bad_request',
   FST_ERR_MAX_PARAM_LENGTH: 'not_found',
+}
+
+/** Reasons by Node's and its parser's codes; anything else is 400. */
+const unreadable: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+}
+
+/** What can't be read as HTTP never becomes a request, so its answer is written by hand. */
+function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code !== 'ECONNRESET' && socket.writable) {
+    const { message, code } = new AppError('bad_request')
+    const body = JSON.stringify({ detail: message, code })
+    const status = unreadable[error.code ?? ''] ?? '400 Bad Request'
+    socket.write(
+      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+    )
+  }
+  socket.destroy()
 }
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -3,6 +3,8 @@
 // and nothing else with it. The erasure can be held before it begins, so that a test sees it under way.
 
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { after, afterEach, before, test } from 'node:test'
 import { AuditEntry } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
@@ -271,6 +273,25 @@ test('another organisation’s request answers byte for byte like one that does 
   const beforeForeign = Buffer.from(JSON.stringify([`${foreignId}z`])).toString('base64url')
   const page = await service.read(`${url}?cursor=${beforeForeign}`, pageOf(DeletionRequest))
   assert.ok(page.items.every(({ request_id }) => request_id < foreignId && !isOfGlobex.has(request_id)))
+})
+
+test('what is no HTTP at all is refused in the same shape, and the connection ends', async () => {
+  const { hostname, port } = new URL(service.address)
+  const heads = [
+    'FOO / HTTP/1.1\r\n\r\n',
+    'nonsense\r\n\r\n',
+    `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`,
+  ]
+  for (const head of heads) {
+    const socket = connect(Number(port), hostname)
+    socket.end(head)
+    const [answer = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+    assert.match(answer, /^HTTP\/1\.1 4(?:00|31) /)
+    assert.deepEqual(JSON.parse(body), {
+      code: 'bad_request',
+      detail: 'The request could not be read as HTTP.',
+    })
+  }
 })
 
 test('an address answers a method it does not have with those it has, and no address with 404', async () => {
