@@ -35,6 +35,7 @@ export const errorCatalogue = {
     status: 415,
     sentence: 'Send the body with a content type this operation takes.',
   },
+  too_many_requests: { status: 429, sentence: 'Too many at once; repeat after Retry-After.' },
   query_too_expensive: {
     status: 422,
     sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',

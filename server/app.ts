@@ -2,11 +2,11 @@
 // over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
 // served, and stopping lets requests and commits finish before the stores close.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { addAuditRoutes } from './audit/routes.ts'
-import type { Config } from './config.ts'
+import { type Config, ConfigError } from './config.ts'
 import type { Control } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
 import { flushWriteAheadLog, openSqlite } from './control/sqlite.ts'
@@ -57,8 +57,11 @@ export interface App {
   createOrganisation(organisation: NewOrganisation): Promise<TenantPlace>
   /** Runs every detector of an organisation now, due or not. */
   runDetectors(place: TenantPlace): Promise<void>
-  /** Listens and starts the background work; answers the address. */
-  start(): Promise<string>
+  /**
+   * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So what
+   * is created at the first start is created once the address is ours, and before anyone can ask for it.
+   */
+  start(beforeReady?: () => Promise<void>): Promise<string>
   /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
   close(): Promise<void>
 }
@@ -87,6 +90,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     mkdirSync(dirname(config.controlPath), { recursive: true })
     const control = openSqlite(config.controlPath)
     await migrate(control)
+    await assertSameInstance(control, readInstanceId(config.dataDir))
     return await joinRooms(options, engine, control)
   } catch (error) {
     logger.error({ err: error }, 'the service could not start')
@@ -101,8 +105,32 @@ export async function createApp(options: AppOptions): Promise<App> {
  */
 function readInstanceId(dataDir: string): string {
   const path = join(dataDir, 'instance-id')
-  if (!existsSync(path)) writeFileSync(path, newSecret(), { mode: 0o600 })
+  if (!existsSync(path)) {
+    writeFileSync(`${path}.new`, newSecret(), { mode: 0o600 })
+    renameSync(`${path}.new`, path)
+  }
   return readFileSync(path, 'utf8')
+}
+
+/**
+ * A control plane and a data folder belong together from their first start: with another folder's telemetry, an
+ * erasure would be verified where it never was, and what was erased here would be readable there.
+ */
+async function assertSameInstance(control: Control, instanceId: string): Promise<void> {
+  await control
+    .insertInto('instance')
+    .values({ key: 'data_folder', value: instanceId })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .execute()
+  const { value } = await control
+    .selectFrom('instance')
+    .select('value')
+    .where('key', '=', 'data_folder')
+    .executeTakeFirstOrThrow()
+  if (value === instanceId) return
+  throw new ConfigError(
+    'The control-plane database belongs to another data folder; set LETHE_DATA_DIR and LETHE_CONTROL_URL to a pair that was started together.',
+  )
 }
 
 async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
@@ -114,6 +142,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     engine,
     gate,
     clock,
+    logger,
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
   })
@@ -201,9 +230,10 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       const all = await detectors.listDetectors(place.tenantId, { limit: 500, beforeId: null })
       for (const detector of all) await runner.run(place, detector.id)
     },
-    async start() {
-      isReady = true
+    async start(beforeReady) {
       const address = await http.listen({ host: config.host, port: config.port })
+      await beforeReady?.()
+      isReady = true
       deletionLoop.start()
       detectionLoop.start()
       return address

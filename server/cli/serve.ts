@@ -16,8 +16,10 @@ export async function serve(config: Config): Promise<void> {
   const logger = createLogger(config)
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
-  const welcome = await bootstrap(app, config)
-  const address = await app.start()
+  let welcome: Welcome | null = null
+  const address = await app.start(async () => {
+    welcome = await bootstrap(app, config)
+  })
   if (welcome !== null) process.stdout.write(firstSteps(address, welcome))
 }
 

@@ -6,11 +6,14 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import type { Control } from './database.ts'
 
+/** How long a statement waits for another process, such as the command line, to end its transaction. */
+const busyTimeoutMs = 5000
+
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
   const database = new DatabaseSync(path)
   for (const pragma of [
-    'busy_timeout = 5000',
+    `busy_timeout = ${busyTimeoutMs}`,
     'journal_mode = WAL',
     'synchronous = FULL',
     'foreign_keys = ON',
@@ -26,12 +29,19 @@ export function openSqlite(path: string): Control {
 
 /**
  * Moves everything out of the write-ahead log and empties it, so that no erased byte waits in it. Throws where
- * another reader of the file holds it up for longer than the busy timeout: SQLite reports that as a result.
+ * another reader of the file holds it up; it doesn't wait, because waiting here would stop the whole process.
  */
 export async function flushWriteAheadLog(control: Control): Promise<void> {
-  const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(control)
-  if (rows[0]?.busy !== 0)
-    throw new Error('The write-ahead log could not be emptied: another reader holds it.')
+  const busy = await control.connection().execute(async (connection) => {
+    await sql`pragma busy_timeout = 0`.execute(connection)
+    try {
+      const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(connection)
+      return rows[0]?.busy
+    } finally {
+      await sql`pragma busy_timeout = ${sql.raw(String(busyTimeoutMs))}`.execute(connection)
+    }
+  })
+  if (busy !== 0) throw new Error('The write-ahead log could not be emptied: another reader holds it.')
 }
 
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */

@@ -187,15 +187,20 @@ export function includesSelection(wide: DeletionSelection, narrow: DeletionSelec
   return startsBefore && endsAfter && narrow.signals.every((signal) => wide.signals.includes(signal))
 }
 
+/** Requests of one organisation that may be open at once: each costs every one of its reads a condition. */
+export const openRequestsMax = 20
+
 /** How often a request may take the whole process down with it before it is stopped for a person to look at. */
 export const crashesMax = 3
 
 /** How often an attempt may fail in an orderly way before the same. */
 export const attemptsMax = 10
 
+export const retryDelayMaxMs = 300_000
+
 /** Pause before the next attempt, milliseconds: one second doubling to five minutes. */
 export function retryDelayMs(attempts: number): number {
-  return Math.min(300_000, 1000 * 2 ** Math.max(0, attempts - 1))
+  return Math.min(retryDelayMaxMs, 1000 * 2 ** Math.max(0, attempts - 1))
 }
 
 /** Stable text of a selection; equal exactly for selections that erase the same. */

@@ -6,6 +6,7 @@
 // anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
 
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
@@ -34,8 +35,15 @@ export class ErasureError extends Error {
   }
 }
 
-/** How long removed parts may stay on disk before the attempt counts as failed. Usually about a second. */
-const removalTimeoutMs = 60_000
+/** The service is being stopped; nothing failed, and the attempt doesn't count. */
+export class ErasureStopped extends ErasureError {
+  constructor() {
+    super('The service was stopped; the erasure goes on when it starts again')
+  }
+}
+
+/** How often, and how far apart, the disk is looked at before the attempt counts as failed. Usually a second is enough. */
+const removalPolls = 1200
 const removalPollMs = 50
 
 /** A table of this name is an unfinished copy of survivors. */
@@ -73,9 +81,9 @@ async function eraseLocked(
   }
   await partition.copySurvivors(total - selected)
   await deps.failpoint('survivors copied')
+  deps.gate.closePlacement(place.placement)
   await partition.promiseSwap()
   await deps.failpoint('swap promised')
-  deps.gate.closePlacement(place.placement)
   await swap(deps.engine, partition.table)
   deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
@@ -84,21 +92,36 @@ async function eraseLocked(
 
 /**
  * Ends what an interrupted erasure began: promised swaps are made, unfinished copies thrown away (their rows are
- * all still in place). Must have succeeded before anything is written to a placement with a promised swap.
+ * all still in place). A placement whose swap can't be made is closed, and stays so until a later call makes it;
+ * the others are open afterwards. Answers the placements that are still closed, with what went wrong.
  */
-export async function settleSideTables({ engine, gate }: Pick<EraserDeps, 'engine' | 'gate'>): Promise<void> {
+export async function settleSideTables({
+  engine,
+  gate,
+}: Pick<EraserDeps, 'engine' | 'gate'>): Promise<ReadonlyMap<number, unknown>> {
+  const unsettled = new Map<number, unknown>()
   for (const { name } of await sideTables(engine)) {
     if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
-    else await settleSwap(engine, gate, name.slice(swapPrefix.length))
+    else await settleSwap(engine, gate, name.slice(swapPrefix.length), unsettled)
   }
+  for (const placement of gate.closedPlacements())
+    if (!unsettled.has(placement)) gate.openPlacement(placement)
+  return unsettled
 }
 
-async function settleSwap(engine: TelemetryEngine, gate: TelemetryGate, table: string): Promise<void> {
-  const partitionId = await swapPartition(engine, table)
-  const placement = Number(partitionId.split('-')[0])
+async function settleSwap(
+  engine: TelemetryEngine,
+  gate: TelemetryGate,
+  table: string,
+  unsettled: Map<number, unknown>,
+): Promise<void> {
+  const placement = Number((await swapPartition(engine, table)).split('-')[0])
   gate.closePlacement(placement)
-  await gate.exclusively([placement], () => swap(engine, table))
-  gate.openPlacement(placement)
+  try {
+    await gate.exclusively([placement], () => swap(engine, table))
+  } catch (error) {
+    unsettled.set(placement, error)
+  }
 }
 
 /** Makes the promised swap of a table, or makes it again; then the promise is kept and its table goes. */
@@ -138,33 +161,34 @@ export async function waitUntilRemoved(
   deps: EraserDeps,
   place: TenantPlace,
   signals: readonly Signal[],
+  signal: AbortSignal,
 ): Promise<void> {
   const names = tablesOf(signals).map(({ name }) => name)
   const waiting = new Map<string, Set<string>>()
   for (const table of names) waiting.set(table, await deadParts(deps.engine, table, place))
-  const deadlineMs = deps.clock.nowMs() + removalTimeoutMs
-  for (;;) {
+  for (let poll = 0; poll < removalPolls; poll++) {
     for (const [table, parts] of waiting) {
       if (parts.size === 0) continue
       const dead = await deadParts(deps.engine, table, place)
       waiting.set(table, parts.intersection(dead))
     }
-    const left = [...waiting.values()].reduce((sum, parts) => sum + parts.size, 0)
-    if (left === 0) return
-    if (deps.clock.nowMs() >= deadlineMs) throw new ErasureError(`${left} removed parts are still on disk`)
-    await deps.clock.sleep(removalPollMs)
+    if ([...waiting.values()].every((parts) => parts.size === 0)) return
+    if (signal.aborted) throw new ErasureStopped()
+    await deps.clock.sleep(removalPollMs, signal)
   }
+  throw new ErasureError('Removed parts are still on disk')
 }
 
 /** Parts of a placement that are no longer part of the table but still listed or on disk. */
 async function deadParts(engine: TelemetryEngine, table: string, place: TenantPlace): Promise<Set<string>> {
   const folder = await engine.tableFolder(table)
-  const onDisk = folder === null ? [] : await readdir(folder)
+  const onDisk =
+    folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
   const listed = await engine.select<{ name: string; active: number }>(
     sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
   )
   const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
-  const ownPart = new RegExp(`^(?:[a-z_]+)?${place.placement}-\\d{8}_`)
+  const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
   const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
   return new Set(dead.filter((name) => !active.has(name)))
 }
@@ -215,7 +239,7 @@ class Partition {
       sql`SELECT count() AS rows FROM ${raw(this.#copy)}`,
     )
     if (Number(copied?.rows) !== expected) {
-      throw new ErasureError(`Copied ${copied?.rows} of ${expected} surviving rows of ${this.table}`)
+      throw new ErasureError(`The copy of what survives in ${this.table} is not complete`)
     }
   }
 

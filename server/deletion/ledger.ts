@@ -16,7 +16,9 @@ import {
   type DeletionDraft,
   type DeletionEvent,
   type DeletionSelection,
+  hidingStatuses,
   isFinal,
+  openRequestsMax,
   selectionText,
   transitions,
   workingStatuses,
@@ -71,7 +73,8 @@ export interface Created {
 /** What a move changes beside the status. */
 export interface MoveChanges {
   readonly hiddenAtMs?: number
-  readonly removedAtMs?: number
+  /** Null where a read-back showed that it had been said too early. */
+  readonly removedAtMs?: number | null
   readonly verifiedAtMs?: number
   readonly attempts?: number
   readonly crashes?: number
@@ -105,6 +108,7 @@ export class DeletionLedger {
     return this.#control.transaction().execute(async (trx) => {
       const existing = await this.#findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
       if (existing !== null) return { request: toRequest(existing), isNew: false }
+      await refuseTooMany(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
       const requestId = newId('del', nowMs)
       await trx
@@ -283,6 +287,20 @@ function reusedKey(key: string): InvalidInput {
       key,
     ),
   ])
+}
+
+async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { open } = await trx
+    .selectFrom('deletion_requests')
+    .select((select) => select.fn.countAll<number>().as('open'))
+    .where('tenant_id', '=', tenantId)
+    .where('status', 'in', [...hidingStatuses])
+    .executeTakeFirstOrThrow()
+  if (Number(open) < openRequestsMax) return
+  throw new AppError('too_many_requests', {
+    sentence: `${open} deletions of your organisation are not finished; wait until some are.`,
+    retryAfterSeconds: 5,
+  })
 }
 
 async function refuseBesideAll(

@@ -52,7 +52,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
     },
     result: DeletionRequest,
-    refusals: [409, 413, 415],
+    refusals: [409, 413, 415, 429],
     check: (body, caller, { headers }) => [
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),

@@ -14,7 +14,10 @@ export interface StoredStep extends PlannedStep {
 /** Action of a step that hasn't acted yet. */
 const planned = 'planned'
 
-/** Action of a step whose rows were found gone when it was resumed: the attempt that ended had done it. */
+/** Action of a step that has begun to act, and may have done so when the attempt ended. */
+const acting = 'acting'
+
+/** Action of a step that was acting and whose rows were found gone: the attempt that ended had done it. */
 const resumed = 'found_done'
 
 export class StepStore {
@@ -25,8 +28,8 @@ export class StepStore {
   }
 
   /**
-   * Replaces what is still undone by a fresh plan. An undone step whose place no longer holds selected rows was
-   * done by an attempt that ended before it could say so: it is kept, as done.
+   * Replaces what is still undone by a fresh plan. A step that was acting and whose place no longer holds selected
+   * rows was done by an attempt that ended before it could say so: it is kept, as done, with the counts it had.
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
     const places = new Set(plan.map(placeOf))
@@ -40,7 +43,7 @@ export class StepStore {
       for (const step of before) {
         if (step.done_at_ms !== null) continue
         const isPlannedAgain = places.has(placeOf({ store: step.store, partitionId: step.partition_id }))
-        if (isPlannedAgain) {
+        if (isPlannedAgain || step.action !== acting) {
           await trx
             .deleteFrom('deletion_steps')
             .where('request_id', '=', requestId)
@@ -73,6 +76,16 @@ export class StepStore {
       }
     })
     return (await this.list(requestId)).filter((step) => step.doneAtMs === null)
+  }
+
+  /** To be called before a step acts: from here on its rows may be gone because of it. */
+  async begin(requestId: string, ordinal: number): Promise<void> {
+    await this.#control
+      .updateTable('deletion_steps')
+      .set({ action: acting })
+      .where('request_id', '=', requestId)
+      .where('ordinal', '=', ordinal)
+      .execute()
   }
 
   async done(requestId: string, ordinal: number, action: string, nowMs: number): Promise<void> {

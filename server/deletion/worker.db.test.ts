@@ -15,7 +15,7 @@ import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import type { DeletionDraft } from './deletion.ts'
+import { type DeletionDraft, openRequestsMax } from './deletion.ts'
 import { sideTables } from './eraser.ts'
 import { DeletionLedger } from './ledger.ts'
 import { StepStore } from './steps.ts'
@@ -63,6 +63,8 @@ async function scene(options: { isShared: boolean } = { isShared: false }) {
   const ledger = new DeletionLedger(stores.control, systemClock)
   const points: string[] = []
   let failAt: string | null = null
+  let hookAt: string | null = null
+  let hook = () => {}
   const worker = new DeletionWorker({
     ledger,
     steps: new StepStore(stores.control),
@@ -76,6 +78,7 @@ async function scene(options: { isShared: boolean } = { isShared: false }) {
     flushControl: () => flushWriteAheadLog(stores.control),
     failpoint: async (name) => {
       points.push(name)
+      if (name === hookAt) hook()
       if (name === failAt) {
         failAt = null
         throw new Error(`ended at ${name}`)
@@ -104,6 +107,10 @@ async function scene(options: { isShared: boolean } = { isShared: false }) {
     visible,
     failOnceAt: (name: string) => {
       failAt = name
+    },
+    runAt: (name: string, work: () => void) => {
+      hookAt = name
+      hook = work
     },
     request: (draft: DeletionDraft) =>
       ledger.create(own.tenantId, draft, { requester: 'owner', idempotencyKey: null }, (created) =>
@@ -300,12 +307,16 @@ test('a read-back that still finds rows leaves the request incomplete and hidden
 test('a request that took the process down more than three times is given up, visible and still hidden', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
-  await stores.control
-    .updateTable('deletion_requests')
-    .set({ attempts: 1 })
-    .where('request_id', '=', request.request_id)
-    .execute()
-  for (let crash = 0; crash < 4; crash++) await erasing.worker.restore()
+  for (let crash = 0; crash < 4; crash++) {
+    await stores.control
+      .updateTable('deletion_requests')
+      .set({ attempts: crash + 1, status: 'running' })
+      .where('request_id', '=', request.request_id)
+      .execute()
+    await erasing.worker.restore()
+    // Starting again without an attempt in between is no crash of the erasure's.
+    await erasing.worker.restore()
+  }
   await erasing.round()
   const failed = await erasing.status(request.request_id)
   assert.equal(failed.status, 'failed')
@@ -361,6 +372,75 @@ test('every move is in the ledger, the chain holds, and neither tells what was e
     audit.map(({ text }) => JSON.parse(text).action),
     ['deletion.requested', 'deletion.completed'],
   )
+})
+
+test('what is being erased can neither be read nor added to, from the request until the erasure is completed', async () => {
+  const erasing = await scene()
+  const late = [batchOf('otel_logs', [monday])]
+  assert.equal(erasing.gate.refuses(erasing.own, late), false)
+  const { request } = await erasing.request(all)
+  assert.equal(erasing.gate.refuses(erasing.own, late), true)
+  assert.equal(erasing.gate.refuses(erasing.neighbour, late), false)
+  erasing.failOnceAt('planned')
+  await erasing.round()
+  assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
+  assert.equal(erasing.gate.refuses(erasing.own, late), true, 'also between two attempts')
+  await resume(erasing, request.request_id)
+  assert.equal(erasing.gate.refuses(erasing.own, late), false)
+})
+
+test('a swap that cannot be made closes its placement alone, until it can be made', async () => {
+  const erasing = await scene({ isShared: true })
+  const { request } = await erasing.request(all)
+  erasing.failOnceAt('swap promised')
+  await erasing.round()
+  const rows = [batchOf('otel_logs', [monday])]
+  assert.equal(erasing.gate.refuses(erasing.neighbour, rows), true)
+  assert.equal(erasing.gate.refuses({ tenantId: 'elsewhere', placement: 999 }, rows), false)
+  await erasing.round()
+  assert.equal(erasing.gate.refuses(erasing.neighbour, rows), false, 'the next round makes the swap')
+  assert.equal((await erasing.status(request.request_id)).status, 'incomplete', 'before the retry is due')
+  await resume(erasing, request.request_id)
+  await assertRows(erasing, 0)
+})
+
+test('an attempt that the stop of the service ends is not counted and goes on at once', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  await erasing.worker.round(AbortSignal.abort())
+  assert.equal((await erasing.status(request.request_id)).status, 'running')
+  const stopping = new AbortController()
+  erasing.runAt('step recorded', () => stopping.abort())
+  await erasing.worker.round(stopping.signal)
+  const stopped = await erasing.status(request.request_id)
+  assert.deepEqual([stopped.status, stopped.detail.attempts], ['incomplete', 0])
+  assert.equal(stopped.detail.next_attempt_at, null)
+  await erasing.round()
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
+})
+
+test('an organisation may have only so many deletions open', async () => {
+  const erasing = await scene()
+  for (let hour = 1; hour <= openRequestsMax; hour++) {
+    await erasing.request(between(null, monday + BigInt(hour) * hourNs))
+  }
+  await assert.rejects(erasing.request(all), { code: 'too_many_requests' })
+})
+
+test('two deletions that overlap claim each row once', async () => {
+  const erasing = await scene()
+  const first = await erasing.request(between(null, monday + weekNs))
+  erasing.failOnceAt('planned')
+  await erasing.round()
+  const second = await erasing.request(all)
+  await erasing.round()
+  await resume(erasing, first.request.request_id)
+  const claimed = await Promise.all(
+    [first, second].map(async ({ request }) =>
+      Number((await erasing.status(request.request_id)).detail.rows_erased),
+    ),
+  )
+  assert.deepEqual(claimed, [0, times.length * tables.length])
 })
 
 test('an organisation without telemetry completes at once with zero rows', async () => {

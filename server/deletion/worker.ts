@@ -1,7 +1,7 @@
-// Carries requests out, one at a time, oldest first: fence, drain, plan, erase, read back. A request is hidden
-// from the moment it is accepted until it is verified; the fence stands only while the eraser works. Whatever
-// goes wrong leaves the request in a state that says so, hidden, and tried again; nothing here completes a
-// request except a read-back of zero.
+// Carries requests out, one at a time, oldest first: drain, plan, erase, read back. A request is hidden and fenced
+// from the moment it is accepted until it is verified: what can't be seen must not be acknowledged either, or it
+// would be erased with the next attempt. Whatever goes wrong leaves the request in a state that says so, hidden,
+// and tried again; nothing here completes a request except a read-back of zero.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
@@ -14,10 +14,18 @@ import {
   erasedTime,
   hidingStatuses,
   includesSelection,
+  retryDelayMaxMs,
   retryDelayMs,
   workingStatuses,
 } from './deletion.ts'
-import { ErasureError, erasePartition, type Failpoint, settleSideTables, waitUntilRemoved } from './eraser.ts'
+import {
+  ErasureError,
+  ErasureStopped,
+  erasePartition,
+  type Failpoint,
+  settleSideTables,
+  waitUntilRemoved,
+} from './eraser.ts'
 import type { DeletionLedger, MoveChanges, StoredDeletion } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
@@ -44,6 +52,10 @@ const actor = 'system:deletion'
 
 const anomaliesStore = 'anomalies'
 
+/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
+const flushAttempts = 100
+const flushPauseMs = 100
+
 export class DeletionWorker {
   readonly #deps: DeletionWorkerDeps
 
@@ -53,16 +65,18 @@ export class DeletionWorker {
 
   /**
    * Rebuilds what is hidden, fenced and erased from the control plane; the service must not be ready before.
-   * A request found at work here was ended by the process it ran in, which is counted.
+   * A request whose attempt was ended by the end of the process is moved on, and the crash is counted, once.
    */
   async restore(): Promise<void> {
     const { gate, ledger, clock } = this.#deps
-    await settleSideTables(this.#deps)
+    await this.#settle()
     for (const request of await ledger.inStatus(hidingStatuses)) {
       this.hide(request)
-      if (request.status !== 'running' && request.status !== 'verifying') continue
-      gate.fence(request.tenantId, selectionOf(request))
-      if (request.attempts > 0) await ledger.saveProgress(request, { crashes: request.crashes + 1 })
+      const wasAtWork = request.status === 'running' || request.status === 'verifying'
+      if (!wasAtWork || request.attempts === 0) continue
+      const reason = 'The process ended while this erasure was at work'
+      const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
+      await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
     }
     for (const request of await ledger.inStatus(['completed'])) {
       const range = erasedTime(request, request.finishedAtMs ?? clock.nowMs())
@@ -70,27 +84,43 @@ export class DeletionWorker {
     }
   }
 
-  /** From now on no reader sees the selection, and detectors take its time as unknown. */
+  /** From now on no reader sees the selection, no writer adds to it, and detectors take its time as unknown. */
   hide(request: StoredDeletion): void {
     this.#deps.gate.hide(request.tenantId, selectionOf(request))
+    this.#deps.gate.fence(request.tenantId, selectionOf(request))
   }
 
   unhide(request: StoredDeletion): void {
     this.#deps.gate.unhide(request.tenantId, request.requestId)
+    this.#deps.gate.unfence(request.tenantId, request.requestId)
   }
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, ledger } = this.#deps
+    const { clock, gate, ledger } = this.#deps
+    if (gate.closedPlacements().length > 0) await this.#settle()
     for (const request of await ledger.inStatus(workingStatuses)) {
       if (signal.aborted) return
-      if (request.retryAtMs !== null && request.retryAtMs > clock.nowMs()) continue
+      const waitMs = (request.retryAtMs ?? 0) - clock.nowMs()
+      // A wait longer than any that is ever set means that the clock was set back.
+      if (waitMs > 0 && waitMs <= retryDelayMaxMs) continue
       await this.#attempt(request, signal)
+    }
+    await this.#completeGivenUp()
+  }
+
+  /** A swap that can't be made keeps its own placement closed and nothing else. */
+  async #settle(): Promise<void> {
+    for (const [placement, err] of await settleSideTables(this.#deps)) {
+      this.#deps.logger.error(
+        { err, placement },
+        'a promised swap could not be made; its placement stays closed',
+      )
     }
   }
 
   async #attempt(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { gate, ledger } = this.#deps
+    const { ledger } = this.#deps
     if (found.crashes > crashesMax || found.attempts >= attemptsMax) return this.#giveUp(found)
     let request: StoredDeletion | null = found
     if (request.status === 'incomplete') request = await ledger.move(request, 'start', { actor })
@@ -100,13 +130,10 @@ export class DeletionWorker {
       retryAtMs: null,
       blockedReason: null,
     })
-    gate.fence(request.tenantId, selectionOf(request))
     try {
       await this.#carryOut(request, signal)
     } catch (error) {
       await this.#interrupted(request.requestId, error)
-    } finally {
-      gate.unfence(request.tenantId, request.requestId)
     }
   }
 
@@ -135,22 +162,40 @@ export class DeletionWorker {
   }
 
   async #erase(request: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, findPlace, ledger, steps } = this.#deps
+    const { clock, failpoint, findPlace, gate, ledger, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) throw new ErasureError('The organisation is unknown')
-    await settleSideTables(this.#deps)
+    await this.#settle()
+    if (gate.isClosed(place.placement))
+      throw new ErasureError('An unfinished swap keeps the placement closed')
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
     await failpoint('planned')
     for (const step of undone) {
-      if (signal.aborted)
-        throw new ErasureError('The service was stopped; the erasure goes on when it starts again')
+      if (signal.aborted) throw new ErasureStopped()
+      await steps.begin(request.requestId, step.ordinal)
       const action = await this.#eraseStep(place, request, step)
       await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
       await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
       await failpoint('step recorded')
     }
-    await waitUntilRemoved(this.#deps, place, request.signals)
+    // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
+    await this.#deps.removeAnomalies(request.tenantId, request)
+    await this.#flushControl(signal)
+    await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
+  }
+
+  /** Another process reading the control plane, such as a backup, can hold its log up for a moment. */
+  async #flushControl(signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#deps.flushControl()
+      } catch (error) {
+        if (attempt === flushAttempts) throw error
+        if (signal.aborted) throw new ErasureStopped()
+        await this.#deps.clock.sleep(flushPauseMs, signal)
+      }
+    }
   }
 
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
@@ -166,7 +211,6 @@ export class DeletionWorker {
     }
     await this.#deps.removeAnomalies(request.tenantId, request)
     await this.#deps.failpoint('anomalies removed')
-    await this.#deps.flushControl()
     return 'removed'
   }
 
@@ -181,7 +225,7 @@ export class DeletionWorker {
         request,
         'left_over',
         { actor, facts: { left_over: rowsLeft } },
-        { ...changes, progress },
+        { ...changes, removedAtMs: null, progress },
       )
       return
     }
@@ -191,31 +235,39 @@ export class DeletionWorker {
     gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
     this.unhide(request)
     logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
-    await this.#completeGivenUp(request)
   }
 
   /**
    * A request that was given up still hides its selection. When a later one has erased at least as much, the
    * read-back that lets any request complete is all the earlier one was missing.
    */
-  async #completeGivenUp(completed: StoredDeletion): Promise<void> {
-    const { clock, countAnomalies, engine, gate, ledger } = this.#deps
-    for (const failed of await ledger.inStatus(['failed'])) {
-      if (failed.tenantId !== completed.tenantId || !includesSelection(completed, failed)) continue
-      const { rowsLeft, isClean } = await readBack(engine, countAnomalies, failed.tenantId, failed)
-      if (!isClean) continue
-      const nowMs = clock.nowMs()
-      const facts = { erased_by: completed.requestId }
-      const changes = {
-        verifiedAtMs: nowMs,
-        removedAtMs: nowMs,
-        blockedReason: null,
-        progress: { ...failed.progress, left_over: rowsLeft },
-      }
-      if ((await ledger.move(failed, 'verified', { actor, facts }, changes)) === null) continue
-      gate.markErased(failed.tenantId, { ...selectionOf(failed), range: erasedTime(failed, nowMs) })
-      this.unhide(failed)
+  async #completeGivenUp(): Promise<void> {
+    const { ledger } = this.#deps
+    const failed = await ledger.inStatus(['failed'])
+    if (failed.length === 0) return
+    const completed = await ledger.inStatus(['completed'])
+    for (const request of failed) {
+      const erasedBy = completed.find(
+        (other) =>
+          other.tenantId === request.tenantId &&
+          other.createdAtMs >= request.createdAtMs &&
+          includesSelection(other, request),
+      )
+      if (erasedBy !== undefined) await this.#completeAs(request, erasedBy)
     }
+  }
+
+  async #completeAs(request: StoredDeletion, erasedBy: StoredDeletion): Promise<void> {
+    const { clock, countAnomalies, engine, gate, ledger } = this.#deps
+    const { rowsLeft, isClean } = await readBack(engine, countAnomalies, request.tenantId, request)
+    if (!isClean) return
+    const nowMs = clock.nowMs()
+    const facts = { erased_by: erasedBy.requestId }
+    const progress = { ...request.progress, left_over: rowsLeft }
+    const changes = { verifiedAtMs: nowMs, removedAtMs: nowMs, blockedReason: null, progress }
+    if ((await ledger.move(request, 'verified', { actor, facts }, changes)) === null) return
+    gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
+    this.unhide(request)
   }
 
   async #interrupted(requestId: string, error: unknown): Promise<void> {
@@ -226,6 +278,11 @@ export class DeletionWorker {
     )
     if (request === undefined) return
     const reason = reasonOf(error)
+    if (error instanceof ErasureStopped) {
+      const changes = { attempts: request.attempts - 1, blockedReason: reason, retryAtMs: null }
+      await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+      return
+    }
     await ledger.move(
       request,
       'interrupt',
@@ -250,7 +307,6 @@ export class DeletionWorker {
       { actor, facts: { reason } },
       { blockedReason: reason, retryAtMs: null },
     )
-    this.#deps.gate.unfence(request.tenantId, request.requestId)
     this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
   }
 }

@@ -33,7 +33,7 @@ import { traceStateOf, tracesOf } from './traces.ts'
 
 /** Metrics older than this are reported every {@link coarseMinutes}, the newer ones every minute, as live ones are. */
 const fineMinutes = 120
-const coarseMinutes = 5
+const coarseMinutes = 10
 
 const scope = { name: 'shop.telemetry', version: '1.0.0' }
 

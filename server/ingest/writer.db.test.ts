@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { batchOf, openStores, rowOf, type Stores } from '../../tests/fixtures.ts'
+import { batchOf, openStores, rowOf, type Stores, silent } from '../../tests/fixtures.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { RowBatch } from '../telemetry/rows.ts'
@@ -69,7 +69,7 @@ function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOp
       await stores.engine.insert(table, columns, lines)
     },
   }
-  const writer = new IngestWriter({ engine, gate, clock, commitDelayMs, bufferBytes })
+  const writer = new IngestWriter({ engine, gate, clock, logger: silent, commitDelayMs, bufferBytes })
   return { clock, gate, inserts, writer }
 }
 
@@ -252,6 +252,7 @@ describe('grouping', () => {
       engine: stores.engine,
       gate,
       clock,
+      logger: silent,
       commitDelayMs,
       bufferBytes: 2 ** 20,
     })
@@ -336,12 +337,47 @@ describe('fences', () => {
     for (let i = 0; i < 20; i++) await turn()
     assert.equal(await count(place), 0)
     erasure.open()
-    await Promise.all([erasing, committed])
+    await erasing
+    await runUntil(clock, [committed])
     assert.equal(await count(place), 1)
+  })
+
+  test('a placement that is worked on holds up no other', async () => {
+    const here = scene()
+    const [held, free] = [newPlace(10), newPlace(11)]
+    const erasure = door()
+    const erasing = here.gate.exclusively([10], () => erasure.passed)
+    const waiting = here.writer.commit(held, logs(1))
+    await commitNow(here, free, logs(2))
+    assert.deepEqual([await count(held), await count(free)], [0, 2])
+    erasure.open()
+    await erasing
+    await runUntil(here.clock, [waiting])
+    assert.equal(await count(held), 1)
+  })
+
+  test('what had passed the door of a placement before it was closed is refused, and its neighbours go in', async () => {
+    const here = scene()
+    const [closed, open] = [newPlace(12), newPlace(13)]
+    const commits = [here.writer.commit(closed, logs(1)), here.writer.commit(open, logs(1))]
+    here.gate.closePlacement(12)
+    const [refused, taken] = await runUntil(here.clock, commits)
+    assert.equal(refused?.status === 'rejected' && refused.reason.code, 'erasing')
+    assert.equal(taken?.status, 'fulfilled')
+    assert.deepEqual([await count(closed), await count(open)], [0, 1])
   })
 })
 
 describe('failing and closing', () => {
+  test('two years of history in one batch are taken: many partitions are no mistake of the sender', async () => {
+    const here = scene()
+    const place = newPlace(14)
+    const weekNs = 7n * 24n * 3_600_000_000_000n
+    const times = Array.from({ length: 120 }, (_, week) => 1_600_000_000_000_000_000n + BigInt(week) * weekNs)
+    await commitNow(here, place, [batchOf('otel_logs', times)])
+    assert.equal(await count(place), 120)
+  })
+
   test('an engine that fails refuses the whole group to be retried, and the next group goes in', async () => {
     const here = scene({
       beforeInsert: async (nth) => {

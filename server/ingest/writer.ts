@@ -4,6 +4,7 @@
 // is acknowledged when all its rows are committed, never before. The buffer is bounded: past the bound requests
 // are refused with a retryable answer instead of growing the process. docs/decisions/0001 has the measurements.
 
+import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
@@ -16,6 +17,7 @@ export interface WriterOptions {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
   /** How long the first row for a placement may wait for company. */
   readonly commitDelayMs: number
   /** Bound on what waits and what is being committed, bytes of encoded rows. */
@@ -39,6 +41,9 @@ interface Queue {
 
 /** Placements in one commit. More of them cost throughput when behind, fewer cost latency when many are due. */
 const placementsMax = 8
+
+/** Pause before looking again at placements that an erasure holds; it usually does so for some tens of milliseconds. */
+const heldPollMs = 5
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some ten thousand of them. */
 const dueBytes = 4 * 1024 * 1024
@@ -131,6 +136,7 @@ export class IngestWriter {
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
+      .filter(([placement]) => !this.#options.gate.isHeld(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
       .slice(0, placementsMax)
@@ -142,7 +148,7 @@ export class IngestWriter {
     const nowMs = this.#options.clock.nowMs()
     const waits = [...this.#queues.values()].map((queue) => this.#dueInMs(queue, nowMs))
     this.#pause = new AbortController()
-    await this.#options.clock.sleep(Math.min(...waits), this.#pause.signal)
+    await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), this.#pause.signal)
   }
 
   /** A clock that stepped back must not make anyone wait longer than the delay, counted from when that is noticed. */
@@ -152,11 +158,24 @@ export class IngestWriter {
   }
 
   async #commitGroup(group: readonly PendingBatch[]): Promise<void> {
+    const { gate } = this.#options
     const placements = [...new Set(group.map(({ place }) => place.placement))]
+    await gate.exclusively(placements, async () => {
+      // A placement may have been closed after the batch had passed the door.
+      const open = group.filter(({ place }) => !gate.isClosed(place.placement))
+      await this.#commitOpen(open)
+      for (const batch of group) {
+        if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
+      }
+    })
+  }
+
+  async #commitOpen(group: readonly PendingBatch[]): Promise<void> {
     try {
-      await this.#options.gate.exclusively(placements, () => this.#insertAll(group))
+      await this.#insertAll(group)
     } catch (cause) {
       this.totals.failedCommits++
+      this.#options.logger.error({ err: cause }, 'a commit failed; its senders are told to repeat it')
       const error = new AppError('overloaded', { cause, retryAfterSeconds })
       for (const batch of group) batch.settle(error)
       return

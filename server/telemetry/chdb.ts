@@ -21,6 +21,9 @@ export interface ChdbOptions {
 
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
+/** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
+const insertSettings = { max_partitions_per_insert_block: 0 }
+
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
@@ -113,7 +116,13 @@ class ChdbEngine implements TelemetryEngine {
 
   async insert(table: string, columns: readonly string[], lines: Buffer): Promise<void> {
     await this.#guard(() =>
-      this.#session.insert({ table, columns, values: lines, format: 'JSONCompactEachRow' }),
+      this.#session.insert({
+        table,
+        columns,
+        values: lines,
+        format: 'JSONCompactEachRow',
+        settings: insertSettings,
+      }),
     )
   }
 

@@ -26,6 +26,7 @@ export class TelemetryGate {
   readonly #erased = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
   readonly #closedPlacements = new Set<number>()
+  readonly #heldPlacements = new Set<number>()
   readonly #placements = new Map<number, Promise<unknown>>()
 
   hide(tenantId: string, selection: Selection): void {
@@ -79,9 +80,23 @@ export class TelemetryGate {
     this.#closedPlacements.delete(placement)
   }
 
+  isClosed(placement: number): boolean {
+    return this.#closedPlacements.has(placement)
+  }
+
+  /** Placements that are closed now. */
+  closedPlacements(): readonly number[] {
+    return [...this.#closedPlacements]
+  }
+
+  /** Whether {@link exclusively} is at work on the placement; a writer need not queue up behind it. */
+  isHeld(placement: number): boolean {
+    return this.#heldPlacements.has(placement)
+  }
+
   /** Whether the organisation's placement is closed, or a fence covers an instant between the earliest and latest row of some table of the batch. */
   refuses({ tenantId, placement }: TenantPlace, batch: RowBatch): boolean {
-    if (this.#closedPlacements.has(placement)) return true
+    if (this.isClosed(placement)) return true
     const fences = this.#fenced.get(tenantId)
     if (fences === undefined) return false
     return batch.some(({ table, minTimeNs, maxTimeNs }) => {
@@ -118,7 +133,14 @@ export class TelemetryGate {
    */
   async exclusively<T>(placements: readonly number[], work: () => Promise<T>): Promise<T> {
     const before = placements.map((placement) => this.#placements.get(placement))
-    const running = Promise.all(before).then(work)
+    const running = Promise.all(before).then(async () => {
+      for (const placement of placements) this.#heldPlacements.add(placement)
+      try {
+        return await work()
+      } finally {
+        for (const placement of placements) this.#heldPlacements.delete(placement)
+      }
+    })
     const settled = running.then(
       () => undefined,
       () => undefined,

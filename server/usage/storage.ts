@@ -37,13 +37,14 @@ export async function readStorage(
   reader: TenantReader,
 ): Promise<z.infer<typeof StorageUsage>> {
   const { tenantId, placement } = reader.place
+  // Sizes first: what is hidden meanwhile is then missing from the rows, which come last.
+  const sizes = await partitionSizes(engine, placement)
   const days = await reader.rows<TableDay>((from) =>
     join(
       tables.map((table) => daysOf(from, table, placement)),
       ' UNION ALL ',
     ),
   )
-  const sizes = await partitionSizes(engine, placement)
   const amounts = days.map((day) => amountOf(day, sizes.get(`${day.place} ${day.partition_id}`)))
   const perSignal = signals.map((signal) => signalUsage(signal, amounts))
   return {
