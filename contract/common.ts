@@ -5,6 +5,13 @@ import { z } from 'zod'
 /** RFC 3339 UTC with `Z`. */
 export const Instant = z.string().meta({ format: 'date-time' })
 
+/** A name that people read, also in a terminal: no control characters. */
+export const DisplayName = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(/^\P{Cc}*$/u, { error: 'Use printable characters only' })
+
 /** A page of a list, newest first unless the operation says otherwise. */
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({

@@ -63,7 +63,14 @@ export const DetectorScope = z
   .strictObject({
     service: z.string().min(1).max(300).optional().describe('Only this service.'),
     attributes: z
-      .record(z.string().min(1).max(300), z.string().max(1000))
+      .unknown()
+      .superRefine((attributes, context) => {
+        // A record drops this key without a word, which would make the filter wider than it was asked for.
+        if (typeof attributes === 'object' && attributes !== null && Object.hasOwn(attributes, '__proto__')) {
+          refuse(context, 'extra_forbidden', 'An attribute of this name cannot be filtered by', {})
+        }
+      })
+      .pipe(z.record(z.string().min(1).max(300), z.string().max(1000)))
       .refine((attributes) => Object.keys(attributes).length <= attributesMax, {
         error: `Give at most ${attributesMax} attributes`,
         params: { type: 'too_long', ctx: { max_length: attributesMax } },

@@ -37,7 +37,7 @@ export const errorCatalogue = {
   },
   too_many_requests: { status: 429, sentence: 'Too many at once; repeat after Retry-After.' },
   query_too_expensive: {
-    status: 422,
+    status: 400,
     sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',
   },
   internal: { status: 500, sentence: 'Something failed on our side; the request id names it in the log.' },

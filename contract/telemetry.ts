@@ -23,7 +23,6 @@ const attributeFilter = z
     }
     return pairs
   })
-  .meta({ type: 'array', items: { type: 'string' } })
 
 const range = {
   start: InstantInput.optional().describe('Inclusive; an hour before `end` where absent.'),

@@ -1,7 +1,7 @@
 // Organisations, roles and access tokens on the wire.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
+import { DisplayName, Instant } from './common.ts'
 
 /** Roles of people and tokens. `ingest` may only write telemetry. */
 export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
@@ -40,7 +40,7 @@ export const AccessToken = z.object({
 export type AccessToken = z.infer<typeof AccessToken>
 
 export const CreateAccessToken = z.strictObject({
-  name: z.string().min(1).max(100),
+  name: DisplayName,
   role: Role,
   expires_in_days: z.int().min(1).max(3650).optional().describe('Never expires where absent.'),
 })

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { addAuditRoutes } from './audit/routes.ts'
 import { type Config, ConfigError } from './config.ts'
-import type { Control } from './control/database.ts'
+import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
 import { flushWriteAheadLog, openSqlite } from './control/sqlite.ts'
 import type { Caller } from './core/caller.ts'
@@ -37,7 +37,7 @@ import { TelemetryGate } from './telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry/telemetry.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addTenancyRoutes } from './tenancy/routes.ts'
-import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
+import { insertToken, type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { addUsageRoutes } from './usage/routes.ts'
 import { Leases } from './worker/lease.ts'
 import { Periodic } from './worker/periodic.ts'
@@ -53,8 +53,8 @@ export interface AppOptions {
 export interface App {
   readonly http: FastifyInstance
   readonly tenancy: TenancyStore
-  /** Creates an organisation with everything it starts with. */
-  createOrganisation(organisation: NewOrganisation): Promise<TenantPlace>
+  /** Creates an organisation with everything it starts with, in one transaction: its detectors and its owner's token. */
+  createOrganisation(organisation: NewOrganisation, ownerSecret: string): Promise<TenantPlace>
   /** Runs every detector of an organisation now, due or not. */
   runDetectors(place: TenantPlace): Promise<void>
   /**
@@ -133,6 +133,50 @@ async function assertSameInstance(control: Control, instanceId: string): Promise
   )
 }
 
+/** What every organisation starts with. */
+export async function foundOrganisation(
+  trx: ControlTransaction,
+  { tenantId, actor }: NewOrganisation,
+  ownerSecret: string,
+  nowMs: number,
+): Promise<void> {
+  await createSystemDetectors(trx, tenantId, nowMs)
+  const token = {
+    tenantId,
+    name: 'first owner',
+    role: 'owner' as const,
+    secret: ownerSecret,
+    expiresAtMs: null,
+    actor,
+  }
+  await insertToken(trx, token, nowMs)
+}
+
+interface DeletionNeeds {
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly gate: TelemetryGate
+  readonly ledger: DeletionLedger
+  readonly tenancy: TenancyStore
+}
+
+/** The eraser with its reach into the control plane: anomalies are derived from telemetry and go with it. */
+function createDeletion(options: AppOptions, needs: DeletionNeeds): DeletionWorker {
+  const { control, tenancy } = needs
+  return new DeletionWorker({
+    ...needs,
+    steps: new StepStore(control),
+    clock: options.clock,
+    logger: options.logger,
+    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
+    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    removeAnomalies: (tenantId, { signals, range }) =>
+      control.transaction().execute((trx) => removeAnomaliesIn(trx, tenantId, signals, range)),
+    flushControl: () => flushWriteAheadLog(control),
+    failpoint: options.failpoint ?? (async () => {}),
+  })
+}
+
 async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
   const { config, clock, logger } = options
   const gate = new TelemetryGate()
@@ -147,20 +191,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     bufferBytes: config.ingestBufferBytes,
   })
   const ledger = new DeletionLedger(control, clock)
-  const deletion = new DeletionWorker({
-    ledger,
-    steps: new StepStore(control),
-    engine,
-    gate,
-    clock,
-    logger,
-    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
-    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
-    removeAnomalies: (tenantId, { signals, range }) =>
-      control.transaction().execute((trx) => removeAnomaliesIn(trx, tenantId, signals, range)),
-    flushControl: () => flushWriteAheadLog(control),
-    failpoint: options.failpoint ?? (async () => {}),
-  })
+  const deletion = createDeletion(options, { engine, control, gate, ledger, tenancy })
   await deletion.restore()
   const deletionLoop = new Periodic({
     name: 'deletion',
@@ -222,9 +253,9 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   return {
     http,
     tenancy,
-    createOrganisation: (organisation) =>
+    createOrganisation: (organisation, ownerSecret) =>
       tenancy.createOrganisation(organisation, (trx, nowMs) =>
-        createSystemDetectors(trx, organisation.tenantId, nowMs),
+        foundOrganisation(trx, organisation, ownerSecret, nowMs),
       ),
     async runDetectors(place) {
       const all = await detectors.listDetectors(place.tenantId, { limit: 500, beforeId: null })

@@ -20,7 +20,7 @@ export interface Config {
   /** Largest ingest body after decompression, bytes. */
   readonly ingestBodyBytes: number
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** First organisation, created where no organisation exists. */
+  /** Organisation and owner token to create at start where this organisation doesn't exist. */
   readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
 }
 

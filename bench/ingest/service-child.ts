@@ -14,15 +14,7 @@ const app = await createApp({
 })
 for (const [i, secret] of secrets.entries()) {
   const tenantId = `org-${i}`
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'bench' })
-  await app.tenancy.createToken({
-    tenantId,
-    name: 'ingest',
-    role: 'owner',
-    secret,
-    expiresAtMs: null,
-    actor: 'bench',
-  })
+  await app.createOrganisation({ tenantId, name: tenantId, actor: 'bench' }, secret)
 }
 process.stdout.write(`${JSON.stringify({ address: await app.start() })}\n`)
 process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))

@@ -54,8 +54,7 @@ function addChainRoute<Entry extends z.ZodType>(
 function readPosition(cursor: string | undefined): number | null {
   const position = decodeCursor(cursor, 1)
   if (position === null) return null
-  const seq = Number(position[0])
-  if (Number.isSafeInteger(seq)) return seq
+  if (/^\d{1,15}$/.test(position[0] ?? '')) return Number(position[0])
   throw new InvalidInput([
     problem(['query', 'cursor'], 'value_error', 'Pass next_cursor of the page before, unchanged', cursor),
   ])

@@ -1,14 +1,15 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so they
 // work beside a running service; a change is seen by its next request.
 
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { DisplayName } from '../../contract/common.ts'
 import { type Role, Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
+import { foundOrganisation } from '../app.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { systemClock } from '../core/clock.ts'
-import { createSystemDetectors } from '../detection/system-detectors.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 
@@ -23,12 +24,19 @@ export async function createOrganisation(
   const valid = TenantId.safeParse(tenantId)
   if (!valid.success)
     throw new ConfigError(`"${tenantId}" can't be a tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
-  await withTenancy(config, async (tenancy) => {
-    await tenancy.createOrganisation({ tenantId, name: options.name ?? tenantId, actor }, (trx, nowMs) =>
-      createSystemDetectors(trx, tenantId, nowMs),
-    )
-    print(await newToken(tenancy, { tenantId, name: 'first owner', role: 'owner', expiresAtMs: null }))
-  })
+  const name = displayName('--name', options.name ?? tenantId)
+  await withTenancy(
+    config,
+    async (tenancy) => {
+      const secret = newTokenSecret('owner')
+      const organisation = { tenantId, name, actor }
+      await tenancy.createOrganisation(organisation, (trx, nowMs) =>
+        foundOrganisation(trx, organisation, secret, nowMs),
+      )
+      print(secret)
+    },
+    true,
+  )
 }
 
 export async function createToken(
@@ -45,7 +53,7 @@ export async function createToken(
     print(
       await newToken(tenancy, {
         tenantId: options.org,
-        name: options.name,
+        name: displayName('--name', options.name),
         role: RoleSchema.parse(options.role),
         expiresAtMs,
       }),
@@ -67,13 +75,32 @@ export async function listTokens(config: Config, options: { org: string }): Prom
 export async function revokeToken(config: Config, id: string, options: { org: string }): Promise<void> {
   await withTenancy(config, async (tenancy) => {
     await requireOrganisation(tenancy, options.org)
+    const known = await tenancy.listTokens(options.org, { limit: 1, beforeId: `${id}~` })
+    if (known[0]?.id !== id)
+      throw new ConfigError(`The organisation ${options.org} has no token ${id}; see token list.`)
     const token = await tenancy.revokeToken(options.org, id, actor, 'owner')
     print(`${token.id} revoked ${token.revoked_at}`)
   })
 }
 
-async function withTenancy(config: Config, work: (tenancy: TenancyStore) => Promise<void>): Promise<void> {
-  mkdirSync(dirname(config.controlPath), { recursive: true, mode: 0o700 })
+function displayName(option: string, name: string): string {
+  const read = DisplayName.safeParse(name)
+  if (!read.success) throw new ConfigError(`${option}: ${read.error.issues[0]?.message ?? 'not a name'}`)
+  return read.data
+}
+
+/** `isFirst` may make the database; anything else in a folder without one is a mistyped folder. */
+async function withTenancy(
+  config: Config,
+  work: (tenancy: TenancyStore) => Promise<void>,
+  isFirst = false,
+): Promise<void> {
+  if (isFirst) mkdirSync(dirname(config.controlPath), { recursive: true })
+  else if (!existsSync(config.controlPath)) {
+    throw new ConfigError(
+      `${config.controlPath} does not exist; start the service once, or see LETHE_DATA_DIR.`,
+    )
+  }
   const control = openSqlite(config.controlPath)
   try {
     await migrate(control)

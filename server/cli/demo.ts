@@ -32,8 +32,12 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
   const leaving = new AbortController()
   stopOnSignal(app, logger, () => leaving.abort())
 
-  const place = await app.createOrganisation({ tenantId, name: 'Demo shop', actor: 'operator:demo' })
-  const [ownerToken, ingestToken] = [await createToken(app, 'owner'), await createToken(app, 'ingest')]
+  const ownerToken = newTokenSecret('owner')
+  const place = await app.createOrganisation(
+    { tenantId, name: 'Demo shop', actor: 'operator:demo' },
+    ownerToken,
+  )
+  const ingestToken = await createToken(app, 'ingest')
   const endpoint = await app.start()
   const nowNs = systemClock.nowNs()
   const output = {

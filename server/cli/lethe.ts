@@ -9,6 +9,9 @@ import { createOrganisation, createToken, listTokens, revokeToken } from './admi
 import { demo } from './demo.ts'
 import { serve } from './serve.ts'
 
+// Everything the service writes is for its own user only, also in a folder that was there before.
+process.umask(0o077)
+
 const program = new Command('lethe')
   .description('Holds telemetry per organisation, watches it, and lets an organisation erase its own.')
   .version(version)

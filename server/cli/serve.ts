@@ -34,12 +34,20 @@ export function createLogger(config: Config): FastifyBaseLogger {
   })
 }
 
-/** Ends the process by letting it run out of work; a second signal doesn't wait. */
+/**
+ * A terminal's Ctrl-C reaches every process of the group, and launchers pass it on besides: the same wish may
+ * arrive several times within this time.
+ */
+const oneWishMs = 1000
+
+/** Ends the process by letting it run out of work; a second wish to stop doesn't wait. */
 export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => void = () => {}): void {
-  let isStopping = false
+  let stoppingSinceMs: number | null = null
   const stop = (signal: NodeJS.Signals) => {
-    if (isStopping) process.exit(1)
-    isStopping = true
+    const nowMs = systemClock.nowMs()
+    if (stoppingSinceMs !== null && nowMs - stoppingSinceMs > oneWishMs) process.exit(1)
+    if (stoppingSinceMs !== null) return
+    stoppingSinceMs = nowMs
     logger.info({ signal }, 'stopping: finishing what was accepted')
     also()
     app.close().then(
@@ -60,22 +68,14 @@ interface Welcome {
   readonly token: string | null
 }
 
-/** Creates the first organisation and its owner token at the first start; null at any later one. */
+/** Creates the first organisation and its owner token where there is none; null at any later start. */
 async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   const tenantId = config.bootstrap.tenantId ?? firstTenantId
   const known = await app.tenancy.listOrganisations()
   const isKnown = known.some((place) => place.tenantId === tenantId)
   if (isKnown || (known.length > 0 && config.bootstrap.tenantId === null)) return null
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'operator:first-start' })
   const secret = config.bootstrap.token ?? newTokenSecret('owner')
-  await app.tenancy.createToken({
-    tenantId,
-    name: 'first owner',
-    role: 'owner',
-    secret,
-    expiresAtMs: null,
-    actor: 'operator:first-start',
-  })
+  await app.createOrganisation({ tenantId, name: tenantId, actor: 'operator:first-start' }, secret)
   return { tenantId, token: config.bootstrap.token === null ? secret : null }
 }
 

@@ -2,16 +2,14 @@
 // state by compare-and-set, its ledger entry, and for the moves people care about an audit entry. Nothing here
 // updates a request any other way, so the ledger can't fall behind the truth.
 
-import type { Selectable } from 'kysely'
-import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../contract/deletion.ts'
+import type { DeletionRequest, DeletionStatus } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
-import type { Control, ControlTransaction, DeletionRequestsTable } from '../control/database.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import type { Signal } from '../telemetry/schema/tables.ts'
 import {
   type DeletionDraft,
   type DeletionEvent,
@@ -23,46 +21,15 @@ import {
   transitions,
   workingStatuses,
 } from './deletion.ts'
-
-/** A request as the rest of the room sees it. */
-export interface StoredDeletion extends DeletionSelection {
-  readonly requestId: string
-  readonly tenantId: string
-  readonly status: DeletionStatus
-  readonly attempts: number
-  readonly crashes: number
-  readonly createdAtMs: number
-  readonly finishedAtMs: number | null
-  readonly retryAtMs: number | null
-  readonly progress: DeletionProgress
-}
-
-/** Counts of a request's work, over all its attempts. */
-export interface DeletionProgress {
-  readonly rows_erased: number
-  readonly bytes_erased: number
-  readonly partitions_dropped: number
-  readonly partitions_rewritten: number
-  readonly steps_done: number
-  readonly steps_total: number
-  /** Rows erased per store. */
-  readonly stores: Readonly<Record<string, number>>
-  /** Rows the last read-back found per store; all zero once verified. */
-  readonly left_over: Readonly<Record<string, number>> | null
-}
-
-export const noProgress: DeletionProgress = {
-  rows_erased: 0,
-  bytes_erased: 0,
-  partitions_dropped: 0,
-  partitions_rewritten: 0,
-  steps_done: 0,
-  steps_total: 0,
-  stores: {},
-  left_over: null,
-}
-
-type RequestRow = Selectable<DeletionRequestsTable>
+import {
+  type DeletionProgress,
+  noProgress,
+  type RequestRow,
+  readSignals,
+  type StoredDeletion,
+  toRequest,
+  toStored,
+} from './deletion-record.ts'
 
 export interface Created {
   readonly request: DeletionRequest
@@ -359,57 +326,5 @@ function columnsOf(changes: MoveChanges) {
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
     ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
-  }
-}
-
-function readSignals(json: string): Signal[] {
-  return JSON.parse(json)
-}
-
-function readNs(text: string | null): bigint | null {
-  return text === null ? null : BigInt(text)
-}
-
-function toStored(row: RequestRow): StoredDeletion {
-  return {
-    requestId: row.request_id,
-    tenantId: row.tenant_id,
-    scope: row.scope === 'all' ? 'all' : 'range',
-    signals: readSignals(row.signals),
-    range: { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) },
-    status: DeletionStatus.parse(row.status),
-    attempts: row.attempts,
-    crashes: row.crashes,
-    createdAtMs: row.created_at_ms,
-    finishedAtMs: row.finished_at_ms,
-    retryAtMs: row.retry_at_ms,
-    progress: JSON.parse(row.progress),
-  }
-}
-
-function toRequest(row: RequestRow): DeletionRequest {
-  const stored = toStored(row)
-  const at = (ms: number | null) => (ms === null ? null : instantText(ms))
-  return {
-    request_id: stored.requestId,
-    scope: stored.scope,
-    status: stored.status,
-    range_start: stored.range.startNs === null ? null : formatInstant(stored.range.startNs),
-    range_end: stored.range.endNs === null ? null : formatInstant(stored.range.endNs),
-    detail: {
-      ...stored.progress,
-      attempts: stored.attempts,
-      blocked_reason: row.blocked_reason,
-      next_attempt_at: at(row.retry_at_ms),
-    },
-    created_at: instantText(row.created_at_ms),
-    finished_at: at(row.finished_at_ms),
-    requested_by: row.requested_by,
-    signals: [...stored.signals],
-    reason: row.reason as (typeof deletionReasons)[number] | null,
-    note: row.note,
-    hidden_at: at(row.hidden_at_ms),
-    removed_at: at(row.removed_at_ms),
-    verified_at: at(row.verified_at_ms),
   }
 }

@@ -2,6 +2,7 @@
 // is hidden, never before, and it never says that anything is gone.
 
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import {
   CreateDeletion,
@@ -15,7 +16,8 @@ import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import { crossFieldProblems, draftOf, isFinal } from './deletion.ts'
-import type { DeletionLedger, StoredDeletion } from './ledger.ts'
+import type { StoredDeletion } from './deletion-record.ts'
+import type { DeletionLedger } from './ledger.ts'
 
 export interface DeletionRoutesDeps {
   readonly ledger: DeletionLedger
@@ -46,6 +48,14 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     tag,
     summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
     body: CreateDeletion,
+    headers: z.object({
+      'idempotency-key': z
+        .string()
+        .optional()
+        .describe(
+          '1 to 200 visible ASCII characters: the same key with the same selection is the same request.',
+        ),
+    }),
     status: 202,
     alsoStatus: {
       status: 200,

@@ -2,7 +2,7 @@
 // Counts are written before a step acts, so that a crash in between loses the moment, never the number.
 
 import type { Control } from '../control/database.ts'
-import type { DeletionProgress } from './ledger.ts'
+import type { DeletionProgress } from './deletion-record.ts'
 import type { PlannedStep } from './planner.ts'
 
 export interface StoredStep extends PlannedStep {

@@ -18,6 +18,7 @@ import {
   retryDelayMs,
   workingStatuses,
 } from './deletion.ts'
+import type { StoredDeletion } from './deletion-record.ts'
 import {
   ErasureError,
   ErasureStopped,
@@ -26,7 +27,7 @@ import {
   settleSideTables,
   waitUntilRemoved,
 } from './eraser.ts'
-import type { DeletionLedger, MoveChanges, StoredDeletion } from './ledger.ts'
+import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import { type CountAnomalies, readBack } from './verifier.ts'

@@ -139,8 +139,11 @@ export function ifMatchAllows(ifMatch: string | undefined, revision: number): bo
 
 function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean): Draft {
   if (!isMerge) return { ...before, ...body }
-  const merged = ['params', 'scope'].flatMap((part) =>
-    isRecord(body[part]) ? [[part, mergePatch(before[part as 'params' | 'scope'], body[part])]] : [],
+  // The parameters of another method are no base to merge into.
+  const isOtherMethod = body.method_key !== undefined && body.method_key !== before.method_key
+  const bases = { params: isOtherMethod ? {} : before.params, scope: before.scope }
+  const merged = (['params', 'scope'] as const).flatMap((part) =>
+    isRecord(body[part]) ? [[part, mergePatch(bases[part], body[part])]] : [],
   )
   return { ...before, ...body, ...Object.fromEntries(merged) }
 }

@@ -587,7 +587,10 @@ test('the reference page knows the operations, their path parameter and their bo
   const patch = paths['/anomalies/detectors/{detector_id}'].patch
   assert.deepEqual(
     patch.parameters.map(({ name, in: place }: { name: string; in: string }) => [name, place]),
-    [['detector_id', 'path']],
+    [
+      ['detector_id', 'path'],
+      ['if-match', 'header'],
+    ],
   )
   assert.deepEqual(Object.keys(patch.requestBody.content), [
     'application/json',

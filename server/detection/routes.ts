@@ -40,6 +40,9 @@ const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
 const editors: readonly Role[] = ['owner', 'admin', 'member']
 const tag = 'Detection'
 const mergeType = 'application/merge-patch+json'
+const IfMatch = z.object({
+  'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
+})
 
 export function addDetectionRoutes(http: FastifyInstance, options: DetectionRoutesOptions): void {
   addReadingRoutes(http, options.store)
@@ -107,6 +110,7 @@ function addEditingRoutes(http: FastifyInstance, store: DetectionStore): void {
     summary: 'Change a detector in part',
     params: DetectorParams,
     body: PatchDetector,
+    headers: IfMatch,
     bodyTypes: ['application/json', mergeType],
     check: (body, caller, request) => problemsOfPatch(store, body, caller, request),
     result: Detector,
@@ -125,6 +129,7 @@ function addEditingRoutes(http: FastifyInstance, store: DetectionStore): void {
     access: editors,
     tag,
     summary: 'Delete a detector and its anomalies',
+    headers: IfMatch,
     params: DetectorParams,
     status: 204,
     result: z.undefined().describe('Deleted.'),

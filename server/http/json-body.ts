@@ -12,16 +12,21 @@ import { problem } from '../core/app-error.ts'
  */
 const maxNesting = 64
 
-export type ReadBody = { readonly value: unknown } | { readonly problems: ValidationProblem[] }
+export interface ReadBody {
+  /** The last of repeated names counts; undefined where nothing could be read. */
+  readonly value: unknown
+  readonly problems: readonly ValidationProblem[]
+}
 
 /** An empty body reads as undefined, so that a required body answers `missing`. */
 export function readJsonBody(bytes: Buffer): ReadBody {
-  if (bytes.length === 0) return { value: undefined }
+  if (bytes.length === 0) return { value: undefined, problems: [] }
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     return {
+      value: undefined,
       problems: [
         problem(['body'], 'json_invalid', 'The body is not valid UTF-8', null, { error: 'invalid UTF-8' }),
       ],
@@ -29,11 +34,11 @@ export function readJsonBody(bytes: Buffer): ReadBody {
   }
   try {
     const value: unknown = JSON.parse(text)
-    const problems = repeatedNames(parseTree(text))
-    return problems.length === 0 ? { value } : { problems }
+    return { value, problems: repeatedNames(parseTree(text)) }
   } catch (error) {
     const reason = error instanceof SyntaxError ? placeOf(error) : 'nested too deeply'
     return {
+      value: undefined,
       problems: [
         problem(['body'], 'json_invalid', `The body is not valid JSON: ${reason}`, null, { error: reason }),
       ],

@@ -56,6 +56,8 @@ export interface RouteDeclaration<
   readonly params?: Params
   readonly query?: Query
   readonly body?: Body
+  /** Headers that mean something to this operation, for the reference page; the handler reads them itself. */
+  readonly headers?: z.ZodType
   /** Media types of the body; JSON where absent. */
   readonly bodyTypes?: readonly string[]
   readonly status?: number
@@ -121,7 +123,7 @@ async function readInput<
   const params = read('path', declaration.params, request.params, problems)
   const query = read('query', declaration.query ?? z.strictObject({}), request.query, problems)
   const raw = declaration.body === undefined ? undefined : rawBody(request, problems)
-  const unreadable = problems.some((found) => found.loc[0] === 'body')
+  const unreadable = problems.some((found) => found.type === 'json_invalid')
   const body = unreadable ? undefined : read('body', declaration.body, raw, problems)
   if (!unreadable && declaration.check !== undefined)
     problems.push(...(await declaration.check(raw, caller, request)))
@@ -165,10 +167,9 @@ function mediaTypeOf(request: FastifyRequest): string {
 
 function rawBody(request: FastifyRequest, problems: ValidationProblem[]): unknown {
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-  const result = readJsonBody(bytes)
-  if ('value' in result) return result.value
-  problems.push(...result.problems)
-  return undefined
+  const { value, problems: found } = readJsonBody(bytes)
+  problems.push(...found)
+  return value
 }
 
 function read(
@@ -212,6 +213,7 @@ function schemaOf<
     security: [{ bearer: [] }],
     ...(declaration.params && { params: declaration.params }),
     ...(declaration.query && { querystring: declaration.query }),
+    ...(declaration.headers && { headers: declaration.headers }),
     ...(declaration.body && { body: declaration.body }),
     ...(declaration.body && { consumes: [...bodyTypesOf(declaration)] }),
     response: responses,

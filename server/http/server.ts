@@ -49,7 +49,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyLimitBytes,
     requestTimeout: requestTimeoutMs,
-    routerOptions: { maxParamLength: 200 },
+    routerOptions: { maxParamLength: 16_384 },
     genReqId: () => newId('req', options.clock.nowMs()),
     requestIdHeader: false,
     return503OnClosing: true,

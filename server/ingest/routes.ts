@@ -3,6 +3,7 @@
 // read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { callerOf } from '../http/route.ts'
@@ -46,6 +47,22 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
   })
 }
 
+const answers: readonly (readonly [number, string])[] = [
+  [200, 'Committed. An ExportServiceResponse; what was left out is in partial_success.'],
+  [400, 'Not an OTLP request. A google.rpc.Status that names the place; do not retry.'],
+  [401, 'No valid access token.'],
+  [403, 'The role of the token may not send telemetry.'],
+  [413, 'The body is too large after decompression.'],
+  [415, 'Neither protobuf nor JSON, or an unknown Content-Encoding.'],
+  [503, 'Overloaded, stopping, or an erasure covers this time range; retry after Retry-After.'],
+]
+
+/** Both encodings, in the form the OpenAPI generator takes; the bodies themselves are OTLP's. */
+function otlpAnswer(description: string) {
+  const content = Object.keys(mediaTypes).map((type) => [type, { schema: z.unknown() }] as const)
+  return { description, content: Object.fromEntries(content) }
+}
+
 function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRoutesOptions): void {
   http.route({
     method: 'POST',
@@ -60,8 +77,9 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
         'Body: the OTLP export request as application/x-protobuf or application/json, optionally with Content-Encoding gzip. ' +
         '200 means committed; records left out are counted in partial_success. 503 and 429 are to be retried after Retry-After.',
       consumes: Object.keys(mediaTypes),
-      produces: Object.keys(mediaTypes),
       security: [{ bearer: [] }],
+      body: z.unknown().describe(`An OTLP Export${signal} request.`),
+      response: Object.fromEntries(answers.map(([status, meaning]) => [status, otlpAnswer(meaning)])),
     },
     handler: async (request, reply) => {
       const encoding = encodingOf(request)

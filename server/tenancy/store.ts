@@ -90,34 +90,7 @@ export class TenancyStore {
 
   async createToken(token: NewToken): Promise<AccessToken> {
     const nowMs = this.#clock.nowMs()
-    const id = newId('tok', nowMs)
-    await this.#control.transaction().execute(async (trx) => {
-      await trx
-        .insertInto('access_tokens')
-        .values({
-          id,
-          tenant_id: token.tenantId,
-          name: token.name,
-          role: token.role,
-          prefix: prefixOf(token.secret),
-          secret_hash: hashSecret(token.secret),
-          created_at_ms: nowMs,
-          created_by: token.actor,
-          expires_at_ms: token.expiresAtMs,
-          revoked_at_ms: null,
-        })
-        .execute()
-      await appendAudit(trx, token.tenantId, nowMs, {
-        actor: token.actor,
-        action: 'token.created',
-        target: id,
-        outcome: 'accepted',
-        facts: {
-          role: token.role,
-          expires_at: token.expiresAtMs === null ? null : instantText(token.expiresAtMs),
-        },
-      })
-    })
+    const id = await this.#control.transaction().execute((trx) => insertToken(trx, token, nowMs))
     const created = await this.#findToken(token.tenantId, id)
     if (created === null) throw new AppError('internal')
     return created
@@ -206,6 +179,51 @@ export class TenancyStore {
       .executeTakeFirst()
     return row === undefined ? null : toToken(row)
   }
+}
+
+/**
+ * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a token
+ * already, of whichever organisation.
+ */
+export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
+  const id = newId('tok', nowMs)
+  const secretHash = hashSecret(token.secret)
+  const taken = await trx
+    .selectFrom('access_tokens')
+    .select('id')
+    .where('secret_hash', '=', secretHash)
+    .executeTakeFirst()
+  if (taken !== undefined) {
+    throw new AppError('name_taken', {
+      sentence: 'This secret is in use for another token; choose a new one.',
+    })
+  }
+  await trx
+    .insertInto('access_tokens')
+    .values({
+      id,
+      tenant_id: token.tenantId,
+      name: token.name,
+      role: token.role,
+      prefix: prefixOf(token.secret),
+      secret_hash: secretHash,
+      created_at_ms: nowMs,
+      created_by: token.actor,
+      expires_at_ms: token.expiresAtMs,
+      revoked_at_ms: null,
+    })
+    .execute()
+  await appendAudit(trx, token.tenantId, nowMs, {
+    actor: token.actor,
+    action: 'token.created',
+    target: id,
+    outcome: 'accepted',
+    facts: {
+      role: token.role,
+      expires_at: token.expiresAtMs === null ? null : instantText(token.expiresAtMs),
+    },
+  })
+  return id
 }
 
 function toToken(row: TokenRow): AccessToken {

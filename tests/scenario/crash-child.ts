@@ -30,15 +30,7 @@ const app = await createApp({
   },
 })
 for (const { tenantId, secret } of options.organisations) {
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' })
-  await app.tenancy.createToken({
-    tenantId,
-    name: 'owner',
-    role: 'owner',
-    secret,
-    expiresAtMs: null,
-    actor: 'test',
-  })
+  await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, secret)
 }
 say({ address: await app.start() })
 process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))

@@ -102,7 +102,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 async function populate(app: App): Promise<ReadonlyMap<string, string>> {
   const secrets = new Map<string, string>()
   for (const tenantId of tenants) {
-    await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' })
+    await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, newTokenSecret('owner'))
     for (const role of roles) {
       const secret = newTokenSecret(role)
       secrets.set(`${tenantId}/${role}`, secret)
