@@ -427,6 +427,29 @@ test('an organisation may have only so many deletions open', async () => {
   await assert.rejects(erasing.request(all), { code: 'too_many_requests' })
 })
 
+test('of two movers that saw the same state one moves the request and the other writes nothing', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  const seen = (await erasing.ledger.inStatus(['running'])).find(
+    (found) => found.requestId === request.request_id,
+  )
+  assert.ok(seen)
+  const moves = await Promise.all([
+    erasing.ledger.move(seen, 'interrupt', { actor: 'one' }),
+    erasing.ledger.move(seen, 'give_up', { actor: 'other' }),
+  ])
+  assert.deepEqual(
+    moves.map((moved) => moved?.status ?? null),
+    ['incomplete', null],
+  )
+  const chain = await readChain(stores.control, 'ledger_entries', erasing.own.tenantId)
+  assert.deepEqual(
+    chain.map(({ text }) => JSON.parse(text).actor),
+    ['owner', 'one'],
+  )
+  assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
+})
+
 test('two deletions that overlap claim each row once', async () => {
   const erasing = await scene()
   const first = await erasing.request(between(null, monday + weekNs))
