@@ -2,6 +2,8 @@
 // read here and nowhere else. A setting that can't be right stops the start with a sentence that names it.
 
 import { join, resolve } from 'node:path'
+import { TenantId } from '../contract/tenancy.ts'
+import { secretLengthMax, secretLengthMin } from './tenancy/tenancy.ts'
 
 export interface Config {
   /** Address to listen on. Loopback by default: opening the service to others is a decision. */
@@ -64,10 +66,13 @@ export function readConfig(env: Environment): Config {
 function readBootstrap(env: Environment): Config['bootstrap'] {
   const tenantId = env.LETHE_BOOTSTRAP_ORG || null
   const token = env.LETHE_BOOTSTRAP_TOKEN || null
-  if (token !== null && !/^[\x21-\x7e]{32,512}$/.test(token)) {
-    throw new ConfigError('LETHE_BOOTSTRAP_TOKEN must have 32 to 512 visible ASCII characters.')
+  const secretShape = new RegExp(`^[\\x21-\\x7e]{${secretLengthMin},${secretLengthMax}}$`)
+  if (token !== null && !secretShape.test(token)) {
+    throw new ConfigError(
+      `LETHE_BOOTSTRAP_TOKEN must have ${secretLengthMin} to ${secretLengthMax} visible ASCII characters.`,
+    )
   }
-  if (tenantId !== null && !/^[a-z](?:[a-z0-9-]{1,38}[a-z0-9])$/.test(tenantId)) {
+  if (tenantId !== null && !TenantId.safeParse(tenantId).success) {
     throw new ConfigError(
       'LETHE_BOOTSTRAP_ORG must have 3 to 40 characters of a-z, 0-9 and hyphen, starting with a letter and not ending with a hyphen.',
     )

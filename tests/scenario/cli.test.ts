@@ -1,0 +1,194 @@
+// The command line as an operator meets it: a first start, a later one, tokens beside a running service, and the
+// ways a start or a stop can go wrong. Every command is a process of its own.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { temporaryFolder } from '../fixtures.ts'
+
+const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+const node = ['--disable-warning=ExperimentalWarning', program]
+
+const folders: string[] = []
+const running = new Set<ChildProcess>()
+after(() => {
+  for (const child of running) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder(): string {
+  const folder = join(temporaryFolder(), 'data')
+  folders.push(folder)
+  return folder
+}
+
+const environment = (dataDir: string, more: Record<string, string> = {}) => ({
+  PATH: process.env.PATH,
+  LETHE_DATA_DIR: dataDir,
+  LETHE_PORT: '0',
+  ...more,
+})
+
+/** Runs a command to its end. */
+async function lethe(env: Record<string, string | undefined>, ...words: string[]) {
+  const run = promisify(execFile)(process.execPath, [...node, ...words], { env })
+  return run.then(
+    ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
+    ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
+  )
+}
+
+/** Starts the service and waits until it listens; `out` is what it has printed so far. */
+async function serve(env: Record<string, string | undefined>) {
+  const child = spawn(process.execPath, [...node, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  running.add(child)
+  const ended = once(child, 'exit').then(([code]) => {
+    running.delete(child)
+    return code as number | null
+  })
+  const printed = { out: '' }
+  const listening = Promise.withResolvers<string>()
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed.out += chunk.toString()
+    const found = /listening at (http:\/\/[\d.:]+)/.exec(printed.out)
+    if (found?.[1] !== undefined) listening.resolve(found[1])
+  })
+  void ended.then((code) => listening.reject(new Error(`the service ended with ${code}`)))
+  const address = await listening.promise
+  await ready(address)
+  return { address, printed, ended, stop: (signal: NodeJS.Signals) => child.kill(signal) }
+}
+
+async function ready(address: string): Promise<void> {
+  for (let tries = 0; tries < 10_000; tries++) if ((await fetch(`${address}/readyz`)).status === 200) return
+  assert.fail('The service did not become ready.')
+}
+
+async function me(
+  address: string,
+  token: string,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const answer = await fetch(`${address}/me`, { headers: { authorization: `Bearer ${token}` } })
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+}
+
+test('a first start prints an owner token once, and a later one keeps it and prints none', async () => {
+  const env = environment(newFolder())
+  const first = await serve(env)
+  const token = /shown this once: (\S+)/.exec(first.printed.out)?.[1]
+  assert.ok(token)
+  assert.match(first.printed.out, /OTEL_EXPORTER_OTLP_ENDPOINT=http/)
+  assert.deepEqual((await me(first.address, token)).body.role, 'owner')
+  first.stop('SIGTERM')
+  assert.equal(await first.ended, 0)
+
+  const second = await serve(env)
+  assert.doesNotMatch(second.printed.out, /shown this once/)
+  assert.equal((await me(second.address, token)).status, 200)
+  second.stop('SIGTERM')
+  assert.equal(await second.ended, 0)
+})
+
+test('a first start on a taken port fails with a sentence and gives nothing away; the next one prints the token', async () => {
+  const dataDir = newFolder()
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const taken = holder.address()
+  assert.ok(typeof taken === 'object' && taken !== null)
+  const refused = await lethe(environment(dataDir, { LETHE_PORT: String(taken.port) }), 'serve')
+  holder.close()
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /LETHE_PORT/)
+  const service = await serve(environment(dataDir))
+  assert.match(service.printed.out, /shown this once: lethe_owner_/)
+  service.stop('SIGTERM')
+  await service.ended
+})
+
+test('the bootstrap variables found the organisation and its owner, whose secret is printed nowhere', async () => {
+  const secret = 'chosen-by-the-operator-0123456789abcdef'
+  const dataDir = newFolder()
+  const service = await serve(
+    environment(dataDir, { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: secret }),
+  )
+  const { status, body } = await me(service.address, secret)
+  assert.deepEqual([status, body.tenant_id, body.role], [200, 'acme', 'owner'])
+  assert.ok(!service.printed.out.includes(secret))
+  assert.equal(
+    statSync(join(dataDir, 'control.db')).mode & 0o077,
+    0,
+    'the control plane is for its user only',
+  )
+
+  const used = await lethe(environment(newFolder(), { LETHE_BOOTSTRAP_TOKEN: 'short' }), 'serve')
+  assert.equal(used.code, 1)
+  assert.match(used.err, /LETHE_BOOTSTRAP_TOKEN/)
+  assert.ok(!used.err.includes('short'))
+  service.stop('SIGTERM')
+  await service.ended
+})
+
+test('tokens are made, listed and revoked beside a running service, which knows with its next request', async () => {
+  const env = environment(newFolder(), { LETHE_BOOTSTRAP_ORG: 'acme' })
+  const service = await serve(env)
+  const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
+  assert.deepEqual([made.code, (await me(service.address, made.out)).body.role], [0, 'viewer'])
+
+  const list = await lethe(env, 'token', 'list', '--org', 'acme')
+  const line = list.out.split('\n').find((text) => text.endsWith('wall'))
+  assert.ok(line)
+  assert.ok(!list.out.includes(made.out), 'the list shows no secret')
+  const id = line.split(' ')[0] ?? ''
+  assert.equal((await lethe(env, 'token', 'revoke', id, '--org', 'acme')).code, 0)
+  assert.equal((await me(service.address, made.out)).status, 401)
+
+  const owner = await lethe(env, 'org', 'create', 'globex')
+  assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
+  const again = await lethe(env, 'org', 'create', 'globex')
+  assert.deepEqual([again.code, again.err], [1, 'lethe: The organisation globex exists.'])
+  const foreign = await lethe(env, 'token', 'revoke', id, '--org', 'globex')
+  assert.equal(foreign.code, 1)
+  assert.match(foreign.err, /has no token/)
+  service.stop('SIGTERM')
+  await service.ended
+})
+
+test('a second service on the same folder is refused with a sentence, and the first goes on', async () => {
+  const env = environment(newFolder())
+  const first = await serve(env)
+  const second = await lethe(env, 'serve')
+  assert.equal(second.code, 1)
+  assert.match(second.err, /Another process uses the data folder/)
+  assert.equal((await fetch(`${first.address}/healthz`)).status, 200)
+  first.stop('SIGTERM')
+  assert.equal(await first.ended, 0)
+})
+
+test('one Ctrl-C that arrives twice still drains: the request under way is answered', async () => {
+  const secret = 'chosen-by-the-operator-0123456789abcdef'
+  const env = environment(newFolder(), { LETHE_BOOTSTRAP_TOKEN: secret, LETHE_COMMIT_DELAY_MS: '400' })
+  const service = await serve(env)
+  const logRecords = [{ timeUnixNano: '1767571200000000000', body: { stringValue: 'last words' } }]
+  const sending = fetch(`${service.address}/v1/logs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
+  })
+  while (!/lethe_ingest_buffered_bytes [1-9]/.test(await (await fetch(`${service.address}/metrics`)).text()));
+  service.stop('SIGINT')
+  service.stop('SIGINT')
+  assert.equal((await sending).status, 200)
+  assert.equal(await service.ended, 0)
+})
+
+test('a mistyped data folder is not made by looking into it', async () => {
+  const refused = await lethe(environment(newFolder()), 'token', 'list', '--org', 'acme')
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /LETHE_DATA_DIR/)
+})
