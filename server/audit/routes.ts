@@ -6,8 +6,7 @@ import { AuditEntry, ChainQuery } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { LedgerEntry } from '../../contract/deletion.ts'
 import type { Control } from '../control/database.ts'
-import { InvalidInput, problem } from '../core/app-error.ts'
-import { decodeCursor, pageOfRows } from '../http/cursor.ts'
+import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { SealedEntry } from './chain.ts'
 import { listChain } from './log.ts'
@@ -55,7 +54,5 @@ function readPosition(cursor: string | undefined): number | null {
   const position = decodeCursor(cursor, 1)
   if (position === null) return null
   if (/^\d{1,15}$/.test(position[0] ?? '')) return Number(position[0])
-  throw new InvalidInput([
-    problem(['query', 'cursor'], 'value_error', 'Pass next_cursor of the page before, unchanged', cursor),
-  ])
+  throw invalidCursor(cursor)
 }

@@ -35,7 +35,7 @@ test('a range covers another when it holds every instant of it', () => {
       fc.pre(a !== b)
       const [startNs, endNs] = a < b ? [a, b] : [b, a]
       const isHeld = instants.filter((ns) => ns >= startNs && ns < endNs).every((ns) => holds(range, ns))
-      assert.equal(covers(range, startNs, endNs), isHeld)
+      assert.equal(covers(range, { startNs, endNs }), isHeld)
     }),
   )
 })
@@ -57,15 +57,15 @@ test('the start is inside, the end is not, and neighbours share nothing', () => 
   assert.ok(!touches(range, 20n, 20n))
   assert.ok(!touches(range, 9n, 9n))
   assert.ok(touches(range, 0n, 99n))
-  assert.ok(covers(range, 10n, 20n))
-  assert.ok(!covers(range, 10n, 21n))
-  assert.ok(!covers(range, 9n, 20n))
+  assert.ok(covers(range, { startNs: 10n, endNs: 20n }))
+  assert.ok(!covers(range, { startNs: 10n, endNs: 21n }))
+  assert.ok(!covers(range, { startNs: 9n, endNs: 20n }))
   assert.ok(!overlaps(range, { startNs: 20n, endNs: 30n }))
 })
 
 test('all of time touches, covers and overlaps everything', () => {
   assert.ok(touches(allTime, 0n, 0n))
-  assert.ok(covers(allTime, 0n, latestNs))
+  assert.ok(covers(allTime, { startNs: 0n, endNs: latestNs }))
   assert.ok(overlaps(allTime, { startNs: latestNs, endNs: null }))
 })
 

@@ -16,11 +16,11 @@ export function touches(range: TimeRange, minNs: Ns, maxNs: Ns): boolean {
   return (range.startNs === null || maxNs >= range.startNs) && (range.endNs === null || minNs < range.endNs)
 }
 
-/** Whether every instant of `[startNs, endNs)` lies in the range. */
-export function covers(range: TimeRange, startNs: Ns, endNs: Ns): boolean {
-  return (
-    (range.startNs === null || range.startNs <= startNs) && (range.endNs === null || endNs <= range.endNs)
-  )
+/** Whether every instant of `narrow` lies in `wide`. */
+export function covers(wide: TimeRange, narrow: TimeRange): boolean {
+  const startsBefore = wide.startNs === null || (narrow.startNs !== null && wide.startNs <= narrow.startNs)
+  const endsAfter = wide.endNs === null || (narrow.endNs !== null && narrow.endNs <= wide.endNs)
+  return startsBefore && endsAfter
 }
 
 /** Whether two half-open ranges share an instant. */

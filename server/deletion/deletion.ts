@@ -5,7 +5,7 @@ import { CreateDeletion, type DeletionStatus, type deletionReasons } from '../..
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../contract/instant.ts'
 import { problem } from '../core/app-error.ts'
-import { allTime, type TimeRange } from '../core/time-range.ts'
+import { allTime, covers, type TimeRange } from '../core/time-range.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 
 export const deletionEvents = [
@@ -179,12 +179,7 @@ export function erasedTime(selection: DeletionSelection, doneAtMs: number): Time
 
 /** Whether erasing `wide` erases everything that `narrow` selects. */
 export function includesSelection(wide: DeletionSelection, narrow: DeletionSelection): boolean {
-  const startsBefore =
-    wide.range.startNs === null ||
-    (narrow.range.startNs !== null && wide.range.startNs <= narrow.range.startNs)
-  const endsAfter =
-    wide.range.endNs === null || (narrow.range.endNs !== null && narrow.range.endNs <= wide.range.endNs)
-  return startsBefore && endsAfter && narrow.signals.every((signal) => wide.signals.includes(signal))
+  return covers(wide.range, narrow.range) && narrow.signals.every((signal) => wide.signals.includes(signal))
 }
 
 /** Requests of one organisation that may be open at once: each costs every one of its reads a condition. */

@@ -163,25 +163,38 @@ export async function waitUntilRemoved(
   signals: readonly Signal[],
   signal: AbortSignal,
 ): Promise<void> {
-  const names = tablesOf(signals).map(({ name }) => name)
-  const waiting = new Map<string, Set<string>>()
-  for (const table of names) waiting.set(table, await deadParts(deps.engine, table, place))
-  for (let poll = 0; poll < removalPolls; poll++) {
-    for (const [table, parts] of waiting) {
-      if (parts.size === 0) continue
-      const dead = await deadParts(deps.engine, table, place)
-      waiting.set(table, parts.intersection(dead))
+  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
+  for (const { name } of tablesOf(signals)) {
+    const store = { table: name, folder: await deps.engine.tableFolder(name) }
+    waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
+  }
+  waiting = waiting.filter(({ parts }) => parts.size > 0)
+  for (let poll = 0; waiting.length > 0; poll++) {
+    if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
+    const left = []
+    for (const { store, parts } of waiting) {
+      const dead = await deadParts(deps.engine, store, place)
+      left.push({ store, parts: parts.intersection(dead) })
     }
-    if ([...waiting.values()].every((parts) => parts.size === 0)) return
+    waiting = left.filter(({ parts }) => parts.size > 0)
+    if (waiting.length === 0) return
     if (signal.aborted) throw new ErasureStopped()
     await deps.clock.sleep(removalPollMs, signal)
   }
-  throw new ErasureError('Removed parts are still on disk')
+}
+
+/** Where the parts of a table are; no folder where the engine is elsewhere. */
+interface PartStore {
+  readonly table: string
+  readonly folder: string | null
 }
 
 /** Parts of a placement that are no longer part of the table but still listed or on disk. */
-async function deadParts(engine: TelemetryEngine, table: string, place: TenantPlace): Promise<Set<string>> {
-  const folder = await engine.tableFolder(table)
+async function deadParts(
+  engine: TelemetryEngine,
+  { table, folder }: PartStore,
+  place: TenantPlace,
+): Promise<Set<string>> {
   const onDisk =
     folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
   const listed = await engine.select<{ name: string; active: number }>(

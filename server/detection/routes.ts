@@ -21,10 +21,10 @@ import { DetectionMethod, describeMethods } from '../../contract/detection-metho
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { parseInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
-import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import { decodeCursor, pageOfRows } from '../http/cursor.ts'
-import { type Answer, route } from '../http/route.ts'
+import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
+import { type Answer, mediaTypeOf, route } from '../http/route.ts'
 import { createProblems, etagOf, patchProblems, readDraft, type StoredDetector } from './detector.ts'
 import type { DetectorRunner } from './runner.ts'
 import { type AnomalyPage, type DetectionStore, toDetector } from './store.ts'
@@ -241,7 +241,7 @@ async function problemsOfPatch(
   const params = DetectorParams.safeParse(request.params)
   if (!params.success) return []
   const stored = await store.findDetector(caller.tenantId, params.data.detector_id)
-  const isMerge = (request.headers['content-type'] ?? '').toLowerCase().startsWith(mergeType)
+  const isMerge = mediaTypeOf(request) === mergeType
   return stored === null ? [] : patchProblems(stored, body, isMerge)
 }
 
@@ -250,7 +250,5 @@ function readPosition(cursor: string | undefined): AnomalyPage['before'] {
   if (position === null) return null
   const started = parseInstant(position[0] ?? '')
   if ('ns' in started) return { startedNs: started.ns, id: position[1] ?? '' }
-  throw new InvalidInput([
-    problem(['query', 'cursor'], 'value_error', 'Pass next_cursor of the page before, unchanged', cursor),
-  ])
+  throw invalidCursor(cursor)
 }

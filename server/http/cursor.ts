@@ -22,7 +22,12 @@ export function decodeCursor(cursor: string | undefined, parts: number): string[
   } catch {
     // Falls through to the one refusal below: why it can't be read helps nobody.
   }
-  throw new InvalidInput([
+  throw invalidCursor(cursor)
+}
+
+/** The refusal of a cursor that isn't one of ours, for those who read its parts. */
+export function invalidCursor(cursor: string | undefined): InvalidInput {
+  return new InvalidInput([
     problem(['query', 'cursor'], 'value_error', 'Pass next_cursor of the page before, unchanged', cursor),
   ])
 }

@@ -161,7 +161,8 @@ function bodyTypesOf({ bodyTypes }: { readonly bodyTypes?: readonly string[] }):
   return bodyTypes ?? ['application/json']
 }
 
-function mediaTypeOf(request: FastifyRequest): string {
+/** The media type of the body in lower case, without parameters; empty where none was sent. */
+export function mediaTypeOf(request: FastifyRequest): string {
   return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 

@@ -154,7 +154,7 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
   socket.destroy()
 }
 
-export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof InvalidInput) {
     return reply
       .status(422)
@@ -164,13 +164,18 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   }
   const known = knownError(error)
   if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'request failed')
-  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
-  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', String(known.retryAfterSeconds))
+  setRefusalHeaders(reply, known)
   return reply
     .status(known.status)
     .serializer(JSON.stringify)
     .type('application/json')
     .send({ detail: known.message, code: known.code })
+}
+
+/** The headers that belong to a refusal, whatever form its body has. */
+export function setRefusalHeaders(reply: FastifyReply, { code, retryAfterSeconds }: AppError): void {
+  if (code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
 }
 
 /** What a client may be told about anything thrown; everything unexpected becomes `internal`, without its message. */

@@ -4,10 +4,10 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { AppError, InvalidInput } from '../core/app-error.ts'
+import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { callerOf } from '../http/route.ts'
-import { knownError } from '../http/server.ts'
+import { callerOf, mediaTypeOf } from '../http/route.ts'
+import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import { decodeExport, type OtlpEncoding } from './decode-export.ts'
 import { gunzipBody } from './gunzip-body.ts'
@@ -111,22 +111,18 @@ async function uncompress(
 }
 
 function encodingOf(request: FastifyRequest): OtlpEncoding {
-  const mediaType = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
-  return mediaTypes[mediaType] ?? 'json'
+  return mediaTypes[mediaTypeOf(request)] ?? 'json'
 }
 
 function sendStatus(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const encoding = encodingOf(request)
   if (error instanceof OtlpDecodeError)
     return send(reply, 400, encoding, encodeStatus(encoding, 400, error.message))
-  if (error instanceof InvalidInput)
-    return send(reply, 400, encoding, encodeStatus(encoding, 400, error.message))
   const known = isBrokenGzip(error)
     ? new AppError('bad_request', { sentence: 'The body is not valid gzip.' })
     : knownError(error)
   if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'an export failed')
-  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
-  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', String(known.retryAfterSeconds))
+  setRefusalHeaders(reply, known)
   return send(reply, known.status, encoding, encodeStatus(encoding, known.status, known.message))
 }
 

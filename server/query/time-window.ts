@@ -4,7 +4,7 @@
 import type { Ns } from '../../contract/instant.ts'
 import { earliestNs, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
-import { decodeCursor } from '../http/cursor.ts'
+import { decodeCursor, invalidCursor } from '../http/cursor.ts'
 
 export interface TimeWindow {
   readonly startNs: Ns
@@ -52,14 +52,7 @@ export function pageStart(
   const own = texts.slice(0, position.parts)
   const [start, end] = texts.slice(position.parts)
   if (!isCount(start) || !isCount(end) || !position.isPosition(own)) {
-    throw new InvalidInput([
-      problem(
-        ['query', 'cursor'],
-        'value_error',
-        'Pass next_cursor of the page before, unchanged',
-        query.cursor,
-      ),
-    ])
+    throw invalidCursor(query.cursor)
   }
   const pinned = { start: query.start ?? BigInt(start), end: query.end ?? BigInt(end) }
   return { window: timeWindow(pinned, nowNs), position: own }
