@@ -4,6 +4,7 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
+import { ErrorBody } from './errors.ts'
 import { InstantInput } from './instant.ts'
 
 export const deletionScopes = ['range', 'all'] as const
@@ -37,6 +38,9 @@ export const deletionReasons = [
   'other',
 ] as const
 
+/** Thirty days: long enough for any notice period, short enough that nobody forgets what is waiting. */
+export const delayMinutesMax = 43_200
+
 export const CreateDeletion = z.strictObject({
   scope: DeletionScope.describe(
     '"range" erases everything before range_end, or between range_start and range_end; "all" erases all telemetry of your organisation.',
@@ -57,6 +61,25 @@ export const CreateDeletion = z.strictObject({
     .max(500)
     .optional()
     .describe('Free text for your records. It outlives the telemetry: put no personal data here.'),
+  delay_minutes: z
+    .int()
+    .min(0)
+    .max(delayMinutesMax)
+    .optional()
+    .describe(
+      'Hidden at once, removed after this long; until then it can be cancelled. Removed at once where absent.',
+    ),
+  refuse_late: z
+    .boolean()
+    .optional()
+    .describe(
+      'Keep refusing telemetry for the erased time once it is erased. Accepted again as something new where absent or false.',
+    ),
+  preview_id: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Erase only if what was previewed still holds; 412 with a new preview otherwise.'),
 })
 export type CreateDeletion = z.infer<typeof CreateDeletion>
 
@@ -77,6 +100,16 @@ export const DeletionRequest = z
     hidden_at: Instant.nullable().describe('Since then no reader sees the selected telemetry.'),
     removed_at: Instant.nullable().describe('Since then no live byte of it is on disk.'),
     verified_at: Instant.nullable().describe('Then a separate count over every store found none.'),
+    backups_clear_by: Instant.nullable().describe(
+      'When the last known backup that may hold a copy expires; null where none is known.',
+    ),
+    starts_at: Instant.nullable().describe('Not removed before this, so it can be cancelled until then.'),
+    approve_by: Instant.nullable().describe(
+      'The request expires unless a second person approves it before; null where none is asked.',
+    ),
+    approved_by: z.string().nullable(),
+    refuse_late: z.boolean(),
+    late_rows: z.int().describe('Rows refused since because of refuse_late.'),
   })
   .describe('A deletion request: what it selects, where it stands, and the clocks of what is true so far.')
 export type DeletionRequest = z.infer<typeof DeletionRequest>
@@ -86,6 +119,90 @@ export const DeletionListQuery = z.strictObject({
   cursor: cursorQuery,
   status: DeletionStatus.optional(),
 })
+
+const SelectionCount = z.object({
+  rows: z.int(),
+  bytes: z
+    .int()
+    .describe('Compressed bytes on disk; where organisations share a partition, the share by rows.'),
+})
+
+export const PreviewDeletion = CreateDeletion.pick({
+  scope: true,
+  range_start: true,
+  range_end: true,
+  signals: true,
+})
+
+export const DeletionPreview = z
+  .object({
+    preview_id: z.string().describe('Name it in the deletion to erase this and nothing else.'),
+    created_at: Instant,
+    expires_at: Instant,
+    scope: DeletionScope,
+    range_start: Instant.nullable(),
+    range_end: Instant.nullable(),
+    ...SelectionCount.shape,
+    signals: z.array(
+      z.object({
+        signal: SignalName,
+        ...SelectionCount.shape,
+        first: Instant.nullable(),
+        last: Instant.nullable(),
+        services: z.array(z.string()).describe('The busiest, at most 100.'),
+        services_total: z.int(),
+      }),
+    ),
+    derived: z.object({
+      anomalies: z.int().describe('Anomalies in the range; removed.'),
+      anomalies_learned_from: z
+        .int()
+        .describe('Later anomalies whose expected band was computed from the range; the band is removed.'),
+    }),
+    held: z
+      .array(
+        z.object({
+          hold_id: z.string(),
+          signals: z.array(SignalName),
+          range_start: Instant.nullable(),
+          range_end: Instant.nullable(),
+        }),
+      )
+      .describe('Legal holds that overlap; what they cover is erased when they are released.'),
+    backups: z.array(z.object({ backup_id: z.string(), taken_at: Instant, expires_at: Instant })),
+    backups_clear_by: Instant.nullable(),
+    work: z
+      .object({
+        partitions_dropped: z.int(),
+        partitions_rewritten: z.int(),
+        bytes_rewritten: z.int().describe('Bytes of survivors that are copied.'),
+      })
+      .describe('What erasing would do now; an estimate.'),
+    needs_approval: z.boolean(),
+    tolerance_rows: z
+      .int()
+      .describe('By how many rows the selection may differ when the deletion comes; 412 beyond.'),
+  })
+  .describe('What a deletion would erase, as counted now.')
+export type DeletionPreview = z.infer<typeof DeletionPreview>
+
+export const StalePreview = ErrorBody.extend({ preview: DeletionPreview }).describe(
+  '`preview_stale`: the preview has expired or what it counted has changed. `preview` is a new one.',
+)
+
+export const RejectDeletion = z.strictObject({
+  reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+})
+
+export const ReadBackResult = z
+  .object({
+    request_id: z.string(),
+    checked_at: Instant,
+    is_clean: z.boolean(),
+    remaining: z.record(z.string(), z.int()).describe('Rows found per store; zero in all where it is clean.'),
+    deletion: DeletionRequest,
+  })
+  .describe('A new count of everything the deletion selects. It may complete a deletion, never undo one.')
 
 export const DeletionParams = z.object({ request_id: z.string().max(100) })
 

@@ -20,6 +20,22 @@ export const errorCatalogue = {
     status: 409,
     sentence: 'A full erasure of this organisation is running; nothing is left to select until it ends.',
   },
+  deletion_state: {
+    status: 409,
+    sentence: 'The deletion is in a state that does not take this; read it again.',
+  },
+  not_verified: {
+    status: 409,
+    sentence: 'There is a certificate only once the deletion is verified.',
+  },
+  preview_stale: {
+    status: 412,
+    sentence: 'What was previewed has changed or expired; look at the new preview and confirm that.',
+  },
+  own_request: {
+    status: 403,
+    sentence: 'A deletion is approved by someone else than its requester.',
+  },
   system_detector: { status: 409, sentence: 'This part of a system detector cannot be changed.' },
   detector_running: {
     status: 409,

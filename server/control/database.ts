@@ -59,6 +59,88 @@ export interface DeletionRequestsTable {
   blocked_reason: string | null
   /** Counts found by planning, erasing and verifying. */
   progress: Json
+  /** Not before this; null where nothing was to be waited for. */
+  starts_at_ms: Fixed<number | null>
+  /** When a request that waits for a second person expires; null where none is asked. */
+  approve_by_ms: Fixed<number | null>
+  approved_by: string | null
+  approved_at_ms: number | null
+  /** 1 where what arrives for the erased time later is refused for good. */
+  refuse_late: Fixed<number>
+  /** Rows refused because of `refuse_late`. */
+  late_rows: number
+  /** Attempts made before a person asked for another try; they no longer count towards giving up. */
+  attempts_forgiven: number
+}
+
+/** What was counted for somebody who is about to erase; counts only, no telemetry. */
+export interface DeletionPreviewsTable {
+  preview_id: Fixed<string>
+  tenant_id: Fixed<string>
+  selection_hash: Fixed<string>
+  /** Rows by signal. */
+  row_counts: Fixed<Json>
+  created_at_ms: Fixed<number>
+  expires_at_ms: Fixed<number>
+}
+
+export interface DeletionPoliciesTable {
+  tenant_id: Fixed<string>
+  /** Which requests need a second person: `none`, `all` (full erasures) or `always`. */
+  approval: string
+  /** A looser rule that was asked for and is not in force yet. */
+  pending_approval: string | null
+  pending_from_ms: number | null
+}
+
+export interface LegalHoldsTable {
+  hold_id: Fixed<string>
+  tenant_id: Fixed<string>
+  signals: Fixed<Json>
+  range_start_ns: Fixed<string | null>
+  range_end_ns: Fixed<string | null>
+  case_ref: Fixed<string>
+  review_at_ms: Fixed<number | null>
+  placed_by: Fixed<string>
+  placed_at_ms: Fixed<number>
+  released_by: string | null
+  released_at_ms: number | null
+}
+
+export interface RetentionPoliciesTable {
+  tenant_id: Fixed<string>
+  signal: Fixed<string>
+  days: number
+}
+
+export interface SigningKeysTable {
+  kid: Fixed<string>
+  public_jwk: Fixed<Json>
+  private_jwk: Fixed<Json>
+  created_at_ms: Fixed<number>
+  retired_at_ms: number | null
+}
+
+export interface CertificatesTable {
+  request_id: Fixed<string>
+  tenant_id: Fixed<string>
+  jws: Fixed<string>
+  issued_at_ms: Fixed<number>
+}
+
+/** The register of backups: what is known to hold copies of telemetry, and until when. */
+export interface BackupsTable {
+  backup_id: Fixed<string>
+  folder: Fixed<string>
+  status: string
+  requested_by: Fixed<string>
+  requested_at_ms: Fixed<number>
+  /** What was committed before this is in it. */
+  taken_at_ms: number | null
+  expires_at_ms: Fixed<number>
+  bytes: number | null
+  error: string | null
+  removed_at_ms: number | null
 }
 
 export interface DeletionStepsTable {
@@ -131,6 +213,8 @@ export interface AnomaliesTable {
   upper: number | null
   score: number
   reason: string
+  /** Where the window began that band and score were computed from; null where nothing of them is left. */
+  read_from_ns: string | null
   created_at_ms: Fixed<number>
   updated_at_ms: number
 }
@@ -151,6 +235,13 @@ export interface Database {
   access_tokens: AccessTokensTable
   deletion_requests: DeletionRequestsTable
   deletion_steps: DeletionStepsTable
+  deletion_previews: DeletionPreviewsTable
+  deletion_policies: DeletionPoliciesTable
+  legal_holds: LegalHoldsTable
+  retention_policies: RetentionPoliciesTable
+  signing_keys: SigningKeysTable
+  certificates: CertificatesTable
+  backups: BackupsTable
   ledger_entries: LedgerEntriesTable
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable

@@ -4,8 +4,9 @@
 import { Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'
 import { foundation } from './migrations/0001-foundation.ts'
+import { proof } from './migrations/0002-proof.ts'
 
-const migrations = { '0001-foundation': foundation }
+const migrations = { '0001-foundation': foundation, '0002-proof': proof }
 
 /** Throws when a migration fails; the database is then as it was before that migration. */
 export async function migrate(control: Control): Promise<void> {

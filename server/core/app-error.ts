@@ -9,12 +9,15 @@ export interface AppErrorOptions {
   readonly cause?: unknown
   /** Seconds, sent as Retry-After. */
   readonly retryAfterSeconds?: number
+  /** Joins `detail` and `code` in the body. Never a secret. */
+  readonly facts?: Readonly<Record<string, unknown>>
 }
 
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly retryAfterSeconds: number | undefined
+  readonly facts: Readonly<Record<string, unknown>>
 
   constructor(code: ErrorCode, options: AppErrorOptions = {}) {
     super(options.sentence ?? errorCatalogue[code].sentence, { cause: options.cause })
@@ -22,6 +25,7 @@ export class AppError extends Error {
     this.code = code
     this.status = errorCatalogue[code].status
     this.retryAfterSeconds = options.retryAfterSeconds
+    this.facts = options.facts ?? {}
   }
 }
 

@@ -169,7 +169,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
     .status(known.status)
     .serializer(JSON.stringify)
     .type('application/json')
-    .send({ detail: known.message, code: known.code })
+    .send({ detail: known.message, code: known.code, ...known.facts })
 }
 
 /** The headers that belong to a refusal, whatever form its body has. */
