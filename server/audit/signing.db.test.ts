@@ -1,0 +1,213 @@
+// Signing keys in a real database: what one of them signed verifies for ever and elsewhere, what was touched does
+// not verify, and the private half never leaves its table.
+
+import assert from 'node:assert/strict'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { createVerifier } from 'fast-jwt'
+import { calculateJwkThumbprint, exportSPKI, importJWK } from 'jose'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { findBreak } from './chain.ts'
+import { newKeyPair, SignatureProblem, signJws, verifyJws } from './jws.ts'
+import { readChain } from './log.ts'
+import { SigningKeys } from './signing.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+async function openKeys(t: { after(fn: () => Promise<void>): void }) {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  const path = join(folder, 'control.db')
+  const control = openSqlite(path)
+  t.after(() => control.destroy())
+  await migrate(control)
+  const clock = new ManualClock(1_763_717_400_000)
+  return { control, clock, path, keys: new SigningKeys(control, clock) }
+}
+
+const statement = { erased: 3, at: '2025-11-21T09:30:00.000Z', about: 'Grüße' }
+
+test('what is signed verifies with the published key, and says exactly what was signed', async (t) => {
+  const { keys } = await openKeys(t)
+  const jws = await keys.sign(statement, 'test+jws')
+  const jwks = await keys.jwks()
+  const { payload, kid } = await verifyJws(jws, jwks, 'test+jws')
+  assert.deepEqual(payload, statement)
+  assert.equal(kid, jwks.keys[0]?.kid)
+  const [header = '', body = ''] = jws.split('.')
+  assert.equal(
+    Buffer.from(body, 'base64url').toString(),
+    '{"about":"Grüße","at":"2025-11-21T09:30:00.000Z","erased":3}',
+  )
+  assert.deepEqual(JSON.parse(Buffer.from(header, 'base64url').toString()), {
+    alg: 'EdDSA',
+    typ: 'test+jws',
+    kid,
+  })
+})
+
+test('a key is named by its RFC 7638 thumbprint and shows its public half alone', async (t) => {
+  const { keys } = await openKeys(t)
+  const [key] = (await keys.jwks()).keys
+  assert.ok(key)
+  assert.deepEqual(Object.keys(key).toSorted(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
+  assert.equal(key.kid, await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x: key.x }))
+})
+
+test('another library than ours verifies it from the published key', async (t) => {
+  const { keys } = await openKeys(t)
+  const jws = await keys.sign(statement, 'test+jws')
+  const [key] = (await keys.jwks()).keys
+  assert.ok(key)
+  const imported = await importJWK({ ...key }, 'EdDSA', { extractable: true })
+  assert.ok(!(imported instanceof Uint8Array))
+  const verify = createVerifier({ key: await exportSPKI(imported), algorithms: ['EdDSA'] })
+  assert.deepEqual(verify(jws), statement)
+  const other = await newKeyPair()
+  const foreign = await signJws(statement, 'test+jws', { kid: key.kid, privateJwk: other.privateJwk })
+  assert.throws(() => verify(foreign))
+})
+
+test('twenty first uses at once make one key, and another handle finds it', async (t) => {
+  const { keys, path, clock } = await openKeys(t)
+  const signed = await Promise.all(Array.from({ length: 20 }, (_, i) => keys.sign({ i }, 'test+jws')))
+  const control = openSqlite(path)
+  t.after(() => control.destroy())
+  const jwks = await new SigningKeys(control, clock).jwks()
+  assert.equal(jwks.keys.length, 1)
+  for (const [i, jws] of signed.entries()) {
+    assert.deepEqual((await verifyJws(jws, jwks, 'test+jws')).payload, { i })
+  }
+})
+
+test('after a rotation new statements have a new key, and old ones still verify', async (t) => {
+  const { keys, clock } = await openKeys(t)
+  const before = await keys.sign(statement, 'test+jws')
+  await clock.advance(1000)
+  const kid = await keys.rotate('operator:test')
+  const now = await keys.sign(statement, 'test+jws')
+  const jwks = await keys.jwks()
+  assert.equal(jwks.keys.length, 2)
+  assert.equal((await verifyJws(now, jwks, 'test+jws')).kid, kid)
+  assert.notEqual((await verifyJws(before, jwks, 'test+jws')).kid, kid)
+  assert.deepEqual(
+    (await keys.list()).map(({ createdAtMs, retiredAtMs }) => [createdAtMs, retiredAtMs]),
+    [
+      [1_763_717_400_000, 1_763_717_401_000],
+      [1_763_717_401_000, null],
+    ],
+  )
+})
+
+test('a rotation is in the audit log of every organisation, and names both keys but no secret', async (t) => {
+  const { keys, control } = await openKeys(t)
+  for (const [placement, tenant_id] of ['acme', 'globex'].entries()) {
+    await control
+      .insertInto('organisations')
+      .values({ tenant_id, name: tenant_id, placement, created_at_ms: 0 })
+      .execute()
+  }
+  const [first] = (await keys.jwks()).keys
+  const kid = await keys.rotate('operator:test')
+  for (const tenantId of ['acme', 'globex']) {
+    const chain = await readChain(control, 'audit_entries', tenantId)
+    assert.equal(findBreak(chain), null)
+    const { action, target, facts } = JSON.parse(chain[0]?.text ?? '{}')
+    assert.deepEqual([action, target, facts], ['signing_key.rotated', kid, { retired: first?.kid }])
+  }
+})
+
+test('rotations at once leave one key that signs', async (t) => {
+  const { keys } = await openKeys(t)
+  await Promise.all([keys.rotate('a'), keys.rotate('b'), keys.sign({}, 'test+jws'), keys.rotate('c')])
+  assert.equal((await keys.list()).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
+})
+
+test('the private key is in its table and in nothing that can be asked for', async (t) => {
+  const { keys, control, path } = await openKeys(t)
+  await keys.jwks()
+  const row = await control.selectFrom('signing_keys').select('private_jwk').executeTakeFirstOrThrow()
+  const { d } = JSON.parse(row.private_jwk)
+  assert.equal(d.length, 43)
+  assert.ok(readFileSync(`${path}-wal`).includes(d), 'it is where it should be')
+  const jws = await keys.sign(statement, 'test+jws')
+  const told = JSON.stringify([await keys.jwks(), await keys.list(), jws, await keys.rotate('x')])
+  assert.ok(!told.includes(d))
+  assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
+})
+
+test('every changed character of a signed statement is found', async (t) => {
+  const { keys } = await openKeys(t)
+  const jws = await keys.sign(statement, 'test+jws')
+  const jwks = await keys.jwks()
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.='
+  for (let at = 0; at < jws.length; at++) {
+    // The last character has bits that decode to nothing: each of its other spellings is tried.
+    const others = at === jws.length - 1 ? alphabet : alphabet.charAt((at * 7) % alphabet.length)
+    for (const other of others) {
+      if (other === jws[at]) continue
+      const changed = `${jws.slice(0, at)}${other}${jws.slice(at + 1)}`
+      await assert.rejects(verifyJws(changed, jwks, 'test+jws'), SignatureProblem, `at ${at}: ${other}`)
+    }
+  }
+})
+
+test('whatever text is given as a signature is refused in words', async (t) => {
+  const { keys } = await openKeys(t)
+  const jwks = await keys.jwks()
+  const part = fc.base64String().map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))
+  const texts = fc.oneof(
+    fc.string(),
+    fc.tuple(part, part, part).map((parts) => parts.join('.')),
+  )
+  await fc.assert(
+    fc.asyncProperty(texts, (text) =>
+      assert.rejects(verifyJws(text, jwks, 'test+jws'), SignatureProblem).then(() => true),
+    ),
+  )
+})
+
+test('a statement counts only as what it is, by a key that is trusted, with the one algorithm', async (t) => {
+  const { keys } = await openKeys(t)
+  const jws = await keys.sign(statement, 'test+jws')
+  const jwks = await keys.jwks()
+  const refused = (text: string, trusted: { keys: readonly unknown[] }, reason: RegExp, typ = 'test+jws') =>
+    assert.rejects(verifyJws(text, trusted, typ), reason)
+
+  await refused(jws, jwks, /not of the type other\+jws/, 'other+jws')
+  await refused(jws, { keys: [] }, /not a trusted one/)
+  await refused(
+    jws,
+    { keys: [null, 5, 'x', {}, { kid: jwks.keys[0]?.kid, kty: 'oct' }] },
+    /not a trusted one/,
+  )
+
+  const other = await newKeyPair()
+  const posing = { ...other.publicKey, kid: jwks.keys[0]?.kid }
+  await refused(jws, { keys: [posing] }, /not the one its kid names/)
+
+  const [, body, signature] = jws.split('.')
+  const withHeader = (header: object) =>
+    `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${body}.${signature}`
+  const kid = jwks.keys[0]?.kid
+  await refused(withHeader({ alg: 'none', typ: 'test+jws', kid }), jwks, /algorithm/)
+  await refused(withHeader({ alg: 'HS256', typ: 'test+jws', kid }), jwks, /algorithm/)
+  await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws' }), jwks, /does not name its key/)
+  await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws', kid, crit: ['x'], x: 1 }), jwks, /does not match/)
+  // Its own key in its own header convinces nobody.
+  const jwk = other.publicKey
+  await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws', kid: jwk.kid, jwk }), jwks, /not a trusted one/)
+})
+
+test('what JSON can’t say is not signed', async (t) => {
+  const { keys } = await openKeys(t)
+  await assert.rejects(keys.sign({ rows: 5n }, 'test+jws'))
+})
