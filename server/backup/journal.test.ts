@@ -1,0 +1,178 @@
+// The journal gives back exactly what was put in, survives a cut in the middle of a line, and refuses everything
+// else that could make an erasure be forgotten or changed.
+
+import assert from 'node:assert/strict'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { ErasureJournal, type JournalEntry, JournalError } from './journal.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function newJournal(): ErasureJournal {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  return new ErasureJournal(join(folder, 'backups'), 'secret of this folder')
+}
+
+function entryOf(requestId: string, changes: Partial<JournalEntry> = {}): JournalEntry {
+  return {
+    request_id: requestId,
+    tenant_id: 'acme',
+    placement: 3,
+    scope: 'range',
+    signals: ['logs', 'traces'],
+    range_start_ns: null,
+    range_end_ns: '1767571200000000001',
+    requested_by: 'token:tok_1',
+    created_at_ms: 1_767_571_200_000,
+    refuse_late: false,
+    reason: 'personal_data',
+    ...changes,
+  }
+}
+
+const three = [
+  entryOf('del_1'),
+  entryOf('del_2', { refuse_late: true }),
+  entryOf('del_3', { tenant_id: 'globex' }),
+]
+
+function filled(): ErasureJournal {
+  const journal = newJournal()
+  for (const entry of three) journal.append(entry)
+  return journal
+}
+
+const linesOf = ({ path }: ErasureJournal) => readFileSync(path, 'utf8').split('\n').slice(0, -1)
+const writeLines = ({ path }: ErasureJournal, lines: readonly string[]) =>
+  writeFileSync(path, lines.map((line) => `${line}\n`).join(''))
+
+function assertRefused(journal: ErasureJournal, line: number): void {
+  const names = (error: unknown) => {
+    assert.ok(error instanceof JournalError)
+    assert.match(error.message, new RegExp(`^Line ${line} `))
+    assert.ok(!error.message.includes('secret of this folder'))
+    return true
+  }
+  assert.throws(() => journal.read(), names)
+  const before = readFileSync(journal.path)
+  assert.throws(() => journal.append(entryOf('del_new')), names)
+  assert.deepEqual(readFileSync(journal.path), before, 'nothing is written to a journal that is not trusted')
+}
+
+test('without a file there is nothing to erase again', () => {
+  assert.deepEqual(newJournal().read(), [])
+})
+
+test('what was appended is read back in order, by another process too', () => {
+  const journal = filled()
+  assert.deepEqual(journal.read(), three)
+  assert.deepEqual(new ErasureJournal(join(journal.path, '..'), 'secret of this folder').read(), three)
+})
+
+test('the same erasure is written once, whatever the order of its fields', () => {
+  const journal = filled()
+  const before = readFileSync(journal.path)
+  journal.append(
+    Object.fromEntries(Object.entries(entryOf('del_2', { refuse_late: true })).reverse()) as JournalEntry,
+  )
+  assert.deepEqual(readFileSync(journal.path), before)
+})
+
+test('the same request with another selection is refused', () => {
+  const journal = filled()
+  assert.throws(() => journal.append(entryOf('del_2', { range_end_ns: '5' })), JournalError)
+  assert.deepEqual(journal.read(), three)
+})
+
+test('only the service’s own user may read it', () => {
+  const { path } = filled()
+  assert.equal(statSync(path).mode & 0o777, 0o600)
+  assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+})
+
+test('a line that was cut short at any byte is ignored, and cut off by the next append', () => {
+  const journal = filled()
+  const whole = readFileSync(journal.path)
+  const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1
+  for (let cut = lastStart; cut < whole.length; cut += 13) {
+    writeFileSync(journal.path, whole.subarray(0, cut))
+    assert.deepEqual(journal.read(), three.slice(0, 2), `cut at ${cut}`)
+    journal.append(entryOf('del_4'))
+    assert.deepEqual(
+      journal.read(),
+      [...three.slice(0, 2), entryOf('del_4')],
+      `appended after a cut at ${cut}`,
+    )
+  }
+})
+
+test('a changed entry is refused with its line', () => {
+  const journal = filled()
+  const lines = linesOf(journal)
+  for (const [i, line] of lines.entries()) {
+    const changed = line.replace('1767571200000000001', '1767571200000000000')
+    assert.notEqual(changed, line)
+    writeLines(journal, lines.with(i, changed))
+    assertRefused(journal, i + 1)
+  }
+})
+
+test('a line taken out, moved, repeated or put in is refused', () => {
+  const journal = filled()
+  const [first = '', second = '', third = ''] = linesOf(journal)
+  const other = new ErasureJournal(newJournal().path, 'another secret')
+  other.append(entryOf('del_0'))
+  const [foreign = ''] = linesOf(other)
+  for (const [lines, bad] of [
+    [[second, third], 1],
+    [[first, third], 2],
+    [[second, first, third], 1],
+    [[first, first, second, third], 2],
+    [[first, foreign, second, third], 2],
+    [[foreign], 1],
+    [[first, '', second, third], 2],
+    [[first, 'null', second, third], 2],
+    [[first, '{"entry":', second, third], 2],
+  ] as const) {
+    writeLines(journal, lines)
+    assertRefused(journal, bad)
+  }
+})
+
+test('bytes that are not an entry are refused once they are a line', () => {
+  const journal = filled()
+  appendFileSync(journal.path, '\0\0\0')
+  assert.deepEqual(journal.read(), three)
+  appendFileSync(journal.path, '\n')
+  assertRefused(journal, 4)
+})
+
+test('the journal of another data folder is refused', () => {
+  const journal = filled()
+  assertRefused(new ErasureJournal(join(journal.path, '..'), 'another secret'), 1)
+})
+
+test('an entry that could not be read back is not written', () => {
+  const journal = filled()
+  for (const changes of [
+    { range_end_ns: '1.5' },
+    { signals: [] },
+    { placement: -1 },
+    { note: 'a name' },
+  ] as Partial<JournalEntry>[]) {
+    assert.throws(() => journal.append(entryOf('del_9', changes)))
+  }
+  assert.deepEqual(journal.read(), three)
+})
+
+test('a folder in the journal’s place is refused', () => {
+  const journal = newJournal()
+  mkdirSync(journal.path, { recursive: true })
+  assert.throws(() => journal.read(), JournalError)
+})

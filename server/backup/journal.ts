@@ -1,0 +1,182 @@
+// The erasure journal: a file beside the backups that names every erasure that began. A control plane that is
+// restored from a backup doesn't know what was erased after it; the journal does, and is never part of a restore.
+// Each line is sealed with the data folder's secret over the seal of the line before it. What can't be
+// read back exactly stops the start: somebody changed what must be erased.
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import canonicalize from 'canonicalize'
+import { z } from 'zod'
+import { signals } from '../telemetry/schema/tables.ts'
+
+const nsText = z.string().regex(/^-?\d{1,30}$/)
+
+const JournalEntry = z.strictObject({
+  request_id: z.string().min(1),
+  tenant_id: z.string().min(1),
+  placement: z.int().min(0),
+  scope: z.enum(['range', 'all']),
+  signals: z.array(z.enum(signals)).min(1),
+  /** Nanoseconds; null where the selection has no such bound. */
+  range_start_ns: nsText.nullable(),
+  range_end_ns: nsText.nullable(),
+  requested_by: z.string(),
+  created_at_ms: z.int(),
+  refuse_late: z.boolean(),
+  reason: z.string().nullable(),
+})
+
+/** An erasure as it was asked for: enough to carry it out again without the control plane that took it. */
+export type JournalEntry = z.infer<typeof JournalEntry>
+
+const Line = z.strictObject({ entry: JournalEntry, mac: z.string().regex(/^[0-9a-f]{64}$/) })
+
+/** The journal can't be trusted. Nothing may be served before a person has looked. */
+export class JournalError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'JournalError'
+  }
+}
+
+/** What was read of the file: whole lines only. */
+interface Known {
+  readonly entries: ReadonlyMap<string, { readonly entry: JournalEntry; readonly text: string }>
+  readonly lastMac: string
+  /** Length of the whole lines; what follows is a line whose writing was cut short. */
+  readonly sizeBytes: number
+}
+
+const start: Known = { entries: new Map(), lastMac: '', sizeBytes: 0 }
+
+/** One process appends at a time: the one that holds the telemetry engine. */
+export class ErasureJournal {
+  readonly path: string
+  readonly #secret: string
+
+  /** `secret` is the data folder's instance id, which a backup carries too. */
+  constructor(backupDir: string, secret: string) {
+    this.path = join(backupDir, 'erasures.ndjson')
+    this.#secret = secret
+  }
+
+  /** Every erasure that began, oldest first; none where there is no file. Throws JournalError naming the first bad line. */
+  read(): JournalEntry[] {
+    return [...this.#load().entries.values()].map(({ entry }) => entry)
+  }
+
+  /**
+   * Returns once the entry is on disk, so that the erasure may act. Does nothing where it is there already; throws
+   * JournalError where the same request is there with another selection, and whatever the file system throws: then
+   * the erasure must not act.
+   */
+  append(entry: JournalEntry): void {
+    const known = this.#load()
+    const text = textOf(JournalEntry.parse(entry))
+    const found = known.entries.get(entry.request_id)
+    if (found?.text === text) return
+    if (found !== undefined) {
+      throw new JournalError(`${this.path} has the erasure ${entry.request_id} with another selection.`)
+    }
+    const line = `${JSON.stringify({ entry, mac: this.#mac(known.lastMac, text) })}\n`
+    this.#write(Buffer.from(line), known.sizeBytes)
+  }
+
+  /** Writes at the end of the whole lines and waits for the disk, also for the file's name in its folder. */
+  #write(line: Buffer, atByte: number): void {
+    const folder = dirname(this.path)
+    const isNew = !existsSync(this.path)
+    if (isNew) mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const file = openSync(this.path, isNew ? 'wx+' : 'r+', 0o600)
+    try {
+      ftruncateSync(file, atByte)
+      for (let written = 0; written < line.length; ) {
+        written += writeSync(file, line, written, line.length - written, atByte + written)
+      }
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    if (isNew) syncFolder(folder)
+  }
+
+  #load(): Known {
+    if (!existsSync(this.path)) return start
+    // Read anew each time: erasures are rare, and what matters is what the disk has.
+    assertRegular(this.path)
+    const bytes = readFileSync(this.path)
+    const sizeBytes = bytes.lastIndexOf(0x0a) + 1
+    const entries = new Map<string, { entry: JournalEntry; text: string }>()
+    let lastMac = ''
+    const lines = sizeBytes === 0 ? [] : bytes.toString('utf8', 0, sizeBytes - 1).split('\n')
+    for (const [i, text] of lines.entries()) {
+      const { entry, mac } = this.#readLine(text, i + 1)
+      const sealed = textOf(entry)
+      if (!isSame(mac, this.#mac(lastMac, sealed))) throw this.#bad(i + 1, 'does not match its seal')
+      if (entries.has(entry.request_id)) throw this.#bad(i + 1, 'repeats an erasure')
+      entries.set(entry.request_id, { entry, text: sealed })
+      lastMac = mac
+    }
+    return { entries, lastMac, sizeBytes }
+  }
+
+  #readLine(text: string, number: number): z.infer<typeof Line> {
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      throw this.#bad(number, 'is not JSON')
+    }
+    const line = Line.safeParse(value)
+    if (!line.success) throw this.#bad(number, 'is not an entry of this version')
+    return line.data
+  }
+
+  #bad(line: number, what: string): JournalError {
+    return new JournalError(
+      `Line ${line} of the erasure journal ${this.path} ${what}. It says what must stay erased after a restore, so the service doesn't start on it: bring the file back as it was, or set LETHE_BACKUP_DIR to the folder that belongs to this data folder.`,
+    )
+  }
+
+  /** Over the seal before it, so that a line taken out of the middle is missed. */
+  #mac(previousMac: string, text: string): string {
+    return createHmac('sha256', this.#secret).update(`${previousMac}\n${text}`, 'utf8').digest('hex')
+  }
+}
+
+/** RFC 8785 text: the same entry has one text only. */
+function textOf(entry: JournalEntry): string {
+  const text = canonicalize(entry)
+  if (text === undefined) throw new TypeError('A journal entry must be a JSON object.')
+  return text
+}
+
+function isSame(mac: string, expected: string): boolean {
+  return timingSafeEqual(Buffer.from(mac, 'hex'), Buffer.from(expected, 'hex'))
+}
+
+function assertRegular(path: string): void {
+  if (!statSync(path).isFile())
+    throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
+}
+
+/** A new name in a folder is on disk only when the folder is. */
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
