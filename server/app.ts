@@ -5,20 +5,17 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { joinDeletion } from './app/join-deletion.ts'
 import { addAuditRoutes } from './audit/routes.ts'
+import { SigningKeys } from './audit/signing.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
-import { flushWriteAheadLog, openSqlite } from './control/sqlite.ts'
+import { openSqlite } from './control/sqlite.ts'
 import type { Caller } from './core/caller.ts'
 import type { Clock } from './core/clock.ts'
 import { newSecret } from './core/ids.ts'
 import type { Failpoint } from './deletion/eraser.ts'
-import { DeletionLedger } from './deletion/ledger.ts'
-import { addDeletionRoutes } from './deletion/routes.ts'
-import { StepStore } from './deletion/steps.ts'
-import { DeletionWorker } from './deletion/worker.ts'
-import { countAnomaliesIn, removeAnomaliesIn } from './detection/anomaly-records.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
@@ -152,36 +149,12 @@ export async function foundOrganisation(
   await insertToken(trx, token, nowMs)
 }
 
-interface DeletionNeeds {
-  readonly engine: TelemetryEngine
-  readonly control: Control
-  readonly gate: TelemetryGate
-  readonly ledger: DeletionLedger
-  readonly tenancy: TenancyStore
-}
-
-/** The eraser with its reach into the control plane: anomalies are derived from telemetry and go with it. */
-function createDeletion(options: AppOptions, needs: DeletionNeeds): DeletionWorker {
-  const { control, tenancy } = needs
-  return new DeletionWorker({
-    ...needs,
-    steps: new StepStore(control),
-    clock: options.clock,
-    logger: options.logger,
-    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
-    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
-    removeAnomalies: (tenantId, { signals, range }) =>
-      control.transaction().execute((trx) => removeAnomaliesIn(trx, tenantId, signals, range)),
-    flushControl: () => flushWriteAheadLog(control),
-    failpoint: options.failpoint ?? (async () => {}),
-  })
-}
-
 async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
   const { config, clock, logger } = options
   const gate = new TelemetryGate()
   const tenancy = new TenancyStore(control, clock)
-  const leases = new Leases(control, clock, readInstanceId(config.dataDir))
+  const instanceSecret = readInstanceId(config.dataDir)
+  const leases = new Leases(control, clock, instanceSecret)
   const writer = new IngestWriter({
     engine,
     gate,
@@ -190,9 +163,19 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
   })
-  const ledger = new DeletionLedger(control, clock)
-  const deletion = createDeletion(options, { engine, control, gate, ledger, tenancy })
-  await deletion.restore()
+  const failpoint = options.failpoint ?? (async () => {})
+  const deletion = joinDeletion({
+    config,
+    clock,
+    logger,
+    failpoint,
+    engine,
+    control,
+    gate,
+    tenancy,
+    instanceSecret,
+  })
+  await deletion.worker.restore()
   const deletionLoop = new Periodic({
     name: 'deletion',
     everyMs: deletionEveryMs,
@@ -200,7 +183,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     clock,
     leases,
     logger,
-    round: (signal) => deletion.round(signal),
+    round: (signal) => deletion.worker.round(signal),
   })
   const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ store: detectors, engine, gate, clock, logger })
@@ -213,20 +196,15 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     authenticate: (secret) => tenancy.findCaller(secret),
     isReady: () => isReady,
   })
-  const metrics = new ServiceMetrics({ writer, ledger, clock })
+  const metrics = new ServiceMetrics({ writer, requests: deletion.requests, clock })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
   addHealthRoutes(http, metrics.registry, () => isReady)
   addTenancyRoutes(http, tenancy, clock)
-  addAuditRoutes(http, control)
+  addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
   addUsageRoutes(http, engine, readerOf)
-  addDeletionRoutes(http, {
-    ledger,
-    hide: (request) => deletion.hide(request),
-    unhide: (request) => deletion.unhide(request),
-    nudge: () => deletionLoop.nudge(),
-  })
+  deletion.addRoutes(http, () => deletionLoop.nudge())
   addQueryRoutes(http, readerOf, clock)
   addDetectionRoutes(http, {
     store: detectors,
@@ -242,8 +220,10 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   })
 
   let closing: Promise<void> | null = null
+  const stopping = new AbortController()
   const close = async () => {
     isReady = false
+    stopping.abort()
     await http.close()
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await writer.close()
@@ -264,7 +244,8 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     async start(beforeReady) {
       const address = await http.listen({ host: config.host, port: config.port })
       await beforeReady?.()
-      isReady = true
+      await deletion.worker.eraseWhatCameBack(stopping.signal)
+      isReady = !stopping.signal.aborted
       deletionLoop.start()
       detectionLoop.start()
       return address

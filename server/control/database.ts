@@ -215,6 +215,8 @@ export interface AnomaliesTable {
   reason: string
   /** Where the window began that band and score were computed from; null where nothing of them is left. */
   read_from_ns: string | null
+  /** Stretches of that window that were erased or hidden already, and so not read: pairs of instants. */
+  unread_ns: Json | null
   created_at_ms: Fixed<number>
   updated_at_ms: number
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { latestNs } from '../../contract/instant.ts'
-import { allTime, covers, engineInstant, overlaps, type TimeRange, touches } from './time-range.ts'
+import { allTime, covers, engineInstant, overlaps, type TimeRange, touches, without } from './time-range.ts'
 
 const small = fc.bigInt({ min: 0n, max: 9n })
 const bound = fc.option(small, { nil: null })
@@ -78,6 +78,23 @@ test('an instant for the engine has ten digits of seconds and nine of fraction, 
       const text = engineInstant(ns)
       assert.match(text, /^\d{10}\.\d{9}$/)
       assert.equal(BigInt(text.replace('.', '')), ns)
+    }),
+  )
+})
+
+test('what is left without the holes is what lies in none of them, in order and without overlaps', () => {
+  fc.assert(
+    fc.property(ranges, fc.array(ranges, { maxLength: 4 }), (range, holes) => {
+      const left = without(range, holes)
+      for (const ns of instants) {
+        const isLeft = holds(range, ns) && !holes.some((hole) => holds(hole, ns))
+        assert.equal(left.filter((part) => holds(part, ns)).length, isLeft ? 1 : 0)
+      }
+      for (const [i, part] of left.entries()) {
+        const next = left[i + 1]
+        assert.ok(part.startNs === null || part.endNs === null || part.startNs < part.endNs)
+        if (next !== undefined) assert.ok(Number(part.endNs) <= Number(next.startNs))
+      }
     }),
   )
 })

@@ -30,6 +30,20 @@ export function overlaps(a: TimeRange, b: TimeRange): boolean {
   return startsBefore(a, b) && startsBefore(b, a)
 }
 
+/** What is left of a range outside the holes, in order of time; empty where nothing is. */
+export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRange[] {
+  const cut = (part: TimeRange, hole: TimeRange): TimeRange[] => {
+    if (!overlaps(part, hole)) return [part]
+    const before = { startNs: part.startNs, endNs: hole.startNs }
+    const after = { startNs: hole.endNs, endNs: part.endNs }
+    return [
+      ...(hole.startNs !== null && (part.startNs === null || part.startNs < hole.startNs) ? [before] : []),
+      ...(hole.endNs !== null && (part.endNs === null || hole.endNs < part.endNs) ? [after] : []),
+    ]
+  }
+  return holes.reduce((left, hole) => left.flatMap((part) => cut(part, hole)), [range])
+}
+
 /** The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread. */
 export function engineInstant(ns: Ns): string {
   const digits = ns.toString().padStart(19, '0')

@@ -5,11 +5,12 @@
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../contract/detection.ts'
 import { formatInstant, type Ns } from '../../contract/instant.ts'
-import type { AnomaliesTable, Control, ControlTransaction, Database } from '../control/database.ts'
+import type { AnomaliesTable, ControlTransaction, Database } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import type { TimeRange } from '../core/time-range.ts'
+import { type TimeRange, without } from '../core/time-range.ts'
 import { signals as allSignals, type Signal } from '../telemetry/schema/tables.ts'
+import type { AnomalySource } from './anomaly-fate.ts'
 import type { StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
 import type { Outcome } from './outcome.ts'
@@ -28,26 +29,33 @@ export interface RunFound {
   readonly findings: readonly Finding[]
   readonly window: RunWindow
   readonly signals: readonly Signal[]
-  /** Whether some of `[startNs, endNs)` is erased by now. */
-  readonly isUnknown: (range: { startNs: Ns; endNs: Ns }) => boolean
+  /** The time whose telemetry was read, in order: the window without what was erased or hidden already. */
+  readonly read: readonly KnownRange[]
+  /** Whether bands were learnt from all of it; otherwise somebody set them. */
+  readonly isLearnt: boolean
+  /** Whether some of the range is erased or hidden by now. */
+  readonly isUnknown: (range: KnownRange) => boolean
+}
+
+interface KnownRange {
+  readonly startNs: Ns
+  readonly endNs: Ns
 }
 
 /** Creates, updates and closes what a run's findings mean for the anomalies on record. */
 export async function recordFindings(trx: ControlTransaction, run: RunRecord, seen: RunFound): Promise<void> {
   const recorded = await recordedAnomalies(trx, run.detector, seen.window)
   const changes = reconcile(recorded, seen.findings, seen.window)
-  const isKnown = (finding: Finding) =>
-    !seen.isUnknown({ startNs: finding.startedNs, endNs: finding.seenUntilNs })
-  for (const finding of changes.create.filter(isKnown)) {
+  for (const finding of changes.create) {
     await trx
       .insertInto('anomalies')
       .values(newAnomaly(run, seen, finding))
       .execute()
   }
-  for (const { id, finding } of changes.update.filter((change) => isKnown(change.finding))) {
+  for (const { id, finding } of changes.update) {
     await trx
       .updateTable('anomalies')
-      .set({ ...findingColumns(finding), updated_at_ms: run.ranAtMs })
+      .set({ ...findingColumns(finding, seen), updated_at_ms: run.ranAtMs })
       .where('id', '=', id)
       .execute()
   }
@@ -97,14 +105,16 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
     metric_key: run.detector.definition.metric_key,
     signal: seen.signals.join(','),
     started_at_ns: finding.startedNs.toString(),
-    ...findingColumns(finding),
+    ...findingColumns(finding, seen),
     created_at_ms: run.ranAtMs,
     updated_at_ms: run.ranAtMs,
   }
 }
 
-function findingColumns(finding: Finding) {
+/** Every run judges its whole window anew, so what it writes replaces all that one before it had computed. */
+function findingColumns(finding: Finding, seen: RunFound) {
   return {
+    ...readColumns(finding, seen),
     ended_at_ns: finding.isOpen ? null : finding.seenUntilNs.toString(),
     seen_until_ns: finding.seenUntilNs.toString(),
     peak_at_ns: finding.peakNs.toString(),
@@ -117,6 +127,60 @@ function findingColumns(finding: Finding) {
   }
 }
 
+/** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
+function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
+  const firstNs = isLearnt ? read[0]?.startNs : null
+  const range = { startNs: firstNs ?? finding.startedNs, endNs: finding.seenUntilNs }
+  const unread = isLearnt ? without(range, read) : []
+  return {
+    read_from_ns: range.startNs.toString(),
+    unread_ns: JSON.stringify(unread.map(({ startNs, endNs }) => [String(startNs), String(endNs)])),
+  }
+}
+
+/** Instead of the reason, once what it was computed from is gone. */
+const redactedReason = 'Its expected band was computed from telemetry that has since been erased'
+
+/** What is written over everything of an anomaly that comes from before its own time. */
+export const redactedColumns = {
+  expected: null,
+  lower: null,
+  upper: null,
+  score: 0,
+  reason: redactedReason,
+  read_from_ns: null,
+  unread_ns: null,
+} as const
+
+export const sourceColumns = [
+  'signal',
+  'started_at_ns',
+  'seen_until_ns',
+  'read_from_ns',
+  'unread_ns',
+  'reason',
+] as const
+
+/** What a recorded anomaly is derived from. One that doesn't say where its window began may have read everything. */
+export function sourceOf(
+  row: Pick<Selectable<AnomaliesTable>, (typeof sourceColumns)[number]>,
+): AnomalySource {
+  const [startedNs, seenUntilNs] = [BigInt(row.started_at_ns), BigInt(row.seen_until_ns)]
+  const window = { startNs: row.read_from_ns === null ? null : BigInt(row.read_from_ns), endNs: seenUntilNs }
+  const unread: [string, string][] = row.unread_ns === null ? [] : JSON.parse(row.unread_ns)
+  const holes = unread.map(([from, to]) => ({ startNs: BigInt(from), endNs: BigInt(to) }))
+  return {
+    signals: signalsOf(row),
+    startedNs,
+    seenUntilNs,
+    read: row.reason === redactedReason ? [] : without(window, holes),
+  }
+}
+
+function signalsOf({ signal }: { readonly signal: string }): Signal[] {
+  return allSignals.filter((known) => signal.split(',').includes(known))
+}
+
 /** The wire form. */
 export function toAnomaly(row: Selectable<AnomaliesTable>): Anomaly {
   return {
@@ -124,7 +188,7 @@ export function toAnomaly(row: Selectable<AnomaliesTable>): Anomaly {
     detector_id: row.detector_id,
     metric_key: row.metric_key,
     group: JSON.parse(row.group_key),
-    signals: allSignals.filter((signal) => row.signal.split(',').includes(signal)),
+    signals: signalsOf(row),
     started_at: instantOf(row.started_at_ns),
     ended_at: row.ended_at_ns === null ? null : instantOf(row.ended_at_ns),
     seen_until: instantOf(row.seen_until_ns),
@@ -144,54 +208,24 @@ function instantOf(text: string): string {
   return formatInstant(BigInt(text))
 }
 
-/**
- * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with
- * the range, and makes its detectors due, so that their statuses forget as well. Answers how many it removed.
- */
-export async function removeAnomaliesIn(
-  trx: ControlTransaction,
-  tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-): Promise<number> {
-  const { numDeletedRows } = await trx
-    .deleteFrom('anomalies')
-    .where('tenant_id', '=', tenantId)
-    .where((where) => isTouched(where, signals, range))
-    .executeTakeFirstOrThrow()
-  await trx.updateTable('detectors').set({ next_run_at_ms: 0 }).where('tenant_id', '=', tenantId).execute()
-  return Number(numDeletedRows)
-}
-
-/** How many anomalies {@link removeAnomaliesIn} would remove. */
-export async function countAnomaliesIn(
-  control: Control,
-  tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-): Promise<number> {
-  const row = await control
-    .selectFrom('anomalies')
-    .select((select) => select.fn.countAll<number | string>().as('count'))
-    .where('tenant_id', '=', tenantId)
-    .where((where) => isTouched(where, signals, range))
-    .executeTakeFirstOrThrow()
-  return Number(row.count)
-}
-
 type AnomalyColumns = ExpressionBuilder<Database, 'anomalies'>
 
 /** `signal` lists what the values came from, such as `traces` or `metrics,logs,traces`. */
+export function isOfSignals(where: AnomalyColumns, signals: readonly Signal[]) {
+  return where.or(signals.map((signal) => where('signal', 'like', `%${signal}%`)))
+}
+
+/** Whether the anomaly is about an instant of the range. */
 export function isTouched(where: AnomalyColumns, signals: readonly Signal[], range: TimeRange) {
-  const conditions = [where.or(signals.map((signal) => where('signal', 'like', `%${signal}%`)))]
+  const conditions = [isOfSignals(where, signals)]
   if (range.startNs !== null) conditions.push(where(ns('seen_until_ns'), '>', bound(range.startNs)))
   if (range.endNs !== null) conditions.push(where(ns('started_at_ns'), '<', bound(range.endNs)))
   return where.and(conditions)
 }
 
-/** Nanoseconds are kept as text; compared as 64-bit integers. */
-export function ns(column: 'started_at_ns' | 'seen_until_ns') {
-  return sql<bigint>`cast(${sql.ref(column)} as bigint)`
+/** Nanoseconds are kept as text; compared as 64-bit integers. Null counts as `whenNull`. */
+export function ns(column: 'started_at_ns' | 'seen_until_ns' | 'read_from_ns', whenNull: Ns = 0n) {
+  return sql<bigint>`cast(coalesce(${sql.ref(column)}, ${whenNull.toString()}) as bigint)`
 }
 
 export function bound(instantNs: Ns) {

@@ -38,11 +38,19 @@ export interface Evaluated {
 
 /** In order of time; none overlaps another or an unknown bucket. */
 export function findingsOf(evaluated: Evaluated): Finding[] {
-  const isNeverNegative = evaluated.series.values.every((value) => !(value < 0))
+  const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
+  // Up to the peak only: nothing of a finding may come from time after it, or an erasure there would have to know.
+  const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
+  const isLearnt = learns(evaluated.params)
   return evaluated.verdict.incidents
     .flatMap((incident) => cutAtUnknown(incident, evaluated))
-    .map((incident) => (isNeverNegative ? withoutNegativeBand(incident) : incident))
+    .map((incident) => (isLearnt && isNeverNegative(incident) ? withoutNegativeBand(incident) : incident))
     .map((incident) => findingOf(incident, evaluated))
+}
+
+/** Whether the band is learnt from the history of the series; otherwise somebody set it. */
+export function learns(params: MethodParams): boolean {
+  return 'warmup_points' in params
 }
 
 /** A band is symmetric, a rate is not: nobody should read that fewer than zero errors were expected. */

@@ -1,6 +1,6 @@
 // What a run says about its detector as a whole, from what it found in each series. One word and one sentence: the
-// word is the most telling of all series, the sentence counts the others. Neither holds telemetry (no names of
-// services, no values), because they are kept beside the detector and no erasure visits them.
+// word is the most telling of all series, the sentence counts the others. Neither quotes telemetry (no names of
+// services, no values). They are derived from it all the same, so an erasure forgets them until the next run.
 
 import type { DetectorStatus } from '../../contract/detection.ts'
 import type { DetectorState } from './alarm.ts'
@@ -20,6 +20,14 @@ const order = [
   'learning',
   'insufficient_data',
   'no_data',
+] as const satisfies readonly DetectorStatus[]
+
+/** Statuses of runs that could judge nothing, for want of data or of luck. */
+export const blindStatuses = [
+  'error',
+  'no_data',
+  'insufficient_data',
+  'learning',
 ] as const satisfies readonly DetectorStatus[]
 
 export interface Outcome {

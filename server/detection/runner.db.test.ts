@@ -12,7 +12,7 @@ import { raw } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { Leases } from '../worker/lease.ts'
-import { removeAnomaliesIn } from './anomaly-records.ts'
+import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import {
   acme,
   type ControlFixture,
@@ -216,6 +216,47 @@ test('an anomaly that an erasure removed comes back only outside the erased rang
       [-10, -7],
     ],
   )
+})
+
+test('what an erasure takes from an anomaly that learnt there, the next run computes anew without it', async () => {
+  const detector = await createDetector()
+  await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
+  await run(detector)
+  const [before] = await anomalies()
+  assert.equal(before?.expected, 0)
+  const range = {
+    startNs: BigInt(noonMs - 80 * minuteMs + 1) * 1_000_000n,
+    endNs: BigInt(noonMs - 60 * minuteMs) * 1_000_000n,
+  }
+  const left = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 1 })
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
+  assert.equal((await anomalies())[0]?.expected, null, 'hidden before it is erased')
+  await fixture.control.transaction().execute((trx) => redactAnomaliesIn(trx, 'acme', ['traces'], range))
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
+  await run(detector)
+  gate.markErased('acme', { id: 'del_1', signals: ['traces'], range })
+  gate.unhide('acme', 'del_1')
+  const [after] = await anomalies()
+  assert.equal(after?.id, before?.id)
+  assert.equal(after?.expected, 0)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 }, 'it never read the erased time')
+  await run(detector)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
+  const wider = { ...range, startNs: range.startNs - BigInt(2 * minuteMs) * 1_000_000n }
+  assert.equal((await countAnomaliesIn(fixture.control, 'acme', ['traces'], wider)).learntFrom, 1)
+})
+
+test('an anomaly over a fixed limit learns nothing from the past', async () => {
+  const detector = await createDetector(acme, { method_key: 'threshold', params: { upper: 0.1 } })
+  await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
+  await run(detector)
+  assert.equal((await anomalies()).length, 1)
+  const range = { startNs: null, endNs: BigInt(noonMs - 10 * minuteMs) * 1_000_000n }
+  assert.deepEqual(await countAnomaliesIn(fixture.control, 'acme', ['traces'], range), {
+    inRange: 0,
+    learntFrom: 0,
+  })
 })
 
 test('without telemetry there is no data, with little it is learning, with sparse there will never be enough', async () => {

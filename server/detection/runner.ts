@@ -8,6 +8,7 @@
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { type Ns, nsPerSecond } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
@@ -18,9 +19,9 @@ import type { DetectorState } from './alarm.ts'
 import type { RunFound } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
-import { type Finding, findingsOf } from './findings.ts'
+import { type Finding, findingsOf, learns } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
-import { type Outcome, outcomeOf } from './outcome.ts'
+import { blindStatuses, type Outcome, outcomeOf } from './outcome.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
@@ -55,7 +56,8 @@ export class DetectorRunner {
 
   /**
    * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
-   * another call runs it. Where the definition changes meanwhile nothing is recorded: the change made it due.
+   * another call runs it. Where the definition changes meanwhile, or what was read is erased, nothing is recorded:
+   * either made it due.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
     const { store } = this.#options
@@ -127,8 +129,29 @@ async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFoun
     set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
   return {
     outcome: outcomeOf(states, set.truncatedGroups, plan.stepMinutes),
-    found: { findings, window: windowOf(run, set), signals: set.signals, isUnknown },
+    found: {
+      findings,
+      window: windowOf(run, set),
+      signals: set.signals,
+      read: readStretches(set),
+      isLearnt: learns(run.choice.params),
+      isUnknown,
+    },
   }
+}
+
+/** The time of a series that is not unknown, in order. */
+function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
+  const stepNs = BigInt(set.stepSeconds) * nsPerSecond
+  const stretches: { startNs: Ns; endNs: Ns }[] = []
+  let startNs = set.startNs
+  for (let i = 0; i <= set.steps; i++) {
+    if (i < set.steps && set.unknown[i] === 0) continue
+    const endNs = set.startNs + BigInt(i) * stepNs
+    if (startNs < endNs) stretches.push({ startNs, endNs })
+    startNs = endNs + stepNs
+  }
+  return stretches
 }
 
 function evaluateGroup(
@@ -170,16 +193,13 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
   return parts.join(' ')
 }
 
-/** Statuses of runs that could judge nothing, for want of data or of luck. */
-const blindStatuses: readonly (string | null)[] = ['error', 'no_data', 'insufficient_data', 'learning']
-
 /**
  * At the first run, and after one that could judge nothing, the whole window is news (history that was loaded
  * afterwards, for one); otherwise what came since the run before.
  */
 function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
   const { definition, lastRunAtMs, lastStatus } = detector
-  const wasBlind = lastRunAtMs === null || blindStatuses.includes(lastStatus)
+  const wasBlind = lastRunAtMs === null || blindStatuses.some((blind) => blind === lastStatus)
   return {
     startNs: plan.startNs,
     windowStartNs: plan.windowStartNs,

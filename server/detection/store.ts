@@ -2,9 +2,9 @@
 // outcome of a run and the anomalies it records. Changes are compare-and-set on `revision`: a run that read an
 // older definition records nothing, so an anomaly always belongs to the definition it names.
 //
-// Anomalies are derived telemetry. `removeAnomaliesIn` and `countAnomaliesIn` are the doors through which an erasure
-// removes them and a verification counts them; `isUnknown` of a recorded run closes the race between the two: it is
-// asked inside the transaction, so a run that read before the erasure can't write after it.
+// Anomalies are derived telemetry. `anomaly-erasure.ts` has the doors through which an erasure reaches them;
+// `isUnknown` of a recorded run closes the race between the two: it is asked inside the transaction, so a run that
+// read before something was hidden can't write after it.
 
 import type { Selectable } from 'kysely'
 import {
@@ -17,12 +17,22 @@ import {
 import { MethodKey } from '../../contract/detection-methods.ts'
 import type { Ns } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
-import type { Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
+import type { AnomaliesTable, Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
+import { fateOf } from './anomaly-fate.ts'
+import {
+  bound,
+  isTouched,
+  ns,
+  type RunRecord,
+  recordFindings,
+  redactedColumns,
+  sourceOf,
+  toAnomaly,
+} from './anomaly-records.ts'
 import {
   applyPatch,
   changedFields,
@@ -198,11 +208,12 @@ export class DetectionStore {
 
   /**
    * Writes the outcome and what it means for the anomalies on record. False, and nothing written, where the
-   * detector was changed or deleted since it was read.
+   * detector was changed or deleted since it was read, or some of what the run read has been hidden since.
    */
   async recordRun(run: RunRecord): Promise<boolean> {
     const { detector, found: seen } = run
     return this.#control.transaction().execute(async (trx) => {
+      if (seen?.read.some(seen.isUnknown)) return false
       const { numUpdatedRows } = await trx
         .updateTable('detectors')
         .set({
@@ -244,12 +255,20 @@ export class DetectionStore {
       .orderBy('id', 'desc')
       .limit(page.limit)
       .execute()
-    return rows.map(toAnomaly)
+    return rows.map((row) => this.#shown(tenantId, row))
   }
 
   async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
     const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : toAnomaly(row)
+    return row === undefined ? null : this.#shown(tenantId, row)
+  }
+
+  /** A band that was learnt from hidden telemetry is hidden with it. */
+  #shown(tenantId: string, row: Selectable<AnomaliesTable>): Anomaly {
+    const isLearntFromHidden = this.#gate
+      .hidden(tenantId)
+      .some(({ signals, range }) => fateOf(sourceOf(row), { signals, range, held: [] }) === 'redacted')
+    return toAnomaly(isLearntFromHidden ? { ...row, ...redactedColumns } : row)
   }
 
   /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */

@@ -73,6 +73,7 @@ const statements = [
     removed_at_ms bigint
   )`,
   'alter table anomalies add column read_from_ns text',
+  'alter table anomalies add column unread_ns text',
 ]
 
 export const proof = {
