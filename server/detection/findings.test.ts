@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type MethodParams, ThresholdParams } from '../../contract/detection-methods.ts'
+import { type MethodParams, RobustBandParams, ThresholdParams } from '../../contract/detection-methods.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf } from './findings.ts'
@@ -76,6 +76,32 @@ test('silence that counts as a violation is a finding without a value', () => {
   assert.equal(spanOf(only), '1-4 open')
   assert.equal(only.value, null)
   assert.match(only.reason, /no data for 3 minutes/)
+})
+
+test('nothing of a finding comes from time after it', () => {
+  const params = RobustBandParams.parse({
+    warmup_points: 16,
+    window_points: 16,
+    min_abs_dev: 0,
+    violate_n: 1,
+    window_m: 1,
+  })
+  const calm = Array.from({ length: 40 }, (_, i) => i % 3)
+  const found = (later: number[]) => {
+    const values = [...calm, 90, ...calm, ...later]
+    const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+    const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
+    const verdict = evaluateSeries(series, { method_key: 'robust_band', params })
+    const subject = { metricName: 'queue', unit: '', scope: '' }
+    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).find(({ value }) => value === 90)
+  }
+  assert.equal(found([])?.lower, 0, 'a band of what was never negative is not')
+  assert.deepEqual(found([-1]), found([1]))
+})
+
+test('a limit is shown as somebody set it, also below zero', () => {
+  const params = ThresholdParams.parse({ upper: 10, lower: -5 })
+  assert.equal(findings([1, 12, 13], [], params)[0]?.lower, -5)
 })
 
 test('whatever is erased, no finding touches it or another, and each begins and peaks at a violation', () => {
