@@ -1,4 +1,5 @@
-// The audit log on the wire: who did what, in an order and wording that can't be changed afterwards unseen.
+// Evidence on the wire: the audit log, who did what in an order and wording that can't be changed afterwards unseen,
+// and the public keys that vouch for it.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -18,3 +19,18 @@ export const AuditEntry = z
   .describe('One act; entries of an organisation form a hash chain.')
 
 export const ChainQuery = z.strictObject({ limit: limitQuery, cursor: cursorQuery })
+
+export const Jwks = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.literal('OKP'),
+        crv: z.literal('Ed25519'),
+        x: z.string(),
+        kid: z.string().describe('Thumbprint of the key by RFC 7638; in the header of what it signed.'),
+        alg: z.string(),
+        use: z.literal('sig'),
+      }),
+    ),
+  })
+  .describe('A JWK Set (RFC 7517), newest key first. Keys are never taken off it.')

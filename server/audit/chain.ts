@@ -32,19 +32,54 @@ export function hashOf(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex')
 }
 
+/** Follows a chain from its start, entry by entry; after the first break it says nothing more of value. */
+export class ChainWalk {
+  #entries = 0
+  #head = chainStart
+
+  /** How many entries followed each other so far. */
+  get entries(): number {
+    return this.#entries
+  }
+
+  /** Hash of the last of them; 64 zeros before the first. */
+  get head(): string {
+    return this.#head
+  }
+
+  /** Takes the entry that should come next. Answers null where it does, else what is wrong with it. */
+  next({ text, hash }: SealedEntry): string | null {
+    if (hashOf(text) !== hash) return 'the entry does not match its hash'
+    const entry = readEntry(text)
+    if (entry === null) return 'the entry is no JSON object'
+    if (entry.seq !== this.#entries + 1) return `the entry is numbered ${entry.seq}`
+    if (entry.prev_hash !== this.#head) return 'the entry does not follow the one before'
+    this.#entries += 1
+    this.#head = hash
+    return null
+  }
+}
+
+/** The facts of an entry or null where the text is no JSON object; whether they can be believed is another question. */
+export function readEntry(text: string): Record<string, unknown> | null {
+  try {
+    const entry: unknown = JSON.parse(text)
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return null
+    return entry as Record<string, unknown>
+  } catch {
+    return null
+  }
+}
+
 /**
  * Checks entries in stored order against each other. Answers null when the chain holds, else the first `seq`
  * at which it doesn't and why.
  */
 export function findBreak(entries: readonly SealedEntry[]): { seq: number; problem: string } | null {
-  let prevHash = chainStart
-  for (const [i, { text, hash }] of entries.entries()) {
-    const seq = i + 1
-    if (hashOf(text) !== hash) return { seq, problem: 'the entry does not match its hash' }
-    const entry: Partial<ChainedEntry> = JSON.parse(text)
-    if (entry.seq !== seq) return { seq, problem: `the entry is numbered ${entry.seq}` }
-    if (entry.prev_hash !== prevHash) return { seq, problem: 'the entry does not follow the one before' }
-    prevHash = hash
+  const walk = new ChainWalk()
+  for (const entry of entries) {
+    const problem = walk.next(entry)
+    if (problem !== null) return { seq: walk.entries + 1, problem }
   }
   return null
 }

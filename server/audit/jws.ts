@@ -96,6 +96,16 @@ async function readSigned(jws: string, key: Awaited<ReturnType<typeof importJWK>
       throw new SignatureProblem('the signature does not match what is signed')
     throw error
   }
+  return readPayload(bytes)
+}
+
+/** What a JWS says and which key it names, without any check of who signed it. Throws {@link SignatureProblem}. */
+export function readUnverified(jws: string, typ: string): { payload: Record<string, unknown>; kid: string } {
+  const kid = readHeader(jws, typ)
+  return { payload: readPayload(base64url.decode(jws.split('.')[1] ?? '')), kid }
+}
+
+function readPayload(bytes: Uint8Array): Record<string, unknown> {
   try {
     const payload: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     if (isObject(payload)) return payload

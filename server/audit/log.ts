@@ -24,7 +24,10 @@ export interface LedgerEvent {
   readonly facts: Readonly<Record<string, unknown>>
 }
 
-type ChainTable = 'audit_entries' | 'ledger_entries'
+/** The two chains by the names that commands and exports use. */
+export const chainTables = { audit: 'audit_entries', ledger: 'ledger_entries' } as const
+export type ChainName = keyof typeof chainTables
+type ChainTable = (typeof chainTables)[ChainName]
 
 /** Appends to the organisation's audit log; the entry exists when the transaction commits. */
 export async function appendAudit(
@@ -56,15 +59,9 @@ async function append(
   tenantId: string,
   facts: Record<string, unknown>,
 ): Promise<number> {
-  const last = await trx
-    .selectFrom(table)
-    .select(['seq', 'hash'])
-    .where('tenant_id', '=', tenantId)
-    .orderBy('seq', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  const seq = (last?.seq ?? 0) + 1
-  const { text, hash } = seal({ ...facts, tenant_id: tenantId, seq, prev_hash: last?.hash ?? chainStart })
+  const last = await readHead(trx, table, tenantId)
+  const seq = last.entries + 1
+  const { text, hash } = seal({ ...facts, tenant_id: tenantId, seq, prev_hash: last.head })
   await trx.insertInto(table).values({ tenant_id: tenantId, seq, entry: text, hash }).execute()
   return seq
 }
@@ -84,6 +81,39 @@ export async function listChain(
     .limit(page.limit)
   if (page.beforeSeq !== null) query = query.where('seq', '<', page.beforeSeq)
   return query.execute()
+}
+
+/** Where the chain ends now: its number of entries and the hash of the last one. */
+export async function readHead(
+  control: Control,
+  table: ChainTable,
+  tenantId: string,
+): Promise<{ entries: number; head: string }> {
+  const last = await control
+    .selectFrom(table)
+    .select(['seq', 'hash'])
+    .where('tenant_id', '=', tenantId)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return { entries: last?.seq ?? 0, head: last?.hash ?? chainStart }
+}
+
+/** Some entries after `afterSeq`, oldest first. */
+export async function readChainFrom(
+  control: Control,
+  table: ChainTable,
+  tenantId: string,
+  page: { afterSeq: number; limit: number },
+): Promise<SealedEntry[]> {
+  return control
+    .selectFrom(table)
+    .select(['entry as text', 'hash'])
+    .where('tenant_id', '=', tenantId)
+    .where('seq', '>', page.afterSeq)
+    .orderBy('seq')
+    .limit(page.limit)
+    .execute()
 }
 
 /** The whole chain of one organisation, oldest first. */

@@ -1,17 +1,25 @@
-// GET /audit-log and GET /ledger: an organisation's own two chains, for its owners and admins.
+// An organisation's own two chains, for its owners and admins: in pages from the newest entry back, and as a file to
+// keep and check elsewhere; and, for whoever is to check a signature of ours, the public keys.
 
+import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import type { z } from 'zod'
-import { AuditEntry, ChainQuery } from '../../contract/audit.ts'
+import { z } from 'zod'
+import { AuditEntry, ChainQuery, Jwks } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { LedgerEntry } from '../../contract/deletion.ts'
+import { ErrorBody, ValidationError } from '../../contract/errors.ts'
 import type { Control } from '../control/database.ts'
+import { InvalidInput } from '../core/app-error.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
-import { route } from '../http/route.ts'
+import { callerOf, route } from '../http/route.ts'
+import { problemsOf } from '../http/validation.ts'
 import type { SealedEntry } from './chain.ts'
-import { listChain } from './log.ts'
+import { type ExportDeps, exportChain } from './export.ts'
+import { type ChainName, listChain } from './log.ts'
+import type { SigningKeys } from './signing.ts'
 
-export function addAuditRoutes(http: FastifyInstance, control: Control): void {
+export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
+  const { control, keys } = deps
   addChainRoute(http, control, 'audit_entries', '/audit-log', 'Who did what, newest first', AuditEntry)
   addChainRoute(
     http,
@@ -21,6 +29,9 @@ export function addAuditRoutes(http: FastifyInstance, control: Control): void {
     'The life of every deletion request, newest first',
     LedgerEntry,
   )
+  addExportRoute(http, deps, 'audit', '/audit-log/export')
+  addExportRoute(http, deps, 'ledger', '/ledger/export')
+  addKeysRoute(http, keys)
 }
 
 function addChainRoute<Entry extends z.ZodType>(
@@ -48,6 +59,63 @@ function addChainRoute<Entry extends z.ZodType>(
       }
     },
   })
+}
+
+/** Long enough to spare a busy verifier the way, short enough that a new key is known within minutes. */
+const keysMaxAgeSeconds = 300
+
+function addKeysRoute(http: FastifyInstance, keys: SigningKeys): void {
+  http.get(
+    '/.well-known/jwks.json',
+    {
+      config: { access: 'public' },
+      schema: {
+        operationId: 'getSigningKeys',
+        tags: ['Evidence'],
+        summary: 'The public keys that certificates and checkpoints are signed with, retired ones included',
+        response: { 200: Jwks },
+      },
+    },
+    async (_request, reply) => {
+      reply.header('cache-control', `public, max-age=${keysMaxAgeSeconds}`)
+      return keys.jwks()
+    },
+  )
+}
+
+const ndjson = 'application/x-ndjson'
+
+const exportMeaning =
+  'One line of RFC 8785 JSON per entry, oldest first, each with its hash; the last line is `{"checkpoint": "<compact JWS>"}` over tenant_id, chain, entries, head and at. A file without it is not whole.'
+
+function addExportRoute(http: FastifyInstance, deps: ExportDeps, chain: ChainName, url: string): void {
+  http.get(
+    url,
+    {
+      config: { access: ['owner', 'admin'] },
+      schema: {
+        operationId: chain === 'audit' ? 'exportAuditLog' : 'exportLedger',
+        tags: ['Evidence'],
+        summary: `The whole ${chain === 'audit' ? 'audit log' : 'ledger'} as a file that \`lethe ${chain} verify\` checks`,
+        security: [{ bearer: [] }],
+        response: {
+          200: { description: exportMeaning, content: { [ndjson]: { schema: z.unknown() } } },
+          401: ErrorBody.describe('No valid access token.'),
+          403: ErrorBody.describe('The role of the token may not read this.'),
+          422: ValidationError,
+          503: ErrorBody.describe('The service is starting or stopping.'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const query = z.strictObject({}).safeParse(request.query)
+      if (!query.success) throw new InvalidInput(problemsOf('query', query.error.issues, request.query))
+      const { tenantId } = callerOf(request)
+      reply.type(ndjson)
+      reply.header('content-disposition', `attachment; filename="${chain}-${tenantId}.ndjson"`)
+      return reply.send(Readable.from(exportChain(deps, chain, tenantId)))
+    },
+  )
 }
 
 function readPosition(cursor: string | undefined): number | null {

@@ -1,17 +1,16 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so they
 // work beside a running service; a change is seen by its next request.
 
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DisplayName } from '../../contract/common.ts'
 import { type Role, Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
 import { foundOrganisation } from '../app.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
 import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
+import { openAndWork, withControl } from './open-control.ts'
 
 const actor = 'operator:command-line'
 const msPerDay = 86_400_000
@@ -96,18 +95,8 @@ async function withTenancy(
   isFirst = false,
 ): Promise<void> {
   if (isFirst) mkdirSync(dirname(config.controlPath), { recursive: true })
-  else if (!existsSync(config.controlPath)) {
-    throw new ConfigError(
-      `${config.controlPath} does not exist; start the service once, or see LETHE_DATA_DIR.`,
-    )
-  }
-  const control = openSqlite(config.controlPath)
-  try {
-    await migrate(control)
-    await work(new TenancyStore(control, systemClock))
-  } finally {
-    await control.destroy()
-  }
+  const open = isFirst ? openAndWork : withControl
+  await open(config, (control) => work(new TenancyStore(control, systemClock)))
 }
 
 async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {

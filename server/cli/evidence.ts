@@ -1,0 +1,136 @@
+// Operator and auditor commands on the two chains: write one out, check a file somebody kept, check the live store.
+// Exit codes are for scripts: 0 all holds, 1 something is wrong, 2 it is consistent but nothing trusted vouches for it.
+
+import { once } from 'node:events'
+import { createReadStream, readFileSync } from 'node:fs'
+import { exportChain } from '../audit/export.ts'
+import { type CheckedExport, checkExport, ExportProblem } from '../audit/export-check.ts'
+import { checkChain, findRewriting, listTenants } from '../audit/live-check.ts'
+import { type ChainName, chainTables, readHead } from '../audit/log.ts'
+import { SigningKeys } from '../audit/signing.ts'
+import { type Config, ConfigError } from '../config.ts'
+import type { Control } from '../control/database.ts'
+import { systemClock } from '../core/clock.ts'
+import { TenancyStore } from '../tenancy/store.ts'
+import { hasControl, withControl } from './open-control.ts'
+
+/** Writes a chain to standard output, also of an organisation that is gone. */
+export async function exportEvidence(
+  config: Config,
+  chain: ChainName,
+  options: { org: string },
+): Promise<void> {
+  await withControl(config, async (control) => {
+    await requireKnown(control, chain, options.org)
+    const deps = { control, clock: systemClock, keys: new SigningKeys(control, systemClock) }
+    for await (const line of exportChain(deps, chain, options.org)) {
+      if (!process.stdout.write(line)) await once(process.stdout, 'drain')
+    }
+  })
+}
+
+async function requireKnown(control: Control, chain: ChainName, tenantId: string): Promise<void> {
+  const { entries } = await readHead(control, chainTables[chain], tenantId)
+  if (entries > 0 || (await new TenancyStore(control, systemClock).findOrganisation(tenantId)) !== null)
+    return
+  throw new ConfigError(
+    `This data folder has no organisation ${tenantId} and no ${chain} of one; see LETHE_DATA_DIR.`,
+  )
+}
+
+export interface VerifyOptions {
+  readonly org?: string
+  readonly jwks?: string
+  readonly live?: boolean
+}
+
+/** Answers the exit code. */
+export async function verifyEvidence(
+  config: Config,
+  chain: ChainName,
+  file: string | undefined,
+  options: VerifyOptions,
+): Promise<number> {
+  if (file !== undefined) return verifyFile(config, chain, file, options)
+  if (options.jwks !== undefined || options.live) throw new ConfigError('--jwks and --live go with a FILE.')
+  return verifyLive(config, chain, options.org)
+}
+
+async function verifyFile(
+  config: Config,
+  chain: ChainName,
+  file: string,
+  options: VerifyOptions,
+): Promise<number> {
+  const jwks = options.jwks === undefined ? await localKeys(config) : readJwks(options.jwks)
+  try {
+    const found = await checkExport(createReadStream(file), chain, jwks)
+    const problem = await problemBeyond(config, chain, found, options)
+    if (problem !== null) {
+      print(`${file}: BROKEN: ${problem}`)
+      return 1
+    }
+    const signature = found.kid === null ? 'signature NOT CHECKED' : `signed by ${found.kid}`
+    print(
+      `${found.tenantId} ${chain}: ${count(found.entries)}, head ${found.head} at ${found.at}, ${signature}`,
+    )
+    if (found.kid !== null) return 0
+    print('No trusted key was given: name the keys of the service that wrote the file with --jwks KEYS.')
+    return 2
+  } catch (error) {
+    if (!(error instanceof ExportProblem)) throw error
+    print(`${file}: BROKEN: ${error.message}`)
+    return 1
+  }
+}
+
+/** What a file that is sound in itself is nevertheless not. */
+async function problemBeyond(
+  config: Config,
+  chain: ChainName,
+  found: CheckedExport,
+  options: VerifyOptions,
+): Promise<string | null> {
+  if (options.org !== undefined && options.org !== found.tenantId) {
+    return `it is of ${found.tenantId}, not of ${options.org}`
+  }
+  if (!options.live) return null
+  const problem = await withControl(config, (control) => findRewriting(control, chain, found))
+  return problem === null ? null : `the live ${chain} does not continue it: ${problem}`
+}
+
+async function verifyLive(config: Config, chain: ChainName, org: string | undefined): Promise<number> {
+  return withControl(config, async (control) => {
+    if (org !== undefined) await requireKnown(control, chain, org)
+    let isSound = true
+    for (const tenantId of org === undefined ? await listTenants(control) : [org]) {
+      const { entries, head, problems } = await checkChain(control, chain, tenantId)
+      if (problems.length === 0) print(`${tenantId} ${chain}: ${count(entries)}, head ${head}`)
+      for (const problem of problems) print(`${tenantId} ${chain}: BROKEN: ${problem}`)
+      isSound &&= problems.length === 0
+    }
+    return isSound ? 0 : 1
+  })
+}
+
+/** The local service's keys, for a file that it wrote itself; null where there is none. */
+async function localKeys(config: Config): Promise<{ keys: readonly unknown[] } | null> {
+  if (!hasControl(config)) return null
+  return withControl(config, (control) => new SigningKeys(control, systemClock).jwks())
+}
+
+function readJwks(path: string): { keys: readonly unknown[] } {
+  const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (typeof found === 'object' && found !== null && 'keys' in found && Array.isArray(found.keys)) {
+    return { keys: found.keys }
+  }
+  throw new ConfigError(`${path} is not a JWK Set: an object with the field keys.`)
+}
+
+function count(entries: number): string {
+  return entries === 1 ? '1 entry' : `${entries} entries`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
