@@ -5,9 +5,11 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { joinBackups } from './app/join-backups.ts'
 import { joinDeletion } from './app/join-deletion.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
+import { settleRestore } from './backup/restore.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
@@ -59,6 +61,8 @@ export interface App {
    * is created at the first start is created once the address is ours, and before anyone can ask for it.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
+  /** Takes the backups that were asked for; only where the background work was not started. */
+  takeBackups(): Promise<void>
   /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
   close(): Promise<void>
 }
@@ -82,6 +86,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const engine = await openChdb({
     folder: join(config.dataDir, 'telemetry'),
     maxMemoryBytes: config.engineMemoryBytes,
+    backupFolder: config.backupDir,
+    beforeOpen: () => settleRestore(config),
   })
   try {
     mkdirSync(dirname(config.controlPath), { recursive: true })
@@ -175,6 +181,18 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     tenancy,
     instanceSecret,
   })
+  const backups = joinBackups({
+    config,
+    clock,
+    logger,
+    failpoint,
+    engine,
+    control,
+    register: deletion.backups,
+    instanceSecret,
+    serviceVersion: version,
+  })
+  await backups.settle()
   await deletion.worker.restore()
   const deletionLoop = new Periodic({
     name: 'deletion',
@@ -183,7 +201,11 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     clock,
     leases,
     logger,
-    round: (signal) => deletion.worker.round(signal),
+    async round(signal) {
+      // First, so that no erasure acts while a backup is taken.
+      await backups.round(signal)
+      await deletion.worker.round(signal)
+    },
   })
   const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ store: detectors, engine, gate, clock, logger })
@@ -250,6 +272,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       detectionLoop.start()
       return address
     },
+    takeBackups: () => backups.round(stopping.signal),
     close() {
       closing ??= close()
       return closing

@@ -13,6 +13,10 @@ export interface Config {
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
   readonly controlPath: string
+  /** Folder for backups and for the journal of erasures that a restore needs. */
+  readonly backupDir: string
+  /** Days after which the service removes a backup, where the command names no other. */
+  readonly backupKeepDays: number
   /** Memory the telemetry engine may use, bytes. */
   readonly engineMemoryBytes: number
   /** How long the first row for a placement waits for company, milliseconds. */
@@ -49,6 +53,9 @@ export function readConfig(env: Environment): Config {
     port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
     dataDir,
     controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
+    backupDir: resolve(text(env, 'LETHE_BACKUP_DIR', join(dataDir, 'backups'))),
+    // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
+    backupKeepDays: integer(env, 'LETHE_BACKUP_KEEP_DAYS', { fallback: 30, min: 1, max: 3650 }),
     // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
     engineMemoryBytes:
       integer(env, 'LETHE_ENGINE_MEMORY_MB', { fallback: 2048, min: 512, max: 1_048_576 }) * mebibyte,

@@ -76,6 +76,11 @@ export class ErasureJournal {
     return [...this.#load().entries.values()].map(({ entry }) => entry)
   }
 
+  /** Makes an empty journal where there is none, so that a missing one beside a backup means a lost one. */
+  ensure(): void {
+    if (!existsSync(this.path)) this.#write(Buffer.alloc(0), 0)
+  }
+
   /**
    * Returns once the entry is on disk, so that the erasure may act. Does nothing where it is there already; throws
    * JournalError where the same request is there with another selection, and whatever the file system throws: then

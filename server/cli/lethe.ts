@@ -1,12 +1,15 @@
 // The `lethe` command: serve, demo, and what an operator does on the machine itself without a running service:
-// organisations and access tokens. An error is one sentence on standard error and a non-zero exit.
+// organisations, access tokens, signing keys and evidence. An error is one sentence on standard error and a non-zero exit.
 
 import { Command, CommanderError, Option } from 'commander'
 import { roles } from '../../contract/tenancy.ts'
 import { version } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { createOrganisation, createToken, listTokens, revokeToken } from './administer.ts'
+import { createBackup, listBackups, type RestoreCommand, removeBackupById, restore } from './backup.ts'
 import { demo } from './demo.ts'
+import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
+import { listKeys, rotateKeys } from './keys.ts'
 import { serve } from './serve.ts'
 
 // Everything the service writes is for its own user only, also in a folder that was there before.
@@ -57,6 +60,69 @@ token
   .argument('<token_id>')
   .addOption(ofOrg())
   .action((id: string, options) => revokeToken(readConfig(process.env), id, options))
+
+for (const [chain, what] of [
+  ['ledger', 'the life of every deletion request'],
+  ['audit', 'who did what'],
+] as const) {
+  const command = program.command(chain).description(`the ${chain} of an organisation: ${what}`)
+  command
+    .command('export')
+    .description('write it to standard output as NDJSON that ends with a signed checkpoint')
+    .addOption(ofOrg())
+    .action((options) => exportEvidence(readConfig(process.env), chain, options))
+  command
+    .command('verify')
+    .description('check an exported FILE, or every chain of this data folder; exits 1 where it is broken')
+    .argument('[FILE]', 'an export')
+    .option('--org <tenant_id>', 'only this organisation')
+    .option(
+      '--jwks <KEYS>',
+      'trust these keys (a saved /.well-known/jwks.json) instead of this data folder’s',
+    )
+    .option('--live', 'also check that the chain of this data folder continues the FILE')
+    .action(async (file: string | undefined, options: VerifyOptions) => {
+      process.exitCode = await verifyEvidence(readConfig(process.env), chain, file, options)
+    })
+}
+
+const keys = program.command('keys').description('the keys that certificates and checkpoints are signed with')
+keys
+  .command('list')
+  .description('list them, oldest first')
+  .action(() => listKeys(readConfig(process.env)))
+keys
+  .command('rotate')
+  .description('sign with a new key from now on; what the old one signed stays valid')
+  .action(() => rotateKeys(readConfig(process.env)))
+
+const backup = program.command('backup').description('copies of all telemetry and of the control plane')
+backup
+  .command('create')
+  .description('take a backup, beside a running service or without one, and wait until it is whole')
+  .option('--keep-days <days>', 'days until the service removes it; LETHE_BACKUP_KEEP_DAYS where absent')
+  .action((options: { keepDays?: string }) => createBackup(readConfig(process.env), options))
+backup
+  .command('list')
+  .description('list backups, newest first')
+  .action(() => listBackups(readConfig(process.env)))
+backup
+  .command('remove')
+  .description('remove a backup before its time is over')
+  .argument('<backup_id>')
+  .action((id: string) => removeBackupById(readConfig(process.env), id))
+backup
+  .command('restore')
+  .description('put a backup into the data folder of a stopped service, in place of the telemetry there')
+  .argument('<backup>', 'id, or folder')
+  .option('--into <data_dir>', 'another data folder')
+  .addOption(
+    new Option('--control-plane <which>', 'the one that is there, or the backup’s')
+      .choices(['keep', 'from-backup'])
+      .default('keep'),
+  )
+  .option('--without-journal', 'accept that what was erased since the backup is readable again')
+  .action((id: string, options: RestoreCommand) => restore(process.env, id, options))
 
 try {
   await program.exitOverride().parseAsync()

@@ -8,6 +8,9 @@ import { proof } from './migrations/0002-proof.ts'
 
 const migrations = { '0001-foundation': foundation, '0002-proof': proof }
 
+/** Names of all migrations this program knows, oldest first. */
+export const migrationNames: readonly string[] = Object.keys(migrations).sort()
+
 /** Throws when a migration fails; the database is then as it was before that migration. */
 export async function migrate(control: Control): Promise<void> {
   const migrator = new Migrator({ db: control, provider: { getMigrations: async () => migrations } })

@@ -44,6 +44,14 @@ export async function flushWriteAheadLog(control: Control): Promise<void> {
   if (busy !== 0) throw new Error('The write-ahead log could not be emptied: another reader holds it.')
 }
 
+/**
+ * Writes a copy of one moment to `path`, where nothing may be yet. Freed pages are not in it. Everything else on
+ * this connection waits meanwhile: it takes as long as reading and writing the file once.
+ */
+export async function copySqlite(control: Control, path: string): Promise<void> {
+  await sql`vacuum into ${path}`.execute(control)
+}
+
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync) {
   return {

@@ -17,6 +17,10 @@ export interface ChdbOptions {
   readonly folder: string
   /** Memory the engine may use for everything, bytes. Past it statements fail instead of the process. */
   readonly maxMemoryBytes: number
+  /** The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is below it. None where absent. */
+  readonly backupFolder?: string
+  /** Runs once the folder is ours and before its files are opened. */
+  readonly beforeOpen?: () => Promise<void>
 }
 
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
@@ -32,6 +36,12 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   mkdirSync(options.folder, { recursive: true })
   const lock = lockFolder(options.folder)
   let engine: ChdbEngine
+  try {
+    await options.beforeOpen?.()
+  } catch (error) {
+    lock.close()
+    throw error
+  }
   try {
     engine = new ChdbEngine(options, lock)
   } catch (cause) {
@@ -51,7 +61,7 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
  * One process per folder. The lock is an SQLite write transaction that stays open: the operating system releases
  * it with the process, however that ends, so there is no stale lock file to explain or to delete.
  */
-function lockFolder(folder: string): DatabaseSync {
+export function lockFolder(folder: string): { close(): void } {
   const lock = new DatabaseSync(join(folder, 'process.lock'))
   try {
     lock.exec('pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive')
@@ -83,20 +93,30 @@ function writeServerConfig(options: ChdbOptions): string {
     query_condition_cache_size: 4 * mebibyte,
     compiled_expression_cache_size: 8 * mebibyte,
     max_thread_pool_free_size: 8,
+    // A backup competes with ingest and queries for two cores as well as for many.
+    backup_threads: 2,
+    restore_threads: 2,
   }
   const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
+  if (options.backupFolder !== undefined) {
+    lines.push(`  <backups><allowed_path>${xmlText(options.backupFolder)}</allowed_path></backups>`)
+  }
   const path = join(options.folder, 'engine-settings.xml')
   writeFileSync(path, `<clickhouse>\n${lines.join('\n')}\n</clickhouse>\n`)
   return path
 }
 
+function xmlText(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
 class ChdbEngine implements TelemetryEngine {
   readonly #session: Session
-  readonly #lock: DatabaseSync
+  readonly #lock: { close(): void }
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
-  constructor(options: ChdbOptions, lock: DatabaseSync) {
+  constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
     this.#session = new Session(join(options.folder, 'engine'), {
       connectionArgs: ['--async_load_databases=0', `--config-file=${writeServerConfig(options)}`],

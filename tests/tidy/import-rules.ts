@@ -11,7 +11,7 @@ const floors: readonly (readonly string[])[] = [
   ['core'],
   ['control', 'telemetry', 'http', 'worker'],
   ['audit'],
-  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection'],
+  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup'],
   ['config', 'metrics', 'demo'],
   ['app'],
   ['cli'],
@@ -24,6 +24,7 @@ const neighbours: Readonly<Record<string, readonly string[]>> = { worker: ['cont
 export const testSupport: readonly string[] = [
   'server/core/manual-clock.ts',
   'server/demo/otlp-reference.ts',
+  'server/deletion/deletion-fixture.ts',
   'server/detection/detection-fixture.ts',
   'server/detection/seeded-noise.ts',
   'server/telemetry/row-fixture.ts',
@@ -44,7 +45,7 @@ const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] 
   },
   {
     module: /^(?:fastify|@fastify\/.*|@scalar\/fastify.*|fastify-.*)$/,
-    files: /^server\/(?:http\/.*|app|[a-z]+\/routes)\.ts$/,
+    files: /^server\/(?:http\/.*|app|[a-z]+\/(?:[a-z]+\/|[a-z]+-)?routes)\.ts$/,
     reason: 'only routes.ts, http/ and app.ts know HTTP (a type-only import of FastifyBaseLogger is free)',
   },
   {

@@ -1,0 +1,40 @@
+// Joins what a backup is made of: the engine, the control plane's file, the register and the journal beside the
+// backups. It runs in the deletion loop, see backup/backups.ts.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { Backups } from '../backup/backups.ts'
+import { ErasureJournal } from '../backup/journal.ts'
+import type { BackupRegister } from '../backup/register.ts'
+import type { Config } from '../config.ts'
+import type { Control } from '../control/database.ts'
+import { migrationNames } from '../control/migrate.ts'
+import { copySqlite } from '../control/sqlite.ts'
+import type { Clock } from '../core/clock.ts'
+import { sideTables } from '../deletion/eraser.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+
+export interface BackupNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  readonly failpoint: (name: string) => Promise<void>
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly register: BackupRegister
+  readonly instanceSecret: string
+  readonly serviceVersion: string
+}
+
+export function joinBackups(needs: BackupNeeds): Backups {
+  const { config, control, engine, instanceSecret } = needs
+  return new Backups({
+    ...needs,
+    instanceId: instanceSecret,
+    journal: new ErasureJournal(config.backupDir, instanceSecret),
+    backupDir: config.backupDir,
+    migration: migrationNames.at(-1) ?? '',
+    controlPath: config.controlPath,
+    copyControl: (path) => copySqlite(control, path),
+    sideTables: () => sideTables(engine),
+  })
+}

@@ -1,0 +1,234 @@
+// Takes backups that were asked for, removes those whose time is over, and finds out at the start what a crash left.
+// It runs inside the deletion loop, so that no erasure acts while a backup is taken: a backup is wholly from before
+// an erasure or wholly from after it. A folder has its final name only when it is whole, and a backup is called
+// failed only when nothing of it is on disk.
+
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Clock } from '../core/clock.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { copyEngine, engineBytes, engineVersion } from './engine-copy.ts'
+import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
+import type { ErasureJournal } from './journal.ts'
+import {
+  BackupError,
+  backupIdPattern,
+  bytesOf,
+  controlFile,
+  engineFolder,
+  instanceFile,
+  instanceHash,
+  type Manifest,
+  readManifest,
+  telemetrySchemaHash,
+  writeManifest,
+} from './manifest.ts'
+import type { BackupRegister, BackupRow, TakenBackup } from './register.ts'
+
+export interface BackupsDeps {
+  readonly register: BackupRegister
+  readonly journal: ErasureJournal
+  readonly engine: TelemetryEngine
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
+  readonly backupDir: string
+  /** The data folder's secret. */
+  readonly instanceId: string
+  readonly serviceVersion: string
+  /** Name of the newest migration of the control plane. */
+  readonly migration: string
+  /** Path of the control plane's file, and how it is copied as of one moment. */
+  readonly controlPath: string
+  readonly copyControl: (path: string) => Promise<void>
+  /** Tables of erasures that haven't ended; while there are any, what is in the others isn't settled. */
+  readonly sideTables: () => Promise<readonly unknown[]>
+  /** Where a test may end the process. */
+  readonly failpoint: (name: string) => Promise<void>
+}
+
+const takingSuffix = '.taking'
+
+export class Backups {
+  readonly #deps: BackupsDeps
+
+  constructor(deps: BackupsDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Before anything is served: half-taken and half-removed folders go, whole ones are known again, and what was
+   * being taken when the process ended is said to have failed.
+   */
+  async settle(): Promise<void> {
+    const { backupDir, logger, register } = this.#deps
+    for (const name of await namesIn(backupDir)) {
+      const folder = join(backupDir, name)
+      const isOurs = backupIdPattern.test(name.split('.')[0] ?? '')
+      if (isOurs && name.endsWith('.removing')) await rm(folder, { recursive: true, force: true })
+      else if (isOurs && name.endsWith(takingSuffix)) await this.#removeUnfinished(folder, name)
+      else if (isOurs) await this.#adopt(folder, name)
+    }
+    for (const row of await register.inStatus('running')) {
+      logger.warn({ backupId: row.backup_id }, 'the process ended while this backup was taken')
+      await register.fail(row.backup_id, 'The process ended while it was taken.')
+    }
+  }
+
+  /** One pass: takes everything that was asked for, oldest first, then removes what has expired. Throws nothing but what the control plane throws. */
+  async round(signal: AbortSignal): Promise<void> {
+    const { clock, logger, register } = this.#deps
+    for (const row of await register.inStatus('requested')) {
+      if (signal.aborted) return
+      await this.#take(row, signal)
+    }
+    for (const row of await register.inStatus('ready')) {
+      if (row.expires_at_ms > clock.nowMs()) continue
+      try {
+        await this.remove(row)
+      } catch (err) {
+        logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
+      }
+    }
+  }
+
+  /** Removes the folder, then says so. Resolves too where the folder was gone. */
+  async remove(row: BackupRow): Promise<void> {
+    await removeBackup(this.#deps.register, row)
+    this.#deps.logger.info({ backupId: row.backup_id }, 'backup removed')
+  }
+
+  async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
+    const { logger, register } = this.#deps
+    await register.begin(row.backup_id)
+    let taken: TakenBackup
+    try {
+      taken = await this.#write(row, signal)
+    } catch (err) {
+      logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
+      await this.#fail(row, err)
+      return
+    }
+    await register.succeed(row.backup_id, taken)
+    logger.info({ backupId: row.backup_id, ...taken }, 'backup taken')
+  }
+
+  /** Where what was written can't be removed, the backup stays `running`: it may hold telemetry until the next start removes it. */
+  async #fail(row: BackupRow, cause: unknown): Promise<void> {
+    const { logger, register } = this.#deps
+    try {
+      await removeFolder(`${row.folder}${takingSuffix}`)
+      await register.fail(row.backup_id, cause instanceof Error ? cause.message : String(cause))
+    } catch (err) {
+      logger.error({ err, backupId: row.backup_id }, 'a failed backup could not be removed')
+    }
+  }
+
+  /** The folder is in place when this resolves. */
+  async #write(row: BackupRow, signal: AbortSignal): Promise<TakenBackup> {
+    const { backupDir, clock, copyControl, engine, failpoint, instanceId } = this.#deps
+    await this.#assertPossible(row)
+    const folder = `${row.folder}${takingSuffix}`
+    await mkdir(folder, { mode: 0o700 })
+    await writeFile(join(folder, instanceFile), instanceId, { mode: 0o600 })
+    const takenAtMs = clock.nowMs()
+    const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
+    await copyEngine({ engine, clock }, row.backup_id, path, signal)
+    await failpoint('backup engine copied')
+    // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
+    await copyControl(join(folder, controlFile))
+    await failpoint('backup control plane copied')
+    assertNotStopped(signal)
+    const files = await sealFolder(folder, signal).catch((error: unknown) => {
+      assertNotStopped(signal)
+      throw error
+    })
+    await writeManifest(folder, await this.#describe(row, takenAtMs, files))
+    await failpoint('backup sealed')
+    await renameSynced(folder, join(backupDir, row.backup_id))
+    await failpoint('backup in place')
+    return { takenAtMs, bytes: bytesOf(files) }
+  }
+
+  async #assertPossible(row: BackupRow): Promise<void> {
+    const { backupDir, controlPath, engine, journal, sideTables } = this.#deps
+    if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
+      throw new BackupError(
+        `It was asked for in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
+      )
+    }
+    if ((await sideTables()).length > 0) {
+      throw new BackupError('An erasure was interrupted; take the backup when it has completed.')
+    }
+    await mkdir(backupDir, { recursive: true, mode: 0o700 })
+    journal.ensure()
+    const neededBytes = (await engineBytes(engine)) + (await stat(controlPath)).size
+    const lack = await findLackOfSpace(backupDir, neededBytes)
+    if (lack !== null) throw new BackupError(lack)
+  }
+
+  async #describe(row: BackupRow, takenAtMs: number, files: Manifest['files']): Promise<Manifest> {
+    const { engine, instanceId, migration, serviceVersion } = this.#deps
+    return {
+      format: 1,
+      backup_id: row.backup_id,
+      taken_at_ms: takenAtMs,
+      expires_at_ms: row.expires_at_ms,
+      service_version: serviceVersion,
+      engine_version: await engineVersion(engine),
+      telemetry_schema: telemetrySchemaHash(),
+      migration,
+      instance_hash: instanceHash(instanceId),
+      files,
+    }
+  }
+
+  /** Half-taken folders of another data folder that shares the place are none of our business. */
+  async #removeUnfinished(folder: string, name: string): Promise<void> {
+    const { instanceId, register } = this.#deps
+    const isKnown = (await register.find(name.slice(0, -takingSuffix.length))) !== null
+    if (isKnown || (await readIfThere(join(folder, instanceFile))) === instanceId) await removeFolder(folder)
+  }
+
+  async #adopt(folder: string, name: string): Promise<void> {
+    const { instanceId, logger, register } = this.#deps
+    try {
+      const manifest = await readManifest(folder)
+      if (manifest?.backup_id !== name || manifest.instance_hash !== instanceHash(instanceId)) return
+      const taken = { takenAtMs: manifest.taken_at_ms, bytes: bytesOf(manifest.files) }
+      await register.adopt({ backupId: name, folder, expiresAtMs: manifest.expires_at_ms, taken })
+    } catch (error) {
+      if (!(error instanceof BackupError)) throw error
+      logger.warn({ backupId: name, reason: error.message }, 'a folder beside the backups is not readable')
+    }
+  }
+}
+
+/** Removes a backup's folder, then records it. */
+export async function removeBackup(register: BackupRegister, row: BackupRow): Promise<void> {
+  await removeFolder(row.folder)
+  await register.remove(row.backup_id)
+}
+
+function assertNotStopped(signal: AbortSignal): void {
+  if (signal.aborted) throw new BackupError('The service was stopped while it was taken.')
+}
+
+/** Names in a folder; none where there is no folder. */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
+}

@@ -1,0 +1,72 @@
+// The engine's own copy of all telemetry, and back. Taken in the background, because a BACKUP that is waited for
+// holds up every other statement (docs/backup.md has the measurement); parts that a merge replaces meanwhile stay
+// until they are copied, so the copy is of one moment per table.
+
+import type { Clock } from '../core/clock.ts'
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { BackupError, backupIdPattern } from './manifest.ts'
+
+const pollMs = 50
+
+/**
+ * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when it is whole. Throws
+ * BackupError, after the engine has ended it, when `signal` aborts.
+ */
+export async function copyEngine(
+  { engine, clock }: { engine: TelemetryEngine; clock: Clock },
+  backupId: string,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  // Both become part of a statement that can't be bound.
+  if (!backupIdPattern.test(backupId) || !/^[\w./]+$/.test(path)) {
+    throw new BackupError(`Not the id of a backup: ${backupId}`)
+  }
+  await engine.command(raw(`BACKUP DATABASE default TO File('${path}') SETTINGS id = '${backupId}' ASYNC`))
+  for (;;) {
+    const { status, error, query_id } = await findCopy(engine, backupId)
+    if (status === 'BACKUP_CREATED') return
+    if (status !== 'CREATING_BACKUP') throw new BackupError(firstLine(error))
+    if (signal.aborted) await engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`)
+    await clock.sleep(pollMs)
+  }
+}
+
+interface RunningCopy {
+  readonly status: string
+  readonly error: string
+  readonly query_id: string
+}
+
+async function findCopy(engine: TelemetryEngine, backupId: string): Promise<RunningCopy> {
+  const [copy] = await engine.select<RunningCopy>(
+    sql`SELECT status, error, query_id FROM system.backups WHERE id = ${backupId}`,
+  )
+  if (copy === undefined)
+    throw new BackupError('The telemetry engine does not know the backup it was told to take.')
+  return copy
+}
+
+/** The engine's errors go on with a stack trace. */
+function firstLine(error: string): string {
+  return error.split(/\n|, Stack trace/)[0] ?? error
+}
+
+/** Fills an engine whose tables are empty from `engine` in its backup folder. */
+export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
+  await engine.command(raw("RESTORE DATABASE default FROM File('engine')"))
+}
+
+/** Bytes of everything that is to be copied. */
+export async function engineBytes(engine: TelemetryEngine): Promise<number> {
+  const [parts] = await engine.select<{ bytes: string }>(
+    sql`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE database = currentDatabase() AND active`,
+  )
+  return Number(parts?.bytes ?? 0)
+}
+
+export async function engineVersion(engine: TelemetryEngine): Promise<string> {
+  const [row] = await engine.select<{ version: string }>(sql`SELECT version() AS version`)
+  return row?.version ?? 'unknown'
+}

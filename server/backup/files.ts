@@ -1,0 +1,143 @@
+// Folders of a backup on disk: every file sealed with its size and hash, private, and flushed before anything says
+// that it is there. A folder is what its seals say, file by file, or it is refused.
+
+import { createHash } from 'node:crypto'
+import { chmod, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { z } from 'zod'
+
+const FileSeal = z.strictObject({ bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) })
+
+/** Files by their path below the folder, with `/` between the parts. */
+export const FileSeals = z.record(z.string(), FileSeal)
+export type FileSeals = z.infer<typeof FileSeals>
+
+/**
+ * Reads every file below a folder, gives it to its owner alone and flushes it and every folder. Throws where
+ * something other than files and folders is there, and when `signal` aborts.
+ */
+export async function sealFolder(folder: string, signal: AbortSignal): Promise<FileSeals> {
+  const seals: [string, z.infer<typeof FileSeal>][] = []
+  for (const { path, isFolder } of await entriesBelow(folder)) {
+    await chmod(path, isFolder ? 0o700 : 0o600)
+    if (isFolder) await syncPath(path)
+    else seals.push([relative(folder, path), await sealFile(path, signal, true)])
+  }
+  await chmod(folder, 0o700)
+  await syncPath(folder)
+  return Object.fromEntries(seals.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** The first difference between a folder and its seals, as the end of a sentence; null where there is none. */
+export async function findDifference(
+  folder: string,
+  seals: FileSeals,
+  isCounted: (path: string) => boolean,
+): Promise<string | null> {
+  const missing = new Set(Object.keys(seals))
+  for (const { path, isFolder } of await entriesBelow(folder)) {
+    const name = relative(folder, path)
+    if (isFolder || !isCounted(name)) continue
+    const expected = seals[name]
+    if (expected === undefined) return `has a file ${name} that was not in it`
+    missing.delete(name)
+    if ((await stat(path)).size !== expected.bytes) return `has another length of ${name}`
+    const found = await sealFile(path, new AbortController().signal, false)
+    if (found.sha256 !== expected.sha256) return `has other bytes in ${name}`
+  }
+  const [lost] = missing
+  return lost === undefined ? null : `lacks ${lost}`
+}
+
+/** Flushes every file and folder below, and the folder. The engine's own folder has links; they go with theirs. */
+export async function syncTree(folder: string): Promise<void> {
+  for (const { path } of await entriesBelow(folder, true)) await syncPath(path)
+  await syncPath(folder)
+}
+
+/** Renames within one file system; the new name is on disk afterwards. */
+export async function renameSynced(from: string, to: string): Promise<void> {
+  await rename(from, to)
+  await syncPath(dirname(to))
+}
+
+/** Removes a folder so that a half-removed one never has its old name. Does nothing where there is none. */
+export async function removeFolder(folder: string): Promise<void> {
+  const doomed = `${folder}.removing`
+  await rm(doomed, { recursive: true, force: true })
+  try {
+    await renameSynced(folder, doomed)
+  } catch (error) {
+    if (isMissing(error)) return
+    throw error
+  }
+  await rm(doomed, { recursive: true, force: true })
+  await syncPath(dirname(folder))
+}
+
+/** Bytes that this process may still write where the folder is. */
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
+/** Beside what a copy takes itself, so that the service can go on. */
+const reserveBytes = 64 * 1024 * 1024
+
+/** A sentence where a folder hasn't the room for a copy of so many bytes; null where it has. */
+export async function findLackOfSpace(folder: string, neededBytes: number): Promise<string | null> {
+  const free = await freeBytes(folder)
+  if (free >= neededBytes + reserveBytes) return null
+  const megabytes = (bytes: number) => Math.ceil(bytes / 1_000_000)
+  return `${folder} has ${megabytes(free)} MB free and ${megabytes(neededBytes + reserveBytes)} MB are needed.`
+}
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+/** Everything below a folder, deepest first, so that a folder is flushed after what is in it. */
+async function entriesBelow(
+  folder: string,
+  hasLinks = false,
+): Promise<{ path: string; isFolder: boolean }[]> {
+  const found: { path: string; isFolder: boolean }[] = []
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (hasLinks && entry.isSymbolicLink()) continue
+    if (!entry.isDirectory() && !entry.isFile()) throw new Error(`${path} is neither a file nor a folder.`)
+    if (entry.isDirectory()) found.push(...(await entriesBelow(path, hasLinks)))
+    found.push({ path, isFolder: entry.isDirectory() })
+  }
+  return found
+}
+
+async function sealFile(
+  path: string,
+  signal: AbortSignal,
+  isFlushed: boolean,
+): Promise<z.infer<typeof FileSeal>> {
+  const file = await open(path, 'r')
+  try {
+    const hash = createHash('sha256')
+    let bytes = 0
+    for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: 1 << 20 })) {
+      signal.throwIfAborted()
+      hash.update(chunk)
+      bytes += chunk.length
+    }
+    if (isFlushed) await file.sync()
+    return { bytes, sha256: hash.digest('hex') }
+  } finally {
+    await file.close()
+  }
+}
+
+export async function syncPath(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,94 @@
+// What a backup says of itself: where it belongs, when it was taken, by what it can be read, and the seal of each
+// of its files. Written last, so that a folder with a manifest is whole; read first, so that nothing is changed
+// for a backup that can't be restored.
+
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { createTableText } from '../telemetry/schema/create-schema.ts'
+import { tables } from '../telemetry/schema/tables.ts'
+import { type FileSeals, FileSeals as FileSealsSchema, isMissing, syncPath } from './files.ts'
+
+/** Names in a backup's folder. */
+export const manifestFile = 'manifest.json'
+export const controlFile = 'control.db'
+export const instanceFile = 'instance-id'
+export const engineFolder = 'engine'
+
+export const backupIdPattern = /^bak_[0-9a-z]{26}$/
+
+const Manifest = z.strictObject({
+  format: z.literal(1),
+  backup_id: z.string().regex(backupIdPattern),
+  /** What was committed before this is in it. */
+  taken_at_ms: z.int(),
+  expires_at_ms: z.int(),
+  service_version: z.string(),
+  engine_version: z.string(),
+  /** SHA-256 of the text of all telemetry tables. */
+  telemetry_schema: z.string(),
+  /** Name of the newest migration of the control plane. */
+  migration: z.string(),
+  /** SHA-256 of the data folder's secret: tells whether two belong together without saying it. */
+  instance_hash: z.string(),
+  files: FileSealsSchema,
+})
+
+export type Manifest = z.infer<typeof Manifest>
+
+/** Can't be taken, found or restored. The message is for the operator. */
+export class BackupError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'BackupError'
+  }
+}
+
+export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
+  const path = join(folder, manifestFile)
+  await writeFile(path, `${JSON.stringify(Manifest.parse(manifest), null, 1)}\n`, {
+    mode: 0o600,
+    flush: true,
+  })
+  await syncPath(folder)
+}
+
+/** Null where the folder has no manifest. Throws BackupError where it isn't one that this version can read. */
+export async function readManifest(folder: string): Promise<Manifest | null> {
+  let text: string
+  try {
+    text = await readFile(join(folder, manifestFile), 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
+  const read = Manifest.safeParse(parseJson(text))
+  if (read.success) return read.data
+  throw new BackupError(`${join(folder, manifestFile)} is not a manifest that this version can read.`)
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+export function bytesOf(files: FileSeals): number {
+  return Object.values(files).reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+export function instanceHash(secret: string): string {
+  return sha256(secret)
+}
+
+/** Two programs with the same hash have the same telemetry tables. */
+export function telemetrySchemaHash(): string {
+  return sha256(tables.map(createTableText).join('\n'))
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex')
+}

@@ -1,0 +1,242 @@
+// Puts a backup into a data folder. The new engine is built aside and renamed into a promise; only then does
+// anything old go, and a promise that was cut short is kept at the next start. So a crash leaves the old or the new,
+// never neither. What was erased since the backup is not known here: the service erases it again before it is ready,
+// by its ledger and by the journal, which is why a control plane older than the journal needs the journal.
+
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Control } from '../control/database.ts'
+import { migrationNames } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { lockFolder, openChdb } from '../telemetry/chdb.ts'
+import { restoreEngine } from './engine-copy.ts'
+import { findDifference, findLackOfSpace, renameSynced, syncPath, syncTree } from './files.ts'
+import { ErasureJournal } from './journal.ts'
+import {
+  BackupError,
+  bytesOf,
+  controlFile,
+  engineFolder,
+  instanceFile,
+  instanceHash,
+  type Manifest,
+  manifestFile,
+  readManifest,
+  telemetrySchemaHash,
+} from './manifest.ts'
+
+/** Where a service keeps its things. */
+export interface DataPlace {
+  readonly dataDir: string
+  readonly controlPath: string
+}
+
+export interface RestoreOptions extends DataPlace {
+  /** The backup's folder. Only read. */
+  readonly backup: string
+  /** Where the service that is started on the data folder will look for backups and the journal. */
+  readonly backupDir: string
+  /** Takes the backup's control plane although there is one. */
+  readonly isControlReplaced: boolean
+  /** Goes on where the control plane comes from the backup and no journal says what was erased since. */
+  readonly isJournalLost: boolean
+  readonly engineMemoryBytes: number
+  /** Where a test may end the process. */
+  readonly failpoint: (name: string) => Promise<void>
+}
+
+export interface Restored {
+  readonly manifest: Manifest
+  /** What the control plane that came with the backup knows; null where the present one was kept. */
+  readonly control: { readonly organisations: number; readonly liveTokens: number } | null
+  /** Erasures in the journal that a service started on this folder reads. */
+  readonly journalled: number
+}
+
+/** Below the engine's folder, so that both are on its file system. */
+const placesOf = (dataDir: string) => {
+  const telemetry = join(dataDir, 'telemetry')
+  return {
+    telemetry,
+    engine: join(telemetry, 'engine'),
+    building: join(telemetry, 'restore.building'),
+    promised: join(telemetry, 'restore.promised'),
+    instance: join(dataDir, instanceFile),
+  }
+}
+
+/**
+ * Nothing is changed before everything was checked. Throws BackupError or JournalError, whose messages are for the
+ * operator, and EngineError where a service runs on the folder.
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
+  const { backup, dataDir, failpoint } = options
+  const manifest = await readManifest(backup)
+  if (manifest === null) throw new BackupError(`${backup} is not a backup: it has no ${manifestFile}.`)
+  assertReadable(manifest)
+  const places = placesOf(dataDir)
+  await mkdir(places.telemetry, { recursive: true, mode: 0o700 })
+  const lock = lockFolder(places.telemetry)
+  try {
+    await settleRestore(options)
+    const instanceId = await assertSameInstance(options, manifest)
+    const isControlKept = existsSync(options.controlPath) && !options.isControlReplaced
+    if (isControlKept) await assertControlOf(options.controlPath, instanceId)
+    const difference = await findDifference(backup, manifest.files, (path) => path !== manifestFile)
+    if (difference !== null)
+      throw new BackupError(`The backup ${backup} ${difference}; it can't be restored.`)
+    const lack = await findLackOfSpace(dataDir, bytesOf(manifest.files))
+    if (lack !== null) throw new BackupError(lack)
+    const journalled = bringJournal(options, instanceId, isControlKept)
+    const control = await build(options, isControlKept).catch(async (error: unknown) => {
+      await rm(places.building, { recursive: true, force: true })
+      throw error
+    })
+    await failpoint('restore built')
+    await renameSynced(places.building, places.promised)
+    await failpoint('restore promised')
+    await settleRestore(options)
+    return { manifest, control, journalled }
+  } finally {
+    lock.close()
+  }
+}
+
+/**
+ * Keeps the promise of a restore that was cut short, and throws an unfinished one away. The caller holds the lock
+ * of the telemetry folder and has opened nothing in it. Any number of interruptions end in the same state.
+ */
+export async function settleRestore({ dataDir, controlPath }: DataPlace): Promise<void> {
+  const { engine, building, instance, promised, telemetry } = placesOf(dataDir)
+  await rm(building, { recursive: true, force: true })
+  if (!existsSync(promised)) return
+  if (existsSync(join(promised, engineFolder))) {
+    await rm(engine, { recursive: true, force: true })
+    await renameSynced(join(promised, engineFolder), engine)
+  }
+  if (existsSync(join(promised, controlFile))) {
+    // The log belongs to the file that is being replaced; with another file it would corrupt that.
+    for (const log of ['-wal', '-shm', '-journal']) await rm(`${controlPath}${log}`, { force: true })
+    await place(join(promised, controlFile), controlPath)
+  }
+  if (existsSync(join(promised, instanceFile))) await place(join(promised, instanceFile), instance)
+  await rm(promised, { recursive: true, force: true })
+  await syncPath(telemetry)
+}
+
+/** Copies a file to where another may be, which is there whole until the new one is. */
+async function place(from: string, to: string): Promise<void> {
+  const aside = `${to}.restoring`
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+  await copyFile(from, aside)
+  await syncPath(aside)
+  await renameSynced(aside, to)
+}
+
+function assertReadable(manifest: Manifest): void {
+  const isReadable =
+    manifest.telemetry_schema === telemetrySchemaHash() && migrationNames.includes(manifest.migration)
+  if (isReadable) return
+  throw new BackupError(
+    `The backup ${manifest.backup_id} was taken by Lethe ${manifest.service_version}, whose tables differ from this version's; restore it with that version.`,
+  )
+}
+
+/** Answers the secret that the folder and the backup share. */
+async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest: Manifest): Promise<string> {
+  const places = placesOf(dataDir)
+  const instanceId = await readFile(join(backup, instanceFile), 'utf8').catch(() => '')
+  if (instanceHash(instanceId) !== manifest.instance_hash) {
+    throw new BackupError(
+      `The backup ${backup} has another ${instanceFile} than it had; it can't be restored.`,
+    )
+  }
+  const isForeign = existsSync(places.instance)
+    ? (await readFile(places.instance, 'utf8')) !== instanceId
+    : existsSync(places.engine)
+  if (!isForeign) return instanceId
+  throw new BackupError(
+    `${dataDir} holds the telemetry of another data folder than the backup's; restore into an empty folder with --into.`,
+  )
+}
+
+async function assertControlOf(controlPath: string, instanceId: string): Promise<void> {
+  const value = await readControl(controlPath, async (control) => {
+    const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
+    return (await query.executeTakeFirst())?.value
+  }).catch((cause: unknown) => {
+    throw new BackupError(
+      `The control plane ${controlPath} can't be read; take the backup's with --control-plane from-backup.`,
+      { cause },
+    )
+  })
+  if (value === instanceId) return
+  throw new BackupError(`The control plane ${controlPath} belongs to another data folder than the backup.`)
+}
+
+/**
+ * Sees to it that the service will read the journal that lies beside the backup. A control plane that is kept knows
+ * of itself what was erased since; one from the backup doesn't, so that without a journal erased telemetry would be
+ * readable again. Answers the number of entries.
+ */
+function bringJournal(options: RestoreOptions, instanceId: string, isControlKept: boolean): number {
+  const beside = new ErasureJournal(dirname(options.backup), instanceId)
+  const journal = new ErasureJournal(options.backupDir, instanceId)
+  const isLost = !existsSync(beside.path) && !existsSync(journal.path)
+  if (isLost && !isControlKept && !options.isJournalLost) {
+    throw new BackupError(
+      `There is no ${beside.path}: with the backup's control plane nothing would say what was erased since, and it would be readable again. Put the journal beside the backup, or accept that with --without-journal.`,
+    )
+  }
+  journal.ensure()
+  if (beside.path !== journal.path) for (const entry of beside.read()) journal.append(entry)
+  return journal.read().length
+}
+
+/** Makes everything that is to be swapped in, flushed, in the folder `building`. */
+async function build(options: RestoreOptions, isControlKept: boolean): Promise<Restored['control']> {
+  const { backup, dataDir, engineMemoryBytes } = options
+  const { building } = placesOf(dataDir)
+  const scratch = join(building, 'scratch')
+  await mkdir(scratch, { recursive: true, mode: 0o700 })
+  const engine = await openChdb({ folder: scratch, maxMemoryBytes: engineMemoryBytes, backupFolder: backup })
+  try {
+    await restoreEngine(engine)
+  } finally {
+    await engine.close()
+  }
+  await renameSynced(join(scratch, engineFolder), join(building, engineFolder))
+  await rm(scratch, { recursive: true })
+  let control: Restored['control'] = null
+  if (!isControlKept) {
+    const path = join(building, controlFile)
+    await copyFile(join(backup, controlFile), path)
+    control = await readControl(path, countAccess)
+    await writeFile(join(building, instanceFile), await readFile(join(backup, instanceFile)), { mode: 0o600 })
+  }
+  await syncTree(building)
+  return control
+}
+
+async function countAccess(control: Control): Promise<{ organisations: number; liveTokens: number }> {
+  const organisations = await control
+    .selectFrom('organisations')
+    .select((select) => select.fn.countAll<number>().as('rows'))
+    .executeTakeFirstOrThrow()
+  const tokens = await control
+    .selectFrom('access_tokens')
+    .select((select) => select.fn.countAll<number>().as('rows'))
+    .where('revoked_at_ms', 'is', null)
+    .executeTakeFirstOrThrow()
+  return { organisations: Number(organisations.rows), liveTokens: Number(tokens.rows) }
+}
+
+async function readControl<T>(path: string, read: (control: Control) => Promise<T>): Promise<T> {
+  const control = openSqlite(path)
+  try {
+    return await read(control)
+  } finally {
+    await control.destroy()
+  }
+}

@@ -1,0 +1,189 @@
+// `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which holds
+// the telemetry engine: the command writes its wish into the register and waits until the service has carried it
+// out. Without a service it does so itself. Restoring needs the service stopped.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApp } from '../app.ts'
+import { namesIn, removeBackup } from '../backup/backups.ts'
+import { removeFolder } from '../backup/files.ts'
+import { BackupError, backupIdPattern, bytesOf, type Manifest, readManifest } from '../backup/manifest.ts'
+import { BackupRegister, type BackupRow } from '../backup/register.ts'
+import { restoreBackup } from '../backup/restore.ts'
+import { type Config, ConfigError, readConfig } from '../config.ts'
+import { instantText, systemClock } from '../core/clock.ts'
+import { lockFolder } from '../telemetry/chdb.ts'
+import { EngineError } from '../telemetry/telemetry.ts'
+import { hasControl, withControl } from './open-control.ts'
+import { createLogger } from './serve.ts'
+
+const actor = 'operator:command-line'
+
+/** How often the register is asked, and how often whether there is still a service to wait for. */
+const pollMs = 250
+const pollsPerLook = 20
+
+export async function createBackup(config: Config, options: { keepDays?: string }): Promise<void> {
+  const keepDays = options.keepDays === undefined ? config.backupKeepDays : Number(options.keepDays)
+  if (!(Number.isInteger(keepDays) && keepDays >= 1 && keepDays <= 3650)) {
+    throw new ConfigError('--keep-days must be an integer from 1 to 3650.')
+  }
+  await withRegister(config, async (register) => {
+    const backupId = await register.request(config.backupDir, keepDays, actor)
+    for (let poll = 0; ; poll++) {
+      const row = await register.find(backupId)
+      if (row?.status === 'ready') return print(lineOf(row))
+      if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
+      if (poll % pollsPerLook === 0 && !isServed(config)) await takeHere(config)
+      else await systemClock.sleep(pollMs)
+    }
+  })
+}
+
+export async function listBackups(config: Config): Promise<void> {
+  const rows = hasControl(config) ? await withRegister(config, (register) => register.list()) : []
+  for (const row of rows) print(lineOf(row))
+  for (const { folder, manifest } of await unregistered(config, rows)) {
+    print(
+      columns(
+        manifest.backup_id,
+        'found',
+        manifest.taken_at_ms,
+        manifest.expires_at_ms,
+        bytesOf(manifest.files),
+        folder,
+      ),
+    )
+  }
+}
+
+export async function removeBackupById(config: Config, backupId: string): Promise<void> {
+  await withRegister(config, async (register) => {
+    const row = await register.find(backupId)
+    if (row?.status === 'requested' || row?.status === 'running') {
+      throw new ConfigError(`The backup ${backupId} is being taken; remove it when it is ready.`)
+    }
+    if (row !== null) await removeBackup(register, row)
+    else await removeFolder((await requireFound(config, backupId)).folder)
+    print(`${backupId} removed`)
+  })
+}
+
+export interface RestoreCommand {
+  readonly into?: string
+  readonly controlPlane: string
+  readonly withoutJournal?: boolean
+}
+
+export async function restore(
+  env: Readonly<Record<string, string | undefined>>,
+  backup: string,
+  options: RestoreCommand,
+): Promise<void> {
+  const source = readConfig(env)
+  const target = options.into === undefined ? source : readConfig({ ...env, LETHE_DATA_DIR: options.into })
+  const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : backup
+  const { manifest, control, journalled } = await restoreBackup({
+    backup: folder,
+    dataDir: target.dataDir,
+    controlPath: target.controlPath,
+    backupDir: target.backupDir,
+    isControlReplaced: options.controlPlane === 'from-backup',
+    isJournalLost: options.withoutJournal === true,
+    engineMemoryBytes: target.engineMemoryBytes,
+    failpoint: async () => {},
+  })
+  print(`${manifest.backup_id} of ${instantText(manifest.taken_at_ms)} is restored into ${target.dataDir}.`)
+  print('The telemetry that was there is removed.')
+  if (control === null) print('The control plane that was there is kept.')
+  else {
+    print(
+      `The control plane is the backup's. It knows ${control.organisations} organisations and ${control.liveTokens} live access tokens, among them any that were revoked since: check them with token list.`,
+    )
+  }
+  print(
+    `The journal names ${journalled} erasures. Those that the backup is older than are made again at the next start, before the service is ready.`,
+  )
+}
+
+/** Whether a service holds the telemetry engine of this data folder. */
+function isServed(config: Config): boolean {
+  try {
+    lockFolder(join(config.dataDir, 'telemetry')).close()
+    return false
+  } catch (error) {
+    if (error instanceof EngineError) return true
+    throw error
+  }
+}
+
+/** Does what the service would do, with all that it does before it is ready. */
+async function takeHere(config: Config): Promise<void> {
+  const logger = createLogger({ ...config, logLevel: 'silent' })
+  const app = await createApp({ config, clock: systemClock, logger })
+  try {
+    await app.takeBackups()
+  } finally {
+    await app.close()
+  }
+}
+
+function withRegister<T>(config: Config, work: (register: BackupRegister) => Promise<T>): Promise<T> {
+  return withControl(config, (control) => work(new BackupRegister(control, systemClock)))
+}
+
+interface Found {
+  readonly folder: string
+  readonly manifest: Manifest
+}
+
+/** Whole backups in the folder that the register doesn't know: there is none, or it is from before them. */
+async function unregistered(config: Config, known: readonly BackupRow[]): Promise<Found[]> {
+  const found: Found[] = []
+  for (const name of await namesIn(config.backupDir)) {
+    if (!backupIdPattern.test(name) || known.some((row) => row.backup_id === name)) continue
+    const folder = join(config.backupDir, name)
+    const manifest = await readManifest(folder).catch(() => null)
+    if (manifest !== null) found.push({ folder, manifest })
+  }
+  return found
+}
+
+async function requireFound(config: Config, backupId: string): Promise<Found> {
+  const found = (await unregistered(config, [])).find(({ manifest }) => manifest.backup_id === backupId)
+  if (found !== undefined) return found
+  throw new ConfigError(`There is no backup ${backupId} in ${config.backupDir}; see backup list.`)
+}
+
+async function folderOf(config: Config, backupId: string): Promise<string> {
+  return (await requireFound(config, backupId)).folder
+}
+
+function lineOf(row: BackupRow): string {
+  const isGone = row.status === 'ready' && !existsSync(row.folder)
+  const line = columns(
+    row.backup_id,
+    isGone ? 'missing' : row.status,
+    row.taken_at_ms,
+    row.expires_at_ms,
+    row.bytes,
+    row.folder,
+  )
+  return row.error === null ? line : `${line}  ${row.error}`
+}
+
+function columns(
+  backupId: string,
+  status: string,
+  takenAtMs: number | null,
+  expiresAtMs: number,
+  bytes: number | null,
+  folder: string,
+): string {
+  const taken = takenAtMs === null ? 'not taken'.padEnd(30) : `taken ${instantText(takenAtMs)}`
+  return `${backupId}  ${status.padEnd(9)}  ${taken}  expires ${instantText(expiresAtMs)}  ${String(bytes ?? 0).padStart(12)} bytes  ${folder}`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
