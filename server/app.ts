@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { joinBackups } from './app/join-backups.ts'
+import { joinCertificates } from './app/join-certificates.ts'
 import { joinDeletion } from './app/join-deletion.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
@@ -170,28 +171,9 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     bufferBytes: config.ingestBufferBytes,
   })
   const failpoint = options.failpoint ?? (async () => {})
-  const deletion = joinDeletion({
-    config,
-    clock,
-    logger,
-    failpoint,
-    engine,
-    control,
-    gate,
-    tenancy,
-    instanceSecret,
-  })
-  const backups = joinBackups({
-    config,
-    clock,
-    logger,
-    failpoint,
-    engine,
-    control,
-    register: deletion.backups,
-    instanceSecret,
-    serviceVersion: version,
-  })
+  const stores = { config, clock, logger, failpoint, engine, control, instanceSecret }
+  const deletion = joinDeletion({ ...stores, gate, tenancy })
+  const backups = joinBackups({ ...stores, register: deletion.backups, serviceVersion: version })
   await backups.settle()
   await deletion.worker.restore()
   const deletionLoop = new Periodic({
@@ -227,6 +209,8 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
   addUsageRoutes(http, engine, readerOf)
   deletion.addRoutes(http, () => deletionLoop.nudge())
+  const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
+  addCertificateRoute(http, joinCertificates(issuing))
   addQueryRoutes(http, readerOf, clock)
   addDetectionRoutes(http, {
     store: detectors,

@@ -4,13 +4,13 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import { workingStatuses } from './deletion/deletion.ts'
-import type { DeletionLedger } from './deletion/ledger.ts'
+import type { DeletionRequests } from './deletion/requests.ts'
 import type { IngestWriter } from './ingest/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
 export interface MetricSources {
   readonly writer: IngestWriter
-  readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
   readonly clock: Clock
 }
 
@@ -19,7 +19,7 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, ledger, clock }: MetricSources) {
+  constructor({ writer, requests, clock }: MetricSources) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -66,7 +66,7 @@ export class ServiceMetrics {
       help: 'Deletion requests that are not finished.',
       registers,
       async collect() {
-        this.set((await ledger.inStatus(workingStatuses)).length)
+        this.set((await requests.inStatus(workingStatuses)).length)
       },
     })
     new Gauge({
@@ -74,7 +74,7 @@ export class ServiceMetrics {
       help: 'Deletion requests that were given up and wait for a person.',
       registers,
       async collect() {
-        this.set((await ledger.inStatus(['failed'])).length)
+        this.set((await requests.inStatus(['failed'])).length)
       },
     })
     new Gauge({
@@ -82,7 +82,7 @@ export class ServiceMetrics {
       help: 'Age of the oldest deletion request that is not finished; 0 where there is none.',
       registers,
       async collect() {
-        const [oldest] = await ledger.inStatus(workingStatuses)
+        const [oldest] = await requests.inStatus(workingStatuses)
         this.set(oldest === undefined ? 0 : Math.max(0, (clock.nowMs() - oldest.createdAtMs) / 1000))
       },
     })

@@ -19,6 +19,15 @@ export interface StoredDeletion extends DeletionSelection {
   readonly createdAtMs: number
   readonly finishedAtMs: number | null
   readonly retryAtMs: number | null
+  /** Not before this; null where it starts at once. */
+  readonly startsAtMs: number | null
+  readonly approveByMs: number | null
+  readonly requestedBy: string
+  readonly reason: string | null
+  readonly refuseLate: boolean
+  /** Attempts before a person last asked for another try. */
+  readonly attemptsForgiven: number
+  readonly removedAtMs: number | null
   readonly progress: DeletionProgress
 }
 
@@ -34,6 +43,10 @@ export interface DeletionProgress {
   readonly stores: Readonly<Record<string, number>>
   /** Rows the last read-back found per store; all zero once verified. */
   readonly left_over: Readonly<Record<string, number>> | null
+  /** Legal holds because of which something is still to be erased. */
+  readonly held_by: readonly string[]
+  /** The wider deletion that erased what this one selects; null where it erased itself. */
+  readonly erased_by: string | null
 }
 
 export const noProgress: DeletionProgress = {
@@ -45,6 +58,8 @@ export const noProgress: DeletionProgress = {
   steps_total: 0,
   stores: {},
   left_over: null,
+  held_by: [],
+  erased_by: null,
 }
 
 /** A row of the table, as it is read. */
@@ -54,7 +69,7 @@ export function readSignals(json: string): Signal[] {
   return JSON.parse(json)
 }
 
-function readNs(text: string | null): bigint | null {
+export function readNs(text: string | null): bigint | null {
   return text === null ? null : BigInt(text)
 }
 
@@ -71,12 +86,35 @@ export function toStored(row: RequestRow): StoredDeletion {
     createdAtMs: row.created_at_ms,
     finishedAtMs: row.finished_at_ms,
     retryAtMs: row.retry_at_ms,
+    startsAtMs: row.starts_at_ms,
+    approveByMs: row.approve_by_ms,
+    requestedBy: row.requested_by,
+    reason: row.reason,
+    refuseLate: row.refuse_late === 1,
+    attemptsForgiven: row.attempts_forgiven,
+    removedAtMs: row.removed_at_ms,
     progress: JSON.parse(row.progress),
   }
 }
 
-/** The wire form. */
-export function toRequest(row: RequestRow): DeletionRequest {
+/** A backup that may hold a copy of what was there when it was taken. */
+export interface HoldingBackup {
+  readonly backup_id: string
+  /** Null while it is still to be taken. */
+  readonly taken_at_ms: number | null
+  readonly expires_at_ms: number
+}
+
+/** When the last of the backups that may hold what this request erases is gone; null where there is none. */
+export function backupsClearByMs(row: RequestRow, backups: readonly HoldingBackup[]): number | null {
+  const holding = backups.filter(
+    ({ taken_at_ms }) => (taken_at_ms ?? 0) <= (row.removed_at_ms ?? Number.POSITIVE_INFINITY),
+  )
+  return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))
+}
+
+/** The wire form. `backups` are all that are known. */
+export function toRequest(row: RequestRow, backups: readonly HoldingBackup[]): DeletionRequest {
   const stored = toStored(row)
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {
@@ -88,6 +126,7 @@ export function toRequest(row: RequestRow): DeletionRequest {
     detail: {
       ...stored.progress,
       attempts: stored.attempts,
+      crashes: stored.crashes,
       blocked_reason: row.blocked_reason,
       next_attempt_at: at(row.retry_at_ms),
     },
@@ -100,5 +139,11 @@ export function toRequest(row: RequestRow): DeletionRequest {
     hidden_at: at(row.hidden_at_ms),
     removed_at: at(row.removed_at_ms),
     verified_at: at(row.verified_at_ms),
+    backups_clear_by: at(backupsClearByMs(row, backups)),
+    starts_at: at(row.starts_at_ms),
+    approve_by: at(row.approve_by_ms),
+    approved_by: row.approved_by,
+    refuse_late: stored.refuseLate,
+    late_rows: row.late_rows,
   }
 }

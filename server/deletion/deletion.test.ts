@@ -44,15 +44,17 @@ describe('the state table', () => {
     })
   }
 
-  test('lets nothing leave a state in which the telemetry was given back or is gone', () => {
-    for (const status of ['completed', 'cancelled', 'rejected', 'expired'] as const) {
+  test('lets nothing leave a state in which the telemetry was given back, and only a restore leave completion', () => {
+    for (const status of ['cancelled', 'rejected', 'expired'] as const) {
       assert.ok(Object.values(transitions[status]).every((to) => to === null))
     }
+    const leaving = deletionEvents.filter((event) => transitions.completed[event] !== null)
+    assert.deepEqual(leaving, ['reapply'])
   })
 
-  test('hides in every state except where the telemetry is gone or given back', () => {
+  test('hides in every state except where the telemetry is gone, given back, or waits for a second person', () => {
     const shown = deletionStatuses.filter((status) => !hidingStatuses.some((hiding) => hiding === status))
-    assert.deepEqual(shown.toSorted(), ['cancelled', 'completed', 'expired', 'rejected'])
+    assert.deepEqual(shown.toSorted(), ['awaiting_approval', 'cancelled', 'completed', 'expired', 'rejected'])
   })
 
   test('can reach completion only from a read-back', () => {

@@ -1,11 +1,17 @@
 // The rules of a deletion request, without I/O: its states and who may move it, what its body means, and which
 // telemetry it selects. SPEC.md beside this file says the same in words; a test holds the two against each other.
 
-import { CreateDeletion, type DeletionStatus, type deletionReasons } from '../../contract/deletion.ts'
+import type { z } from 'zod'
+import {
+  CreateDeletion,
+  type DeletionStatus,
+  type deletionReasons,
+  type PreviewDeletion,
+} from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../contract/instant.ts'
 import { problem } from '../core/app-error.ts'
-import { allTime, covers, type TimeRange } from '../core/time-range.ts'
+import { allTime, covers, overlaps, type TimeRange } from '../core/time-range.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 
 export const deletionEvents = [
@@ -21,6 +27,7 @@ export const deletionEvents = [
   'verified',
   'left_over',
   'give_up',
+  'reapply',
 ] as const
 export type DeletionEvent = (typeof deletionEvents)[number]
 
@@ -32,18 +39,25 @@ export const transitions = {
     expire: 'expired',
     cancel: 'cancelled',
   }),
-  scheduled: row({ cancel: 'cancelled', hold: 'held', start: 'running' }),
-  held: row({ cancel: 'cancelled', release: 'scheduled' }),
-  running: row({ removed: 'verifying', interrupt: 'incomplete', give_up: 'failed' }),
+  scheduled: row({ cancel: 'cancelled', start: 'running', verified: 'completed' }),
+  held: row({ cancel: 'cancelled', release: 'running' }),
+  running: row({
+    hold: 'held',
+    removed: 'verifying',
+    interrupt: 'incomplete',
+    verified: 'completed',
+    give_up: 'failed',
+  }),
   verifying: row({
+    hold: 'held',
     verified: 'completed',
     left_over: 'incomplete',
     interrupt: 'incomplete',
     give_up: 'failed',
   }),
-  incomplete: row({ start: 'running', hold: 'held', give_up: 'failed' }),
+  incomplete: row({ start: 'running', verified: 'completed', give_up: 'failed' }),
   failed: row({ start: 'running', verified: 'completed' }),
-  completed: row({}),
+  completed: row({ reapply: 'running' }),
   cancelled: row({}),
   rejected: row({}),
   expired: row({}),
@@ -63,15 +77,31 @@ export const workingStatuses = [
   'incomplete',
 ] as const satisfies readonly DeletionStatus[]
 
-/** States in which the selection is hidden from every reader. Only a state that gives the telemetry back shows it again. */
+/** States in which the selection is hidden from every reader. Waiting for a second person hides nothing: that would be the act of one. */
 export const hidingStatuses = [
-  'awaiting_approval',
   'scheduled',
   'held',
   'running',
   'verifying',
   'incomplete',
   'failed',
+] as const satisfies readonly DeletionStatus[]
+
+/**
+ * States in which what arrives for the selection is refused. While a request only waits, telemetry is accepted and
+ * waits with the rest: refusing it for days would lose it, and a cancelled request gives it back.
+ */
+export const fencingStatuses = [
+  'running',
+  'verifying',
+  'incomplete',
+  'failed',
+] as const satisfies readonly DeletionStatus[]
+
+/** States of a request that isn't finished, or that hides its selection although it is. */
+export const openStatuses = [
+  'awaiting_approval',
+  ...hidingStatuses,
 ] as const satisfies readonly DeletionStatus[]
 
 /** States that nothing leaves by itself; `finished_at` is set on entering one. */
@@ -94,20 +124,51 @@ export interface DeletionSelection {
   readonly range: TimeRange
 }
 
+/** A part of an organisation's telemetry that a legal hold keeps. */
+export interface HeldPart {
+  readonly signals: readonly Signal[]
+  readonly range: TimeRange
+}
+
+/** What an attempt may erase now: the selection without what is held. */
+export interface ErasureTarget extends DeletionSelection {
+  readonly held: readonly HeldPart[]
+}
+
+/** The holds that keep something of the selection. */
+export function holdsWithin<T extends HeldPart>(selection: DeletionSelection, holds: readonly T[]): T[] {
+  return holds.filter(
+    (hold) =>
+      overlaps(hold.range, selection.range) &&
+      hold.signals.some((signal) => selection.signals.includes(signal)),
+  )
+}
+
 export interface DeletionDraft extends DeletionSelection {
   readonly reason: (typeof deletionReasons)[number] | null
   readonly note: string | null
+  readonly delayMinutes: number
+  readonly refuseLate: boolean
 }
 
-/** The draft that a valid body means. Signals come in their canonical order, so equal selections look equal. */
-export function draftOf(body: CreateDeletion): DeletionDraft {
+/** What a valid body selects. Signals come in their canonical order, so equal selections look equal. */
+export function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSelection {
   return {
     scope: body.scope,
     signals: signals.filter((signal) => body.signals === undefined || body.signals.includes(signal)),
     range:
       body.scope === 'all' ? allTime : { startNs: body.range_start ?? null, endNs: body.range_end ?? null },
+  }
+}
+
+/** The draft that a valid body means. */
+export function draftOf(body: CreateDeletion): DeletionDraft {
+  return {
+    ...selectionIn(body),
     reason: body.reason ?? null,
     note: body.note ?? null,
+    delayMinutes: body.delay_minutes ?? 0,
+    refuseLate: body.refuse_late ?? false,
   }
 }
 
@@ -133,9 +194,15 @@ export function crossFieldProblems(raw: unknown, tenantId: string): ValidationPr
       ),
     )
   }
-  if (body.get('scope') === 'all') problems.push(...boundsBesideAll(body))
-  if (body.get('scope') === 'range') problems.push(...boundsOfRange(body, raw))
-  return problems
+  return [...problems, ...boundsProblems(raw)]
+}
+
+/** Bounds that are missing, reversed, equal, or beside `all`; of a deletion as of its preview. */
+export function boundsProblems(raw: unknown): ValidationProblem[] {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
+  const body = new Map<string, unknown>(Object.entries(raw))
+  if (body.get('scope') === 'all') return boundsBesideAll(body)
+  return body.get('scope') === 'range' ? boundsOfRange(body, raw) : []
 }
 
 function boundsBesideAll(body: ReadonlyMap<string, unknown>): ValidationProblem[] {
@@ -182,6 +249,40 @@ export function includesSelection(wide: DeletionSelection, narrow: DeletionSelec
   return covers(wide.range, narrow.range) && narrow.signals.every((signal) => wide.signals.includes(signal))
 }
 
+/** What the queue needs to know of a request. */
+export interface Queued {
+  readonly tenantId: string
+  readonly status: DeletionStatus
+  readonly scope: 'range' | 'all'
+  readonly startsAtMs: number | null
+  readonly retryAtMs: number | null
+}
+
+/**
+ * What may be attempted now, per organisation: full erasures first, because they finish what waits behind them, then
+ * in the order given. A request that waits for its next attempt holds up those behind it in its own organisation.
+ */
+export function queuesOf<T extends Queued>(requests: readonly T[], nowMs: number): T[][] {
+  const byTenant = Map.groupBy(
+    requests.filter((request) => request.status !== 'scheduled' || (request.startsAtMs ?? 0) <= nowMs),
+    ({ tenantId }) => tenantId,
+  )
+  return [...byTenant.values()].map((own) => {
+    const ordered = [
+      ...own.filter(({ scope }) => scope === 'all'),
+      ...own.filter(({ scope }) => scope !== 'all'),
+    ]
+    const firstWaiting = ordered.findIndex((request) => waitsForRetry(request, nowMs))
+    return firstWaiting === -1 ? ordered : ordered.slice(0, firstWaiting)
+  })
+}
+
+function waitsForRetry({ retryAtMs }: Queued, nowMs: number): boolean {
+  const waitMs = (retryAtMs ?? 0) - nowMs
+  // A wait longer than any that is ever set means that the clock was set back.
+  return waitMs > 0 && waitMs <= retryDelayMaxMs
+}
+
 /** Requests of one organisation that may be open at once: each costs every one of its reads a condition. */
 export const openRequestsMax = 20
 
@@ -196,6 +297,14 @@ export const retryDelayMaxMs = 300_000
 /** Pause before the next attempt, milliseconds: one second doubling to five minutes. */
 export function retryDelayMs(attempts: number): number {
   return Math.min(retryDelayMaxMs, 1000 * 2 ** Math.max(0, attempts - 1))
+}
+
+/** How long a request waits for a second person before it expires. */
+export const approvalWaitMs = 30 * 86_400_000
+
+/** Stable text of what a draft asks for; equal exactly for drafts that do the same at the same time. */
+export function draftText(draft: DeletionDraft): string {
+  return [selectionText(draft), draft.delayMinutes, draft.refuseLate].join('|')
 }
 
 /** Stable text of a selection; equal exactly for selections that erase the same. */

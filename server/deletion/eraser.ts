@@ -12,8 +12,8 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
-import { rangeCondition } from '../telemetry/tenant-reader.ts'
-import type { DeletionSelection } from './deletion.ts'
+import type { DeletionSelection, ErasureTarget, HeldPart } from './deletion.ts'
+import { selectedIn } from './planner.ts'
 
 /** Named places at which a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
@@ -23,6 +23,8 @@ export interface EraserDeps {
   readonly gate: TelemetryGate
   readonly clock: Clock
   readonly failpoint: Failpoint
+  /** What legal holds keep of the organisation now. */
+  readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
 }
 
 export type ErasureAction = 'none' | 'dropped' | 'rewritten'
@@ -62,8 +64,11 @@ export async function erasePartition(
   selection: DeletionSelection,
   step: { store: string; partitionId: string },
 ): Promise<ErasureAction> {
-  const partition = new Partition(deps.engine, place, selection, step)
-  return deps.gate.exclusively([place.placement], () => eraseLocked(deps, place, partition))
+  return deps.gate.exclusively([place.placement], async () => {
+    // Read under the lock: a hold that was placed before this step acts is kept, whatever the plan said.
+    const target = { ...selection, held: await deps.activeHolds(place.tenantId) }
+    return eraseLocked(deps, place, new Partition(deps.engine, place, target, step))
+  })
 }
 
 async function eraseLocked(
@@ -217,7 +222,7 @@ class Partition {
   constructor(
     engine: TelemetryEngine,
     place: TenantPlace,
-    selection: DeletionSelection,
+    target: ErasureTarget,
     step: { store: string; partitionId: string },
   ) {
     const spec = tables.find(({ name }) => name === step.store)
@@ -229,7 +234,7 @@ class Partition {
     this.table = spec.name
     this.#id = step.partitionId
     this.#copy = `${copyPrefix}${spec.name}`
-    this.#selected = sql`TenantId = ${place.tenantId} AND ${rangeCondition(spec.timeColumn, selection.range)}`
+    this.#selected = selectedIn(spec, place.tenantId, target)
   }
 
   async counts(): Promise<{ selected: number; total: number }> {

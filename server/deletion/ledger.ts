@@ -2,37 +2,35 @@
 // state by compare-and-set, its ledger entry, and for the moves people care about an audit entry. Nothing here
 // updates a request any other way, so the ledger can't fall behind the truth.
 
-import type { DeletionRequest, DeletionStatus } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { findExisting, refuseBesideAll, refuseTooMany } from './admission.ts'
 import {
+  approvalWaitMs,
   type DeletionDraft,
   type DeletionEvent,
   type DeletionSelection,
-  hidingStatuses,
+  draftText,
   isFinal,
-  openRequestsMax,
-  selectionText,
   transitions,
-  workingStatuses,
 } from './deletion.ts'
 import {
   type DeletionProgress,
   noProgress,
   type RequestRow,
-  readSignals,
   type StoredDeletion,
-  toRequest,
   toStored,
 } from './deletion-record.ts'
+import { approvalRuleOf, needsApproval } from './policy.ts'
+import { requireRow } from './requests.ts'
 
 export interface Created {
-  readonly request: DeletionRequest
+  /** As it was written, or as it is where it was there already. */
+  readonly row: RequestRow
   /** False where an identical active request, or one with the same Idempotency-Key, was there already. */
   readonly isNew: boolean
 }
@@ -42,13 +40,29 @@ export interface MoveChanges {
   readonly hiddenAtMs?: number
   /** Null where a read-back showed that it had been said too early. */
   readonly removedAtMs?: number | null
-  readonly verifiedAtMs?: number
+  readonly verifiedAtMs?: number | null
   readonly attempts?: number
   readonly crashes?: number
+  readonly attemptsForgiven?: number
   readonly retryAtMs?: number | null
   readonly blockedReason?: string | null
+  readonly approvedBy?: string
+  readonly approvedAtMs?: number
   readonly progress?: DeletionProgress
 }
+
+/** A request as it is known from outside the control plane: from the journal beside the backups. */
+export interface RecordedErasure extends DeletionSelection {
+  readonly requestId: string
+  readonly tenantId: string
+  readonly requestedBy: string
+  readonly createdAtMs: number
+  readonly refuseLate: boolean
+  readonly reason: string | null
+}
+
+/** Nothing a person could approve: the rule was agreed to when the retention was set. */
+const needsNoApproval = 'system:retention'
 
 export class DeletionLedger {
   readonly #control: Control
@@ -71,58 +85,60 @@ export class DeletionLedger {
     beforeCommit: (request: StoredDeletion) => void,
   ): Promise<Created> {
     const nowMs = this.#clock.nowMs()
-    const selectionHash = hashOf(selectionText(draft))
+    const selectionHash = hashOf(draftText(draft))
     return this.#control.transaction().execute(async (trx) => {
-      const existing = await this.#findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
-      if (existing !== null) return { request: toRequest(existing), isNew: false }
+      const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
+      if (existing !== null) return { row: existing, isNew: false }
       await refuseTooMany(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
-      const requestId = newId('del', nowMs)
-      await trx
-        .insertInto('deletion_requests')
-        .values({
-          request_id: requestId,
-          tenant_id: tenantId,
-          scope: draft.scope,
-          signals: JSON.stringify(draft.signals),
-          range_start_ns: draft.range.startNs?.toString() ?? null,
-          range_end_ns: draft.range.endNs?.toString() ?? null,
-          reason: draft.reason,
-          note: draft.note,
-          requested_by: by.requester,
-          created_at_ms: nowMs,
-          idempotency_key: by.idempotencyKey,
-          selection_hash: selectionHash,
-          status: 'running',
-          hidden_at_ms: nowMs,
-          removed_at_ms: null,
-          verified_at_ms: null,
-          finished_at_ms: null,
-          attempts: 0,
-          crashes: 0,
-          retry_at_ms: null,
-          blocked_reason: null,
-          progress: JSON.stringify(noProgress),
-        })
-        .execute()
-      const facts = { ...selectionFacts(draft), reason: draft.reason, hidden_at: instantText(nowMs) }
-      await appendLedger(trx, tenantId, nowMs, {
-        request_id: requestId,
-        actor: by.requester,
-        from_status: null,
-        to_status: 'running',
-        facts,
+      const rule = by.requester === needsNoApproval ? 'none' : await approvalRuleOf(trx, tenantId, nowMs)
+      const waits = needsApproval(rule, draft.scope)
+      const request = await insertRequest(trx, {
+        ...draft,
+        requestId: newId('del', nowMs),
+        tenantId,
+        requestedBy: by.requester,
+        idempotencyKey: by.idempotencyKey,
+        selectionHash,
+        createdAtMs: nowMs,
+        status: waits ? 'awaiting_approval' : draft.delayMinutes > 0 ? 'scheduled' : 'running',
+        hiddenAtMs: waits ? null : nowMs,
+        startsAtMs: draft.delayMinutes > 0 ? nowMs + draft.delayMinutes * 60_000 : null,
+        approveByMs: waits ? nowMs + approvalWaitMs : null,
       })
-      await appendAudit(trx, tenantId, nowMs, {
+      await this.#record(trx, null, request, {
         actor: by.requester,
         action: 'deletion.requested',
-        target: requestId,
-        outcome: 'accepted',
-        facts,
+        facts: {
+          reason: draft.reason,
+          refuse_late: draft.refuseLate,
+          hidden_at: waits ? null : instantText(nowMs),
+          starts_at: request.startsAtMs === null ? null : instantText(request.startsAtMs),
+          approve_by: request.approveByMs === null ? null : instantText(request.approveByMs),
+        },
       })
-      const row = await requireRow(trx, tenantId, requestId)
-      beforeCommit(toStored(row))
-      return { request: toRequest(row), isNew: true }
+      beforeCommit(request)
+      return { row: await requireRow(trx, tenantId, request.requestId), isNew: true }
+    })
+  }
+
+  /** Takes up an erasure that was accepted after the control plane's present state was saved. */
+  async takeUp(erasure: RecordedErasure, actor: string): Promise<StoredDeletion> {
+    const nowMs = this.#clock.nowMs()
+    return this.#control.transaction().execute(async (trx) => {
+      const request = await insertRequest(trx, {
+        ...erasure,
+        idempotencyKey: null,
+        selectionHash: hashOf(`taken up|${erasure.requestId}`),
+        note: null,
+        status: 'running',
+        hiddenAtMs: nowMs,
+        startsAtMs: null,
+        approveByMs: null,
+      })
+      const facts = { taken_up_after_restore: true, requested_at: instantText(erasure.createdAtMs) }
+      await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
+      return request
     })
   }
 
@@ -141,13 +157,15 @@ export class DeletionLedger {
 
   /**
    * Moves a request by compare-and-set and records it. Answers the request as it then is, or null where it is
-   * no longer in the state it was seen in: the lost race of two movers.
+   * no longer in the state it was seen in: the lost race of two movers. `beforeCommit` runs while the move can
+   * still fail. `isPersonal` asks for an audit entry although the state isn't final.
    */
   async move(
     seen: StoredDeletion,
     event: DeletionEvent,
-    by: { actor: string; facts?: Record<string, unknown> },
+    by: { actor: string; facts?: Record<string, unknown>; isPersonal?: boolean },
     changes: MoveChanges = {},
+    beforeCommit: (request: StoredDeletion) => void = () => {},
   ): Promise<StoredDeletion | null> {
     const to = transitions[seen.status][event]
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
@@ -160,24 +178,14 @@ export class DeletionLedger {
         .where('status', '=', seen.status)
         .executeTakeFirst()
       if (numUpdatedRows === 0n) return null
-      const facts = { event, ...selectionFacts(seen), ...by.facts }
-      await appendLedger(trx, seen.tenantId, nowMs, {
-        request_id: seen.requestId,
+      const request = toStored(await requireRow(trx, seen.tenantId, seen.requestId))
+      await this.#record(trx, seen, request, {
         actor: by.actor,
-        from_status: seen.status,
-        to_status: to,
-        facts,
+        action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
+        facts: { event, ...by.facts },
       })
-      if (isFinal(to)) {
-        await appendAudit(trx, seen.tenantId, nowMs, {
-          actor: by.actor,
-          action: `deletion.${to}`,
-          target: seen.requestId,
-          outcome: to === 'failed' ? 'refused' : 'accepted',
-          facts,
-        })
-      }
-      return toStored(await requireRow(trx, seen.tenantId, seen.requestId))
+      beforeCommit(request)
+      return request
     })
   }
 
@@ -192,119 +200,109 @@ export class DeletionLedger {
     return toStored(await requireRow(this.#control, seen.tenantId, seen.requestId))
   }
 
-  /** Throws `not_found` alike for an unknown id and another organisation's. */
-  async get(tenantId: string, requestId: string): Promise<DeletionRequest> {
-    return toRequest(await requireRow(this.#control, tenantId, requestId))
+  /** Somebody asked for another count of what a deletion erased. */
+  async recordReadBack(
+    request: StoredDeletion,
+    actor: string,
+    remaining: Readonly<Record<string, number>>,
+  ): Promise<void> {
+    await this.#control.transaction().execute((trx) =>
+      appendAudit(trx, request.tenantId, this.#clock.nowMs(), {
+        actor,
+        action: 'deletion.read_back',
+        target: request.requestId,
+        outcome: 'accepted',
+        facts: { remaining },
+      }),
+    )
   }
 
-  /** Newest first, from before `beforeId` where given. */
-  async list(
-    tenantId: string,
-    page: { limit: number; beforeId: string | null; status: DeletionStatus | null },
-  ): Promise<DeletionRequest[]> {
-    let query = this.#control
-      .selectFrom('deletion_requests')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .orderBy('request_id', 'desc')
-      .limit(page.limit)
-    if (page.beforeId !== null) query = query.where('request_id', '<', page.beforeId)
-    if (page.status !== null) query = query.where('status', '=', page.status)
-    return (await query.execute()).map(toRequest)
+  /** Adds to the rows that came too late for a range that is refused for good. */
+  async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
+    if (counts.size === 0) return
+    await this.#control.transaction().execute(async (trx) => {
+      for (const [requestId, rows] of counts) {
+        await trx
+          .updateTable('deletion_requests')
+          .set((columns) => ({ late_rows: columns('late_rows', '+', rows) }))
+          .where('request_id', '=', requestId)
+          .execute()
+      }
+    })
   }
 
-  /** Requests of every organisation in the given states, oldest first. */
-  async inStatus(statuses: readonly DeletionStatus[]): Promise<StoredDeletion[]> {
-    const rows = await this.#control
-      .selectFrom('deletion_requests')
-      .selectAll()
-      .where('status', 'in', [...statuses])
-      .orderBy('created_at_ms')
-      .orderBy('request_id')
-      .execute()
-    return rows.map(toStored)
-  }
-
-  async #findExisting(
+  async #record(
     trx: ControlTransaction,
-    tenantId: string,
-    idempotencyKey: string | null,
-    selectionHash: string,
-  ): Promise<RequestRow | null> {
-    const own = trx.selectFrom('deletion_requests').selectAll().where('tenant_id', '=', tenantId)
-    if (idempotencyKey !== null) {
-      const same = await own.where('idempotency_key', '=', idempotencyKey).executeTakeFirst()
-      if (same !== undefined && same.selection_hash !== selectionHash) throw reusedKey(idempotencyKey)
-      if (same !== undefined) return same
-    }
-    const active = await own
-      .where('selection_hash', '=', selectionHash)
-      .where('status', 'in', ['awaiting_approval', 'scheduled', 'held', ...workingStatuses])
-      .executeTakeFirst()
-    return active ?? null
-  }
-}
-
-function reusedKey(key: string): InvalidInput {
-  return new InvalidInput([
-    problem(
-      ['header', 'Idempotency-Key'],
-      'value_error',
-      'This key was used for another deletion; take a new key for a new request',
-      key,
-    ),
-  ])
-}
-
-async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { open } = await trx
-    .selectFrom('deletion_requests')
-    .select((select) => select.fn.countAll<number>().as('open'))
-    .where('tenant_id', '=', tenantId)
-    .where('status', 'in', [...hidingStatuses])
-    .executeTakeFirstOrThrow()
-  if (Number(open) < openRequestsMax) return
-  throw new AppError('too_many_requests', {
-    sentence: `${open} deletions of your organisation are not finished; wait until some are.`,
-    retryAfterSeconds: 5,
-  })
-}
-
-async function refuseBesideAll(
-  trx: ControlTransaction,
-  tenantId: string,
-  draft: DeletionDraft,
-): Promise<void> {
-  const running = await trx
-    .selectFrom('deletion_requests')
-    .select(['request_id', 'signals'])
-    .where('tenant_id', '=', tenantId)
-    .where('scope', '=', 'all')
-    .where('status', 'in', ['running', 'verifying'])
-    .execute()
-  const conflict = running.find(({ signals }) =>
-    readSignals(signals).some((signal) => draft.signals.includes(signal)),
-  )
-  if (conflict !== undefined) {
-    throw new AppError('deletion_conflict', {
-      sentence: `The full erasure ${conflict.request_id} is running; nothing is left to select until it ends.`,
+    before: StoredDeletion | null,
+    after: StoredDeletion,
+    by: { actor: string; action: string | null; facts: Record<string, unknown> },
+  ): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    const facts = { ...selectionFacts(after), ...by.facts }
+    await appendLedger(trx, after.tenantId, nowMs, {
+      request_id: after.requestId,
+      actor: by.actor,
+      from_status: before?.status ?? null,
+      to_status: after.status,
+      facts,
+    })
+    if (by.action === null) return
+    await appendAudit(trx, after.tenantId, nowMs, {
+      actor: by.actor,
+      action: by.action,
+      target: after.requestId,
+      outcome: after.status === 'failed' ? 'refused' : 'accepted',
+      facts,
     })
   }
 }
 
-async function requireRow(
-  control: Control | ControlTransaction,
-  tenantId: string,
-  requestId: string,
-): Promise<RequestRow> {
-  const row = await control
-    .selectFrom('deletion_requests')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .where('request_id', '=', requestId)
-    .executeTakeFirst()
-  if (row === undefined) throw new AppError('not_found')
-  return row
+interface NewRequest extends RecordedErasure {
+  readonly idempotencyKey: string | null
+  readonly selectionHash: string
+  readonly note: string | null
+  readonly status: 'awaiting_approval' | 'scheduled' | 'running'
+  readonly hiddenAtMs: number | null
+  readonly startsAtMs: number | null
+  readonly approveByMs: number | null
+}
+
+async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
+  await trx
+    .insertInto('deletion_requests')
+    .values({
+      request_id: request.requestId,
+      tenant_id: request.tenantId,
+      scope: request.scope,
+      signals: JSON.stringify(request.signals),
+      range_start_ns: request.range.startNs?.toString() ?? null,
+      range_end_ns: request.range.endNs?.toString() ?? null,
+      reason: request.reason,
+      note: request.note,
+      requested_by: request.requestedBy,
+      created_at_ms: request.createdAtMs,
+      idempotency_key: request.idempotencyKey,
+      selection_hash: request.selectionHash,
+      status: request.status,
+      hidden_at_ms: request.hiddenAtMs,
+      removed_at_ms: null,
+      verified_at_ms: null,
+      finished_at_ms: null,
+      attempts: 0,
+      crashes: 0,
+      retry_at_ms: null,
+      blocked_reason: null,
+      progress: JSON.stringify(noProgress),
+      starts_at_ms: request.startsAtMs,
+      approve_by_ms: request.approveByMs,
+      approved_by: null,
+      approved_at_ms: null,
+      refuse_late: request.refuseLate ? 1 : 0,
+      late_rows: 0,
+      attempts_forgiven: 0,
+    })
+    .execute()
+  return toStored(await requireRow(trx, request.tenantId, request.requestId))
 }
 
 function selectionFacts({ scope, signals, range }: DeletionSelection): Record<string, unknown> {
@@ -323,8 +321,11 @@ function columnsOf(changes: MoveChanges) {
     ...(changes.verifiedAtMs !== undefined && { verified_at_ms: changes.verifiedAtMs }),
     ...(changes.attempts !== undefined && { attempts: changes.attempts }),
     ...(changes.crashes !== undefined && { crashes: changes.crashes }),
+    ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
+    ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
+    ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
     ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
   }
 }

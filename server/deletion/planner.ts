@@ -3,11 +3,11 @@
 // counting again; a plan is a list of places, never a licence.
 
 import { partitionSizes } from '../telemetry/partitions.ts'
-import { tablesOf } from '../telemetry/schema/tables.ts'
-import { raw, sql, uint } from '../telemetry/sql.ts'
+import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
+import { allOf, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
-import type { DeletionSelection } from './deletion.ts'
+import type { ErasureTarget } from './deletion.ts'
 
 /** A place to erase from: a partition of a telemetry table, or the anomalies of the control plane (no partition). */
 export interface PlannedStep {
@@ -23,16 +23,15 @@ export interface PlannedStep {
 export async function planErasure(
   engine: TelemetryEngine,
   place: TenantPlace,
-  selection: DeletionSelection,
+  target: ErasureTarget,
 ): Promise<PlannedStep[]> {
   const sizes = await partitionSizes(engine, place.placement)
   const steps: PlannedStep[] = []
-  for (const table of tablesOf(selection.signals)) {
+  for (const table of tablesOf(target.signals)) {
     const found = await engine.select<{ partition_id: string; selected: string }>(sql`
       SELECT _partition_id AS partition_id, count() AS selected
       FROM ${raw(table.name)}
-      WHERE Placement = ${uint(place.placement)} AND TenantId = ${place.tenantId}
-        AND ${rangeCondition(table.timeColumn, selection.range)}
+      WHERE Placement = ${uint(place.placement)} AND ${selectedIn(table, place.tenantId, target)}
       GROUP BY partition_id ORDER BY partition_id`)
     for (const { partition_id, selected } of found) {
       const size = sizes.get(`${table.name} ${partition_id}`) ?? { rows: 0, bytes: 0 }
@@ -42,4 +41,14 @@ export async function planErasure(
     }
   }
   return steps
+}
+
+/** True exactly for the rows of a table that are to be erased now: selected, and not held. */
+export function selectedIn(table: TableSpec, tenantId: string, target: ErasureTarget): Sql {
+  const held = target.held.filter((part) => part.signals.includes(table.signal))
+  return allOf([
+    sql`TenantId = ${tenantId}`,
+    rangeCondition(table.timeColumn, target.range),
+    ...held.map((part) => sql`NOT (${rangeCondition(table.timeColumn, part.range)})`),
+  ])
 }

@@ -1,5 +1,6 @@
-// POST, GET and list of /usage/storage/deletions. A 202 is sent when the request is on record and the selection
-// is hidden, never before, and it never says that anything is gone.
+// /usage/storage/deletions: asking for an erasure, reading where it stands, and deciding about it. A 202 is sent when
+// the request is on record and, unless it waits for a second person, hidden; never before, and it never says that
+// anything is gone.
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
@@ -9,21 +10,31 @@ import {
   DeletionListQuery,
   DeletionParams,
   DeletionRequest,
+  ReadBackResult,
+  RejectDeletion,
 } from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
+import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
-import { crossFieldProblems, draftOf, isFinal } from './deletion.ts'
+import type { Decisions } from './decisions.ts'
+import { crossFieldProblems, type DeletionSelection, draftOf, hidingStatuses, isFinal } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import type { DeletionLedger } from './ledger.ts'
+import type { DeletionRequests } from './requests.ts'
 
 export interface DeletionRoutesDeps {
   readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
+  readonly decisions: Decisions
+  readonly clock: Clock
   /** Hides the selection of a request that is about to be committed, and shows it again should that fail. */
   readonly hide: (request: StoredDeletion) => void
   readonly unhide: (request: StoredDeletion) => void
+  /** Throws where what was previewed under this id isn't what would be erased now. */
+  readonly checkPreview: (caller: Caller, previewId: string, selection: DeletionSelection) => Promise<void>
   /** Tells the worker that there is something to do. */
   readonly nudge: () => void
 }
@@ -37,7 +48,9 @@ const lookAgainSeconds = '1'
 
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   addCreateRoute(http, deps)
-  addReadingRoutes(http, deps.ledger)
+  addReadingRoutes(http, deps.requests)
+  addDecisionRoutes(http, deps)
+  addVerifyRoute(http, deps)
 }
 
 function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
@@ -62,30 +75,33 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
     },
     result: DeletionRequest,
-    refusals: [409, 413, 415, 429],
+    refusals: [409, 412, 413, 415, 429],
     check: (body, caller, { headers }) => [
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),
     ],
     onInvalid: (caller, problems) => recordMisconfirmed(deps.ledger, caller, problems),
     handle: async ({ caller, body, headers }) => {
+      const draft = draftOf(body)
+      if (body.preview_id !== undefined) await deps.checkPreview(caller, body.preview_id, draft)
       const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
       const by = { requester: caller.requester, idempotencyKey }
-      const created = await createHidden(deps, caller.tenantId, draftOf(body), by)
-      if (created.isNew) deps.nudge()
+      const { isNew, row } = await createHidden(deps, caller.tenantId, draft, by)
+      if (isNew) deps.nudge()
+      const request = await deps.requests.wireForm(row)
       return {
-        status: created.isNew ? 202 : 200,
+        status: isNew ? 202 : 200,
         headers: {
-          location: `${address}/${created.request.request_id}`,
-          ...(!isFinal(created.request.status) && { 'retry-after': lookAgainSeconds }),
+          location: `${address}/${request.request_id}`,
+          ...(!isFinal(request.status) && { 'retry-after': lookAgainSeconds }),
         },
-        body: created.request,
+        body: request,
       }
     },
   })
 }
 
-function addReadingRoutes(http: FastifyInstance, ledger: DeletionLedger): void {
+function addReadingRoutes(http: FastifyInstance, requests: DeletionRequests): void {
   route(http, {
     method: 'GET',
     url: address,
@@ -97,10 +113,9 @@ function addReadingRoutes(http: FastifyInstance, ledger: DeletionLedger): void {
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
       const page = { limit: query.limit + 1, beforeId, status: query.status ?? null }
-      const requests = await ledger.list(caller.tenantId, page)
       return {
         body: pageOfRows(
-          requests,
+          await requests.list(caller.tenantId, page),
           query.limit,
           (request) => [request.request_id],
           (request) => request,
@@ -114,15 +129,90 @@ function addReadingRoutes(http: FastifyInstance, ledger: DeletionLedger): void {
     url: `${address}/:request_id`,
     access,
     tag,
-    summary: 'One deletion request: its status, clocks and counts',
+    summary: 'One deletion request: its status, clocks, counts and steps',
     params: DeletionParams,
     result: DeletionRequest,
     refusals: [404],
-    handle: async ({ caller, params }) => {
-      const request = await ledger.get(caller.tenantId, params.request_id)
-      return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
+    handle: async ({ caller, params }) => answerOf(await requests.get(caller.tenantId, params.request_id)),
+  })
+}
+
+function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
+  const { decisions, requests } = deps
+  const decide = (
+    verb: string,
+    summary: string,
+    act: (caller: Caller, requestId: string) => Promise<void>,
+    refusals: readonly number[] = [404, 409],
+  ) =>
+    route(http, {
+      method: 'POST',
+      url: `${address}/:request_id/${verb}`,
+      access,
+      tag,
+      summary,
+      params: DeletionParams,
+      result: DeletionRequest,
+      refusals,
+      handle: async ({ caller, params }) => {
+        await act(caller, params.request_id)
+        deps.nudge()
+        return answerOf(await requests.get(caller.tenantId, params.request_id))
+      },
+    })
+  decide('cancel', 'Take back a deletion that has not begun; its telemetry can be read again', (caller, id) =>
+    decisions.cancel(caller, id),
+  )
+  decide('approve', 'Approve a deletion that somebody else asked for', (caller, id) =>
+    decisions.approve(caller, id),
+  )
+  decide('retry', 'Try a failed or incomplete deletion again, now', (caller, id) =>
+    decisions.retry(caller, id),
+  )
+  route(http, {
+    method: 'POST',
+    url: `${address}/:request_id/reject`,
+    access,
+    tag,
+    summary: 'Reject a deletion that waits for approval',
+    params: DeletionParams,
+    body: RejectDeletion,
+    result: DeletionRequest,
+    refusals: [404, 409],
+    handle: async ({ caller, params, body }) => {
+      await decisions.reject(caller, params.request_id, body.reason)
+      return answerOf(await requests.get(caller.tenantId, params.request_id))
     },
   })
+}
+
+function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: DeletionRoutesDeps): void {
+  route(http, {
+    method: 'POST',
+    url: `${address}/:request_id/verify`,
+    access,
+    tag,
+    summary: 'Count again, now, everything a deletion selects',
+    params: DeletionParams,
+    result: ReadBackResult,
+    refusals: [404, 409],
+    handle: async ({ caller, params }) => {
+      const { isClean, rowsLeft } = await decisions.verify(caller, params.request_id)
+      return {
+        body: {
+          request_id: params.request_id,
+          checked_at: instantText(clock.nowMs()),
+          is_clean: isClean,
+          remaining: { ...rowsLeft },
+          deletion: await requests.get(caller.tenantId, params.request_id),
+        },
+      }
+    },
+  })
+}
+
+function answerOf(request: DeletionRequest) {
+  return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
 }
 
 /** Hides before the transaction commits, so that no moment lies between being on record and being hidden. */
@@ -135,6 +225,7 @@ async function createHidden(
   let hidden: StoredDeletion | null = null
   try {
     return await deps.ledger.create(tenantId, draft, by, (request) => {
+      if (!hidingStatuses.some((status) => status === request.status)) return
       hidden = request
       deps.hide(request)
     })

@@ -120,6 +120,7 @@ export class StepStore {
 export function progressOf(
   steps: readonly StoredStep[],
   leftOver: Readonly<Record<string, number>> | null,
+  heldBy: readonly string[] = [],
 ): DeletionProgress {
   const done = steps.filter((step) => step.doneAtMs !== null)
   const stores: Record<string, number> = {}
@@ -134,6 +135,8 @@ export function progressOf(
     steps_total: steps.length,
     stores,
     left_over: leftOver,
+    held_by: heldBy,
+    erased_by: null,
   }
 }
 

@@ -5,130 +5,34 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { batchOf, insertRows, openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
-import { flushWriteAheadLog } from '../control/sqlite.ts'
-import { systemClock } from '../core/clock.ts'
-import { TelemetryGate } from '../telemetry/gate.ts'
-import { type TableName, tables } from '../telemetry/schema/tables.ts'
+import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
-import { TenantReader } from '../telemetry/tenant-reader.ts'
-import { type DeletionDraft, openRequestsMax } from './deletion.ts'
+import { openRequestsMax } from './deletion.ts'
+import {
+  all,
+  assertRows,
+  between,
+  hourNs,
+  monday,
+  type Scene,
+  type SceneOptions,
+  sceneOf,
+  times,
+  weekNs,
+} from './deletion-fixture.ts'
 import { sideTables } from './eraser.ts'
-import { DeletionLedger } from './ledger.ts'
-import { StepStore } from './steps.ts'
-import { DeletionWorker } from './worker.ts'
-
-const hourNs = 3_600_000_000_000n
-/** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
-const monday = 1_767_571_200_000_000_000n
-const weekNs = 7n * 24n * hourNs
-/** Two weeks of rows, one an hour. */
-const times = Array.from({ length: 2 * 7 * 24 }, (_, hour) => monday + BigInt(hour) * hourNs)
 
 let stores: Stores
-let serial = 0
 before(async () => {
   stores = await openStores()
 })
 after(() => stores.close())
 
-const all: DeletionDraft = {
-  scope: 'all',
-  signals: ['metrics', 'logs', 'traces'],
-  range: { startNs: null, endNs: null },
-  reason: null,
-  note: null,
-}
-const between = (startNs: bigint | null, endNs: bigint): DeletionDraft => ({
-  ...all,
-  scope: 'range',
-  range: { startNs, endNs },
-})
-
-/** Two organisations with the same rows in every table, and a worker over them. */
-async function scene(options: { isShared: boolean } = { isShared: false }) {
-  serial++
-  const own: TenantPlace = { tenantId: `own-${serial}`, placement: 2 * serial }
-  const neighbour: TenantPlace = {
-    tenantId: `neighbour-${serial}`,
-    placement: own.placement + (options.isShared ? 0 : 1),
-  }
-  for (const place of [own, neighbour]) {
-    for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
-  }
-  const gate = new TelemetryGate()
-  const ledger = new DeletionLedger(stores.control, systemClock)
-  const points: string[] = []
-  let failAt: string | null = null
-  let hookAt: string | null = null
-  let hook = () => {}
-  const worker = new DeletionWorker({
-    ledger,
-    steps: new StepStore(stores.control),
-    engine: stores.engine,
-    gate,
-    clock: systemClock,
-    logger: silent,
-    findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
-    countAnomalies: async () => 0,
-    removeAnomalies: async () => 0,
-    flushControl: () => flushWriteAheadLog(stores.control),
-    failpoint: async (name) => {
-      points.push(name)
-      if (name === hookAt) hook()
-      if (name === failAt) {
-        failAt = null
-        throw new Error(`ended at ${name}`)
-      }
-    },
-  })
-  const count = async (place: TenantPlace, table: TableName) => {
-    const [row] = await stores.engine.select<{ n: string }>(
-      sql`select count() as n from ${raw(table)} where TenantId = ${place.tenantId}`,
-    )
-    return Number(row?.n)
-  }
-  const visible = async (place: TenantPlace, table: TableName) => {
-    const reader = new TenantReader(stores.engine, place, gate)
-    const [row] = await reader.rows<{ n: string }>((from) => sql`select count() as n from ${from(table)}`)
-    return Number(row?.n)
-  }
-  return {
-    own,
-    neighbour,
-    gate,
-    ledger,
-    worker,
-    points,
-    count,
-    visible,
-    failOnceAt: (name: string) => {
-      failAt = name
-    },
-    runAt: (name: string, work: () => void) => {
-      hookAt = name
-      hook = work
-    },
-    request: (draft: DeletionDraft) =>
-      ledger.create(own.tenantId, draft, { requester: 'owner', idempotencyKey: null }, (created) =>
-        worker.hide(created),
-      ),
-    status: (requestId: string) => ledger.get(own.tenantId, requestId),
-    round: () => worker.round(new AbortController().signal),
-  }
-}
-
-type Scene = Awaited<ReturnType<typeof scene>>
-
-async function assertRows(scene: Scene, left: number): Promise<void> {
-  for (const { name } of tables) {
-    assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)
-    assert.equal(await scene.count(scene.neighbour, name), times.length, `${name} of the neighbour`)
-  }
-}
+const scene = (options?: SceneOptions) => sceneOf(stores, options)
 
 async function assertNothingLeftOnDisk(): Promise<void> {
   const side = await sideTables(stores.engine)
@@ -430,7 +334,7 @@ test('an organisation may have only so many deletions open', async () => {
 test('of two movers that saw the same state one moves the request and the other writes nothing', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
-  const seen = (await erasing.ledger.inStatus(['running'])).find(
+  const seen = (await erasing.requests.inStatus(['running'])).find(
     (found) => found.requestId === request.request_id,
   )
   assert.ok(seen)

@@ -1,77 +1,42 @@
-// Carries requests out, one at a time, oldest first: drain, plan, erase, read back. A request is hidden and fenced
-// from the moment it is accepted until it is verified: what can't be seen must not be acknowledged either, or it
-// would be erased with the next attempt. Whatever goes wrong leaves the request in a state that says so, hidden,
-// and tried again; nothing here completes a request except a read-back of zero.
+// Moves everything that moves by itself: what may start, in its order; what nobody approved in time; what a hold has
+// let go. At the start of the service it puts the gate back as it was, and undoes what a restore from an older copy
+// has brought back, before anybody can read.
 
-import type { FastifyBaseLogger } from 'fastify'
-import { type Clock, instantText } from '../core/clock.ts'
-import type { TelemetryGate } from '../telemetry/gate.ts'
-import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
-import {
-  attemptsMax,
-  crashesMax,
-  type DeletionSelection,
-  erasedTime,
-  hidingStatuses,
-  includesSelection,
-  retryDelayMaxMs,
-  retryDelayMs,
-  workingStatuses,
-} from './deletion.ts'
+import { type AttemptDeps, Attempts, actor } from './attempt.ts'
+import { fencingStatuses, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
-import {
-  ErasureError,
-  ErasureStopped,
-  erasePartition,
-  type Failpoint,
-  settleSideTables,
-  waitUntilRemoved,
-} from './eraser.ts'
-import type { DeletionLedger, MoveChanges } from './ledger.ts'
-import { type PlannedStep, planErasure } from './planner.ts'
-import { progressOf, type StepStore, type StoredStep } from './steps.ts'
-import { type CountAnomalies, readBack } from './verifier.ts'
+import { settleSideTables } from './eraser.ts'
+import type { RecordedErasure } from './ledger.ts'
 
-export interface DeletionWorkerDeps {
-  readonly ledger: DeletionLedger
-  readonly steps: StepStore
-  readonly engine: TelemetryEngine
-  readonly gate: TelemetryGate
-  readonly clock: Clock
-  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
-  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
-  /** Anomalies are derived from telemetry and live in the control plane; these reach them. */
-  readonly countAnomalies: CountAnomalies
-  readonly removeAnomalies: (tenantId: string, selection: DeletionSelection) => Promise<number>
-  /** Makes removed control-plane rows leave the disk. */
-  readonly flushControl: () => Promise<void>
-  readonly failpoint: Failpoint
+export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
+  /** Erasures that began at any time, as written down outside the control plane. */
+  readonly journalled: () => Promise<readonly RecordedErasure[]>
 }
 
-/** Ledger entries of moves that nobody asked for name this actor. */
-const actor = 'system:deletion'
+/** Ledger entries of what a restore made necessary name this actor. */
+const guard = 'system:restore-guard'
 
-const anomaliesStore = 'anomalies'
-
-/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
-const flushAttempts = 100
-const flushPauseMs = 100
+/** Pause between two rounds of the guard while something can't be erased yet. */
+const guardPauseMs = 1000
 
 export class DeletionWorker {
   readonly #deps: DeletionWorkerDeps
+  readonly #attempts: Attempts
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
+    this.#attempts = new Attempts({ ...deps, settle: () => this.#settle() })
   }
 
   /**
-   * Rebuilds what is hidden, fenced and erased from the control plane; the service must not be ready before.
+   * Rebuilds what is hidden, fenced and erased from the control plane; nothing may be read or written before.
    * A request whose attempt was ended by the end of the process is moved on, and the crash is counted, once.
    */
   async restore(): Promise<void> {
-    const { gate, ledger, clock } = this.#deps
+    const { clock, doneMarks, ledger, requests } = this.#deps
+    await doneMarks.prepare()
     await this.#settle()
-    for (const request of await ledger.inStatus(hidingStatuses)) {
+    for (const request of await requests.inStatus(hidingStatuses)) {
       this.hide(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
       if (!wasAtWork || request.attempts === 0) continue
@@ -79,38 +44,156 @@ export class DeletionWorker {
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
     }
-    for (const request of await ledger.inStatus(['completed'])) {
-      const range = erasedTime(request, request.finishedAtMs ?? clock.nowMs())
-      gate.markErased(request.tenantId, { ...selectionOf(request), range })
+    for (const request of await requests.inStatus(['completed'])) {
+      this.#attempts.markErased(request, request.finishedAtMs ?? clock.nowMs())
+    }
+    await this.#hideWhatCameBack()
+  }
+
+  /**
+   * Erases again what a restore has brought back; the service must not be ready before this resolves. An erasure
+   * that can't be carried out is tried until it can, or until `signal` aborts.
+   */
+  async eraseWhatCameBack(signal: AbortSignal): Promise<void> {
+    const { clock, logger, requests } = this.#deps
+    const isOpen = (request: StoredDeletion) => this.#cameBack.has(request.requestId)
+    for (;;) {
+      const open = (await requests.inStatus(workingStatuses)).filter(isOpen)
+      if (open.length === 0 || signal.aborted) return
+      logger.info({ requests: open.length }, 'erasing what a restore brought back')
+      await this.round(signal)
+      if ((await requests.inStatus(workingStatuses)).some(isOpen)) await clock.sleep(guardPauseMs, signal)
     }
   }
 
-  /** From now on no reader sees the selection, no writer adds to it, and detectors take its time as unknown. */
+  /** From now on no reader sees the selection, and where the request is at work no writer adds to it. */
   hide(request: StoredDeletion): void {
-    this.#deps.gate.hide(request.tenantId, selectionOf(request))
-    this.#deps.gate.fence(request.tenantId, selectionOf(request))
+    this.#attempts.hide(request)
+    if (fencingStatuses.some((status) => status === request.status)) this.#attempts.fence(request)
   }
 
   unhide(request: StoredDeletion): void {
-    this.#deps.gate.unhide(request.tenantId, request.requestId)
-    this.#deps.gate.unfence(request.tenantId, request.requestId)
+    this.#attempts.unhide(request)
   }
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, gate, ledger } = this.#deps
+    const { clock, gate, requests } = this.#deps
     if (gate.closedPlacements().length > 0) await this.#settle()
-    for (const request of await ledger.inStatus(workingStatuses)) {
-      if (signal.aborted) return
-      const waitMs = (request.retryAtMs ?? 0) - clock.nowMs()
-      // A wait longer than any that is ever set means that the clock was set back.
-      if (waitMs > 0 && waitMs <= retryDelayMaxMs) continue
-      await this.#attempt(request, signal)
-    }
-    await this.#completeGivenUp()
+    await this.#expireUnanswered()
+    await this.#releaseHeld()
+    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+    for (const queue of queuesOf(waiting, clock.nowMs())) await this.#workOff(queue, signal)
   }
 
-  /** A swap that can't be made keeps its own placement closed and nothing else. */
+  /**
+   * Counts again what a request selects. A given-up or incomplete request that is found clean is completed by it; no
+   * count ever takes a completion back, because what arrives afterwards is new.
+   */
+  async verifyAgain(request: StoredDeletion, requester: string) {
+    const found = await this.#attempts.readBack(request)
+    await this.#deps.ledger.recordReadBack(request, requester, found.rowsLeft)
+    const mayComplete = request.status === 'failed' || request.status === 'incomplete'
+    if (mayComplete && found.isClean && found.heldBy.length === 0) {
+      await this.#attempts.completeIfClean(request, null)
+    }
+    return found
+  }
+
+  async #workOff(queue: readonly StoredDeletion[], signal: AbortSignal): Promise<void> {
+    const { requests } = this.#deps
+    for (const { tenantId, requestId } of queue) {
+      if (signal.aborted) return
+      const request = await requests.stored(tenantId, requestId)
+      if (request.status !== 'scheduled' && !workingStatuses.some((status) => status === request.status)) {
+        continue
+      }
+      await this.#attempts.run(request, signal)
+      const after = await requests.stored(tenantId, requestId)
+      if (after.status === 'completed') await this.#completeCovered(after)
+      if (after.status === 'incomplete') return
+    }
+  }
+
+  /**
+   * What a completed request has erased for others that were asked for before it: they need only be read back. One
+   * that still waits for approval is withdrawn, since there is nothing left to approve.
+   */
+  async #completeCovered(wide: StoredDeletion): Promise<void> {
+    const { ledger, requests } = this.#deps
+    const open = await requests.inStatus(
+      ['awaiting_approval', 'scheduled', 'running', 'incomplete', 'failed'],
+      wide.tenantId,
+    )
+    for (const request of open) {
+      if (request.createdAtMs > wide.createdAtMs || !includesSelection(wide, request)) continue
+      if (request.status === 'awaiting_approval') {
+        await ledger.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
+      } else await this.#attempts.completeIfClean(request, wide.requestId)
+    }
+  }
+
+  async #expireUnanswered(): Promise<void> {
+    const { clock, ledger, requests } = this.#deps
+    for (const request of await requests.inStatus(['awaiting_approval'])) {
+      if ((request.approveByMs ?? Number.POSITIVE_INFINITY) > clock.nowMs()) continue
+      await ledger.move(request, 'expire', { actor, facts: { reason: 'Nobody approved it in time' } })
+    }
+  }
+
+  /** A request goes on as soon as one of the holds that stopped it is released; it stops again at the others. */
+  async #releaseHeld(): Promise<void> {
+    const { activeHolds, gate, ledger, requests } = this.#deps
+    for (const request of await requests.inStatus(['held'])) {
+      const active = new Set((await activeHolds(request.tenantId)).map(({ holdId }) => holdId))
+      const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
+      if (released.length === 0 && request.progress.held_by.length > 0) continue
+      this.#attempts.fence(request)
+      const by = { actor, facts: { released }, isPersonal: true }
+      const moved = await ledger.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
+      if (moved === null) gate.unfence(request.tenantId, request.requestId)
+    }
+  }
+
+  readonly #cameBack = new Set<string>()
+
+  /**
+   * An erasure that the ledger calls completed and the engine has never heard of: the engine's data is older. One
+   * that the journal knows and the ledger doesn't: the control plane is older. Both are hidden here and now.
+   */
+  async #hideWhatCameBack(): Promise<void> {
+    const { doneMarks, findPlace, gate, journalled, ledger, logger, requests } = this.#deps
+    const done = await doneMarks.all()
+    for (const request of await requests.inStatus(['completed'])) {
+      if (done.has(request.requestId)) continue
+      const facts = {
+        reason: 'The telemetry store does not know this erasure; it was restored from an older copy',
+      }
+      const changes = { verifiedAtMs: null, removedAtMs: null }
+      const again = await ledger.move(request, 'reapply', { actor: guard, facts, isPersonal: true }, changes)
+      if (again === null) continue
+      gate.acceptLate(request.tenantId, request.requestId)
+      this.#expectBack(again)
+    }
+    for (const erasure of await journalled()) {
+      if (await requests.exists(erasure.requestId)) continue
+      if ((await findPlace(erasure.tenantId)) === null) {
+        logger.error(
+          { requestId: erasure.requestId },
+          'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
+        )
+        continue
+      }
+      this.#expectBack(await ledger.takeUp(erasure, guard))
+    }
+  }
+
+  #expectBack(request: StoredDeletion): void {
+    this.hide(request)
+    this.#cameBack.add(request.requestId)
+  }
+
+  /** Never throws: what can't be settled keeps its placement closed, and the log names the cause. */
   async #settle(): Promise<void> {
     for (const [placement, err] of await settleSideTables(this.#deps)) {
       this.#deps.logger.error(
@@ -119,207 +202,4 @@ export class DeletionWorker {
       )
     }
   }
-
-  async #attempt(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { ledger } = this.#deps
-    if (found.crashes > crashesMax || found.attempts >= attemptsMax) return this.#giveUp(found)
-    let request: StoredDeletion | null = found
-    if (request.status === 'incomplete') request = await ledger.move(request, 'start', { actor })
-    if (request === null) return
-    request = await ledger.saveProgress(request, {
-      attempts: request.attempts + 1,
-      retryAtMs: null,
-      blockedReason: null,
-    })
-    try {
-      await this.#carryOut(request, signal)
-    } catch (error) {
-      await this.#interrupted(request.requestId, error)
-    }
-  }
-
-  async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, gate, ledger, steps } = this.#deps
-    let request = found
-    await gate.drain(request.tenantId)
-    await failpoint('fenced')
-    if (request.status === 'running') {
-      await this.#erase(request, signal)
-      const progress = progressOf(await steps.list(request.requestId), null)
-      const removed = await ledger.move(
-        request,
-        'removed',
-        { actor, facts: { ...progress } },
-        {
-          removedAtMs: clock.nowMs(),
-          progress,
-        },
-      )
-      if (removed === null) return
-      request = removed
-    }
-    await failpoint('before read-back')
-    await this.#verify(request)
-  }
-
-  async #erase(request: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, findPlace, gate, ledger, steps } = this.#deps
-    const place = await findPlace(request.tenantId)
-    if (place === null) throw new ErasureError('The organisation is unknown')
-    await this.#settle()
-    if (gate.isClosed(place.placement))
-      throw new ErasureError('An unfinished swap keeps the placement closed')
-    const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
-    await failpoint('planned')
-    for (const step of undone) {
-      if (signal.aborted) throw new ErasureStopped()
-      await steps.begin(request.requestId, step.ordinal)
-      const action = await this.#eraseStep(place, request, step)
-      await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
-      await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
-      await failpoint('step recorded')
-    }
-    // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
-    await this.#deps.removeAnomalies(request.tenantId, request)
-    await this.#flushControl(signal)
-    await waitUntilRemoved(this.#deps, place, request.signals, signal)
-    await failpoint('removed from disk')
-  }
-
-  /** Another process reading the control plane, such as a backup, can hold its log up for a moment. */
-  async #flushControl(signal: AbortSignal): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#deps.flushControl()
-      } catch (error) {
-        if (attempt === flushAttempts) throw error
-        if (signal.aborted) throw new ErasureStopped()
-        await this.#deps.clock.sleep(flushPauseMs, signal)
-      }
-    }
-  }
-
-  async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
-    const plan = await planErasure(this.#deps.engine, place, request)
-    const anomalies = await this.#deps.countAnomalies(request.tenantId, request)
-    if (anomalies === 0) return plan
-    return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]
-  }
-
-  async #eraseStep(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<string> {
-    if (step.partitionId !== null) {
-      return erasePartition(this.#deps, place, request, { store: step.store, partitionId: step.partitionId })
-    }
-    await this.#deps.removeAnomalies(request.tenantId, request)
-    await this.#deps.failpoint('anomalies removed')
-    return 'removed'
-  }
-
-  async #verify(request: StoredDeletion): Promise<void> {
-    const { clock, countAnomalies, engine, gate, ledger, logger, steps } = this.#deps
-    const { rowsLeft, isClean } = await readBack(engine, countAnomalies, request.tenantId, request)
-    const progress = progressOf(await steps.list(request.requestId), rowsLeft)
-    const nowMs = clock.nowMs()
-    if (!isClean) {
-      const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', nowMs)
-      await ledger.move(
-        request,
-        'left_over',
-        { actor, facts: { left_over: rowsLeft } },
-        { ...changes, removedAtMs: null, progress },
-      )
-      return
-    }
-    const facts = { ...progress, verified_at: instantText(nowMs) }
-    const done = await ledger.move(request, 'verified', { actor, facts }, { verifiedAtMs: nowMs, progress })
-    if (done === null) return
-    gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
-    this.unhide(request)
-    logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
-  }
-
-  /**
-   * A request that was given up still hides its selection. When a later one has erased at least as much, the
-   * read-back that lets any request complete is all the earlier one was missing.
-   */
-  async #completeGivenUp(): Promise<void> {
-    const { ledger } = this.#deps
-    const failed = await ledger.inStatus(['failed'])
-    if (failed.length === 0) return
-    const completed = await ledger.inStatus(['completed'])
-    for (const request of failed) {
-      const erasedBy = completed.find(
-        (other) =>
-          other.tenantId === request.tenantId &&
-          other.createdAtMs >= request.createdAtMs &&
-          includesSelection(other, request),
-      )
-      if (erasedBy !== undefined) await this.#completeAs(request, erasedBy)
-    }
-  }
-
-  async #completeAs(request: StoredDeletion, erasedBy: StoredDeletion): Promise<void> {
-    const { clock, countAnomalies, engine, gate, ledger } = this.#deps
-    const { rowsLeft, isClean } = await readBack(engine, countAnomalies, request.tenantId, request)
-    if (!isClean) return
-    const nowMs = clock.nowMs()
-    const facts = { erased_by: erasedBy.requestId }
-    const progress = { ...request.progress, left_over: rowsLeft }
-    const changes = { verifiedAtMs: nowMs, removedAtMs: nowMs, blockedReason: null, progress }
-    if ((await ledger.move(request, 'verified', { actor, facts }, changes)) === null) return
-    gate.markErased(request.tenantId, { ...selectionOf(request), range: erasedTime(request, nowMs) })
-    this.unhide(request)
-  }
-
-  async #interrupted(requestId: string, error: unknown): Promise<void> {
-    const { clock, ledger, logger } = this.#deps
-    logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
-    const request = (await ledger.inStatus(['running', 'verifying'])).find(
-      (found) => found.requestId === requestId,
-    )
-    if (request === undefined) return
-    const reason = reasonOf(error)
-    if (error instanceof ErasureStopped) {
-      const changes = { attempts: request.attempts - 1, blockedReason: reason, retryAtMs: null }
-      await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
-      return
-    }
-    await ledger.move(
-      request,
-      'interrupt',
-      { actor, facts: { reason } },
-      this.#waitBeforeRetry(request, reason, clock.nowMs()),
-    )
-  }
-
-  #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
-    return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(request.attempts) }
-  }
-
-  /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */
-  async #giveUp(request: StoredDeletion): Promise<void> {
-    const reason =
-      request.crashes > crashesMax
-        ? `The process ended ${request.crashes} times while this erasure was at work`
-        : `${request.attempts} attempts failed`
-    await this.#deps.ledger.move(
-      request,
-      'give_up',
-      { actor, facts: { reason } },
-      { blockedReason: reason, retryAtMs: null },
-    )
-    this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
-  }
-}
-
-function selectionOf(request: StoredDeletion) {
-  return { id: request.requestId, signals: request.signals, range: request.range }
-}
-
-/** A sentence for the request's detail: which kind of thing failed, without SQL or telemetry. */
-function reasonOf(error: unknown): string {
-  if (error instanceof ErasureError) return error.message
-  if (error instanceof EngineError)
-    return `The telemetry engine refused a step (code ${error.code ?? 'unknown'})`
-  return 'A step failed unexpectedly; the log names the cause'
 }

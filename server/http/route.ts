@@ -40,6 +40,8 @@ export interface Answer<Body> {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body: Body
+  /** A page that is sent in place of the body, where the declaration says that there is one. */
+  readonly html?: string
 }
 
 export interface RouteDeclaration<
@@ -48,7 +50,7 @@ export interface RouteDeclaration<
   Body extends z.ZodType,
   Result extends z.ZodType,
 > {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly url: string
   readonly access: readonly Role[]
   readonly tag: string
@@ -64,6 +66,8 @@ export interface RouteDeclaration<
   /** A second status with the same body, and what it means. */
   readonly alsoStatus?: { readonly status: number; readonly meaning: string }
   readonly result: Result
+  /** What the page is, where the operation also answers with HTML. */
+  readonly alsoHtml?: string
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
   /**
@@ -188,7 +192,10 @@ function read(
 
 function send<Body>(reply: FastifyReply, answer: Answer<Body>, status: number): FastifyReply {
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
-  return reply.status(answer.status ?? status).send(answer.body)
+  reply.status(answer.status ?? status)
+  return answer.html === undefined
+    ? reply.send(answer.body)
+    : reply.type('text/html; charset=utf-8').send(answer.html)
 }
 
 function schemaOf<
@@ -199,8 +206,18 @@ function schemaOf<
 >(declaration: RouteDeclaration<Params, Query, Body, Result>) {
   const success = declaration.result.description ?? `${declaration.summary}.`
   const refusals = new Set([401, 403, 422, 500, 503, ...(declaration.refusals ?? [])])
-  const responses: Record<number, z.ZodType> = {
-    [declaration.status ?? 200]: declaration.result.describe(success),
+  const result = declaration.result.describe(success)
+  const responses: Record<number, z.ZodType | object> = {
+    [declaration.status ?? 200]:
+      declaration.alsoHtml === undefined
+        ? result
+        : {
+            description: success,
+            content: {
+              'application/json': { schema: result },
+              'text/html': { schema: z.string().describe(declaration.alsoHtml) },
+            },
+          },
   }
   if (declaration.alsoStatus !== undefined) {
     const { status, meaning } = declaration.alsoStatus

@@ -4,7 +4,7 @@
 // writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the control
 // plane before the service is ready.
 
-import { overlaps, type TimeRange, touches } from '../core/time-range.ts'
+import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { RowBatch } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
 import type { TenantPlace } from './telemetry.ts'
@@ -24,6 +24,7 @@ export class TelemetryGate {
   readonly #hidings = new Map<string, number>()
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, Selection[]>()
+  readonly #late = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
   readonly #closedPlacements = new Set<number>()
   readonly #heldPlacements = new Set<number>()
@@ -47,8 +48,27 @@ export class TelemetryGate {
     return this.#hidden.get(tenantId) ?? []
   }
 
+  /** What a wider erasure says as well is forgotten, so that nightly ones don't add up. */
   markErased(tenantId: string, selection: Selection): void {
+    const said = (this.#erased.get(tenantId) ?? []).filter(
+      ({ signals, range }) =>
+        signals.every((signal) => selection.signals.includes(signal)) && covers(selection.range, range),
+    )
+    for (const { id } of said) take(this.#erased, tenantId, id)
     put(this.#erased, tenantId, selection)
+  }
+
+  /** From now on rows of the selection are left out of what is committed, for good; see {@link lateSelections}. */
+  refuseLate(tenantId: string, selection: Selection): void {
+    put(this.#late, tenantId, selection)
+  }
+
+  acceptLate(tenantId: string, id: string): void {
+    take(this.#late, tenantId, id)
+  }
+
+  lateSelections(tenantId: string): readonly Selection[] {
+    return this.#late.get(tenantId) ?? []
   }
 
   unmarkErased(tenantId: string, id: string): void {

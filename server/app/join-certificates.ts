@@ -1,0 +1,43 @@
+// Joins what a certificate is made of: the record of the deletion, the signing keys, the register of backups, and what
+// this service and its engine are.
+
+import { SigningKeys } from '../audit/signing.ts'
+import type { BackupRegister } from '../backup/register.ts'
+import type { Control } from '../control/database.ts'
+import { migrationNames } from '../control/migrate.ts'
+import type { Clock } from '../core/clock.ts'
+import { CertificateStore } from '../deletion/certificate/store.ts'
+import { sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+
+export interface CertificateNeeds {
+  readonly clock: Clock
+  readonly control: Control
+  readonly engine: TelemetryEngine
+  readonly register: BackupRegister
+  /** Certified as a hash. */
+  readonly instanceSecret: string
+  readonly serviceVersion: string
+}
+
+export function joinCertificates(needs: CertificateNeeds): CertificateStore {
+  const { clock, control, engine, instanceSecret, register, serviceVersion } = needs
+  return new CertificateStore({
+    clock,
+    control,
+    keys: new SigningKeys(control, clock),
+    backupsHolding: (untilMs) => register.holding(untilMs),
+    issuer: async () => ({
+      instanceId: instanceSecret,
+      serviceVersion,
+      schemaVersion: migrationNames.at(-1) ?? '',
+      engineVersion: await versionOf(engine),
+    }),
+  })
+}
+
+async function versionOf(engine: TelemetryEngine): Promise<string> {
+  const [found] = await engine.select<{ version: string }>(sql`SELECT version() AS version`)
+  if (found === undefined) throw new Error('The engine did not say its version.')
+  return found.version
+}

@@ -1,0 +1,166 @@
+// Joins everything an erasure reaches: the engine, the control plane's anomalies, legal holds and policy, the journal
+// and the register of backups. The rooms themselves don't know each other.
+
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { ErasureJournal } from '../backup/journal.ts'
+import { BackupRegister } from '../backup/register.ts'
+import type { Config } from '../config.ts'
+import type { Control } from '../control/database.ts'
+import { flushWriteAheadLog } from '../control/sqlite.ts'
+import type { Clock } from '../core/clock.ts'
+import { Decisions } from '../deletion/decisions.ts'
+import { DoneMarks } from '../deletion/done-marks.ts'
+import type { Failpoint } from '../deletion/eraser.ts'
+import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
+import { LegalHolds } from '../deletion/holds.ts'
+import { DeletionLedger } from '../deletion/ledger.ts'
+import { approvalRuleOf, DeletionPolicies, needsApproval } from '../deletion/policy.ts'
+import { Previews } from '../deletion/preview/preview.ts'
+import { addPreviewRoute } from '../deletion/preview/routes.ts'
+import { DeletionRequests } from '../deletion/requests.ts'
+import { addDeletionRoutes } from '../deletion/routes.ts'
+import { StepStore } from '../deletion/steps.ts'
+import { DeletionWorker } from '../deletion/worker.ts'
+import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../detection/anomaly-erasure.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { areRelated } from '../tenancy/lineage.ts'
+import type { TenancyStore } from '../tenancy/store.ts'
+
+export interface DeletionNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  readonly failpoint: Failpoint
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly gate: TelemetryGate
+  readonly tenancy: TenancyStore
+  /** Seals the journal. */
+  readonly instanceSecret: string
+}
+
+export interface JoinedDeletion {
+  readonly worker: DeletionWorker
+  readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
+  readonly holds: LegalHolds
+  readonly backups: BackupRegister
+  /** `nudge` tells the loop that there is something to do. */
+  addRoutes(http: FastifyInstance, nudge: () => void): void
+}
+
+export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
+  const { clock, control, gate } = needs
+  const backups = new BackupRegister(control, clock)
+  const holds = new LegalHolds(control, clock)
+  const ledger = new DeletionLedger(control, clock)
+  const requests = new DeletionRequests(control, () => backups.holding(Number.MAX_SAFE_INTEGER))
+  const worker = createWorker(needs, { holds, ledger, requests })
+  const hooks = {
+    hide: worker.hide.bind(worker),
+    unhide: worker.unhide.bind(worker),
+  }
+  const previews = new Previews({
+    ...needs,
+    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    activeHolds: (tenantId) => holds.active(tenantId),
+    knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
+    needsApproval: async (tenantId, scope) =>
+      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), scope),
+  })
+  const decisions = new Decisions({
+    ...hooks,
+    ledger,
+    requests,
+    clock,
+    verifyAgain: worker.verifyAgain.bind(worker),
+    areRelated: (tenantId, first, second) => areRelated(control, tenantId, first, second),
+  })
+  return {
+    worker,
+    ledger,
+    requests,
+    holds,
+    backups,
+    addRoutes(http, nudge) {
+      addDeletionRoutes(http, {
+        ...hooks,
+        ledger,
+        requests,
+        decisions,
+        clock,
+        nudge,
+        checkPreview: previews.check.bind(previews),
+      })
+      addPreviewRoute(http, previews)
+      addGovernanceRoutes(http, {
+        holds,
+        policies: new DeletionPolicies(control, clock),
+        // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
+        placeHold: ({ tenantId, placement, requester }, body) =>
+          gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
+        nudge,
+      })
+    },
+  }
+}
+
+function createWorker(
+  { clock, config, control, engine, failpoint, gate, instanceSecret, logger, tenancy }: DeletionNeeds,
+  rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
+): DeletionWorker {
+  const journal = new ErasureJournal(config.backupDir, instanceSecret)
+  return new DeletionWorker({
+    ...rooms,
+    steps: new StepStore(control),
+    doneMarks: new DoneMarks(engine),
+    engine,
+    gate,
+    clock,
+    logger,
+    failpoint,
+    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
+    activeHolds: (tenantId) => rooms.holds.active(tenantId),
+    journal: async (request, { placement }) =>
+      journal.append({
+        request_id: request.requestId,
+        tenant_id: request.tenantId,
+        placement,
+        scope: request.scope,
+        signals: [...request.signals],
+        range_start_ns: request.range.startNs?.toString() ?? null,
+        range_end_ns: request.range.endNs?.toString() ?? null,
+        requested_by: request.requestedBy,
+        created_at_ms: request.createdAtMs,
+        refuse_late: request.refuseLate,
+        reason: request.reason,
+      }),
+    journalled: async () =>
+      journal.read().map((entry) => ({
+        requestId: entry.request_id,
+        tenantId: entry.tenant_id,
+        scope: entry.scope,
+        signals: entry.signals,
+        range: { startNs: nsOf(entry.range_start_ns), endNs: nsOf(entry.range_end_ns) },
+        requestedBy: entry.requested_by,
+        createdAtMs: entry.created_at_ms,
+        refuseLate: entry.refuse_late,
+        reason: entry.reason,
+      })),
+    countAnomalies: async (tenantId, { signals, range, held }) => {
+      const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
+      return inRange + learntFrom
+    },
+    removeAnomalies: (tenantId, { signals, range, held }) =>
+      control.transaction().execute(async (trx) => {
+        const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
+        return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
+      }),
+    flushControl: () => flushWriteAheadLog(control),
+  })
+}
+
+function nsOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text)
+}

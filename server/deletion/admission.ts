@@ -1,0 +1,79 @@
+// Which new request is taken: not one that is there already, not one too many, and none beside a full erasure that
+// is at work. Every check reads inside the transaction that writes the request, so two askers can't both pass.
+
+import type { ControlTransaction } from '../control/database.ts'
+import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import { type DeletionSelection, openRequestsMax, openStatuses } from './deletion.ts'
+import { type RequestRow, readSignals } from './deletion-record.ts'
+
+/**
+ * The request that this one would repeat: made under the same Idempotency-Key, or asking for the same and not
+ * finished. Throws InvalidInput where the key stands for something else.
+ */
+export async function findExisting(
+  trx: ControlTransaction,
+  tenantId: string,
+  idempotencyKey: string | null,
+  selectionHash: string,
+): Promise<RequestRow | null> {
+  const own = trx.selectFrom('deletion_requests').selectAll().where('tenant_id', '=', tenantId)
+  if (idempotencyKey !== null) {
+    const same = await own.where('idempotency_key', '=', idempotencyKey).executeTakeFirst()
+    if (same !== undefined && same.selection_hash !== selectionHash) throw reusedKey(idempotencyKey)
+    if (same !== undefined) return same
+  }
+  const active = await own
+    .where('selection_hash', '=', selectionHash)
+    .where('status', 'in', [...openStatuses])
+    // Asking again after one was given up is asking for a new try.
+    .where('status', '!=', 'failed')
+    .executeTakeFirst()
+  return active ?? null
+}
+
+function reusedKey(key: string): InvalidInput {
+  return new InvalidInput([
+    problem(
+      ['header', 'Idempotency-Key'],
+      'value_error',
+      'This key was used for another deletion; take a new key for a new request',
+      key,
+    ),
+  ])
+}
+
+export async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { open } = await trx
+    .selectFrom('deletion_requests')
+    .select((select) => select.fn.countAll<number>().as('open'))
+    .where('tenant_id', '=', tenantId)
+    .where('status', 'in', [...openStatuses])
+    .executeTakeFirstOrThrow()
+  if (Number(open) < openRequestsMax) return
+  throw new AppError('too_many_requests', {
+    sentence: `${open} deletions of your organisation are not finished; wait until some are.`,
+    retryAfterSeconds: 5,
+  })
+}
+
+export async function refuseBesideAll(
+  trx: ControlTransaction,
+  tenantId: string,
+  draft: DeletionSelection,
+): Promise<void> {
+  const running = await trx
+    .selectFrom('deletion_requests')
+    .select(['request_id', 'signals'])
+    .where('tenant_id', '=', tenantId)
+    .where('scope', '=', 'all')
+    .where('status', 'in', ['running', 'verifying'])
+    .execute()
+  const conflict = running.find(({ signals }) =>
+    readSignals(signals).some((signal) => draft.signals.includes(signal)),
+  )
+  if (conflict !== undefined) {
+    throw new AppError('deletion_conflict', {
+      sentence: `The full erasure ${conflict.request_id} is running; nothing is left to select until it ends.`,
+    })
+  }
+}

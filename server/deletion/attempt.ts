@@ -1,0 +1,338 @@
+// One attempt to carry a request out: drain, plan, erase, read back. Whatever goes wrong leaves the request in a
+// state that says so, hidden, and tried again; nothing here completes a request except a read-back of zero. What a
+// legal hold keeps is left out, and then the request ends held instead of completed.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { type Clock, instantText } from '../core/clock.ts'
+import { covers } from '../core/time-range.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
+import {
+  attemptsMax,
+  crashesMax,
+  type DeletionSelection,
+  type ErasureTarget,
+  erasedTime,
+  holdsWithin,
+  retryDelayMs,
+} from './deletion.ts'
+import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
+import type { DoneMarks } from './done-marks.ts'
+import { ErasureError, ErasureStopped, erasePartition, type Failpoint, waitUntilRemoved } from './eraser.ts'
+import type { ActiveHold } from './holds.ts'
+import type { DeletionLedger, MoveChanges } from './ledger.ts'
+import { type PlannedStep, planErasure } from './planner.ts'
+import type { DeletionRequests } from './requests.ts'
+import { progressOf, type StepStore, type StoredStep } from './steps.ts'
+import { type CountAnomalies, type ReadBack, readBack } from './verifier.ts'
+
+export interface AttemptDeps {
+  readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
+  readonly steps: StepStore
+  readonly doneMarks: DoneMarks
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  /** Writes down outside the control plane that this erasure is about to act. */
+  readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
+  /** Anomalies are derived from telemetry and live in the control plane; these reach them. */
+  readonly countAnomalies: CountAnomalies
+  readonly removeAnomalies: (tenantId: string, target: ErasureTarget) => Promise<number>
+  /** Makes removed control-plane rows leave the disk. */
+  readonly flushControl: () => Promise<void>
+  readonly failpoint: Failpoint
+  /** Makes promised swaps; see eraser.ts. */
+  readonly settle: () => Promise<void>
+}
+
+/** Ledger entries of moves that nobody asked for name this actor. */
+export const actor = 'system:deletion'
+
+const anomaliesStore = 'anomalies'
+
+/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
+const flushAttempts = 100
+const flushPauseMs = 100
+
+export class Attempts {
+  readonly #deps: AttemptDeps
+
+  constructor(deps: AttemptDeps) {
+    this.#deps = deps
+  }
+
+  /** From now on no reader sees the selection, and detectors take its time as unknown. */
+  hide(request: StoredDeletion): void {
+    this.#deps.gate.hide(request.tenantId, selectionOf(request))
+  }
+
+  /** From now on no writer adds to the selection either. */
+  fence(request: StoredDeletion): void {
+    this.#deps.gate.fence(request.tenantId, selectionOf(request))
+  }
+
+  unhide(request: StoredDeletion): void {
+    this.#deps.gate.unhide(request.tenantId, request.requestId)
+    this.#deps.gate.unfence(request.tenantId, request.requestId)
+  }
+
+  /** Takes the erased time as unknown, and refuses what still arrives for it where that was asked. */
+  markErased(request: StoredDeletion, doneAtMs: number): void {
+    const erased = { ...selectionOf(request), range: erasedTime(request, doneAtMs) }
+    this.#deps.gate.markErased(request.tenantId, erased)
+    if (request.refuseLate) this.#deps.gate.refuseLate(request.tenantId, erased)
+  }
+
+  /** Never throws for what goes wrong with the erasure itself; the request's state says it. */
+  async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { ledger } = this.#deps
+    if (found.crashes > crashesMax || found.attempts - found.attemptsForgiven >= attemptsMax) {
+      return this.#giveUp(found)
+    }
+    let request: StoredDeletion | null = found
+    if (found.status !== 'running') {
+      this.fence(found)
+      request = await ledger.move(found, 'start', { actor })
+    }
+    // A request that was cancelled meanwhile has been unhidden, and its fence lowered, by whoever won.
+    if (request === null) return this.#reconcileGate(found)
+    const holds = await this.#deps.activeHolds(request.tenantId)
+    const wholeHold = holds.find((hold) => keepsAll(hold, found))
+    if (wholeHold !== undefined) {
+      // Before the attempt is counted or journalled: nothing has begun, so it can still be cancelled.
+      return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
+    }
+    request = await ledger.saveProgress(request, {
+      attempts: request.attempts + 1,
+      retryAtMs: null,
+      blockedReason: null,
+    })
+    try {
+      await this.#carryOut(request, signal)
+    } catch (error) {
+      await this.#interrupted(request, error)
+    }
+  }
+
+  /** What a read-back finds now of what the request selects and no hold keeps. */
+  async readBack(request: StoredDeletion): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
+    const { activeHolds, countAnomalies, engine } = this.#deps
+    const held = holdsWithin(request, await activeHolds(request.tenantId))
+    const found = await readBack(engine, countAnomalies, request.tenantId, { ...request, held })
+    return { ...found, heldBy: held.map(({ holdId }) => holdId) }
+  }
+
+  /**
+   * Completes a request that has nothing left to erase although no attempt of its own ended so: a wider one erased
+   * it, or somebody had it counted again. Answers whether it did.
+   */
+  async completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
+    const { clock, findPlace, gate } = this.#deps
+    const place = await findPlace(request.tenantId)
+    if (place === null) return false
+    await gate.drain(request.tenantId)
+    const { heldBy, isClean, rowsLeft } = await this.readBack(request)
+    if (!isClean || heldBy.length > 0) return false
+    await waitUntilRemoved(this.#deps, place, request.signals, new AbortController().signal)
+    const progress = { ...request.progress, left_over: rowsLeft, held_by: [], erased_by: erasedBy }
+    const facts = erasedBy === null ? {} : { erased_by: erasedBy }
+    return this.#complete(request, progress, facts, {
+      removedAtMs: request.removedAtMs ?? clock.nowMs(),
+      retryAtMs: null,
+    })
+  }
+
+  async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { activeHolds, clock, failpoint, findPlace, gate, journal, ledger, steps } = this.#deps
+    let request = found
+    const place = await findPlace(request.tenantId)
+    if (place === null) throw new ErasureError('The organisation is unknown')
+    await journal(request, place)
+    await gate.drain(request.tenantId)
+    await failpoint('fenced')
+    if (request.status === 'running') {
+      await this.#erase(request, place, signal)
+      const progress = progressOf(await steps.list(request.requestId), null)
+      const isWhole = holdsWithin(request, await activeHolds(request.tenantId)).length === 0
+      const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
+      const removed = await ledger.move(request, 'removed', { actor, facts: { ...progress } }, changes)
+      if (removed === null) return
+      request = removed
+    }
+    await failpoint('before read-back')
+    await this.#verify(request)
+  }
+
+  async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
+    const { clock, failpoint, gate, ledger, settle, steps } = this.#deps
+    await settle()
+    if (gate.isClosed(place.placement))
+      throw new ErasureError('An unfinished swap keeps the placement closed')
+    const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
+    await failpoint('planned')
+    for (const step of undone) {
+      if (signal.aborted) throw new ErasureStopped()
+      await steps.begin(request.requestId, step.ordinal)
+      const action = await this.#eraseStep(place, request, step)
+      await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
+      await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
+      await failpoint('step recorded')
+    }
+    // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
+    await this.#removeAnomalies(request)
+    await this.#flushControl(signal)
+    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    await failpoint('removed from disk')
+  }
+
+  async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {
+    return { ...request, held: holdsWithin(request, await this.#deps.activeHolds(request.tenantId)) }
+  }
+
+  async #removeAnomalies(request: StoredDeletion): Promise<void> {
+    await this.#deps.removeAnomalies(request.tenantId, await this.#targetOf(request))
+  }
+
+  /** Another process reading the control plane, such as a backup, can hold its log up for a moment. */
+  async #flushControl(signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#deps.flushControl()
+      } catch (error) {
+        if (attempt === flushAttempts) throw error
+        if (signal.aborted) throw new ErasureStopped()
+        await this.#deps.clock.sleep(flushPauseMs, signal)
+      }
+    }
+  }
+
+  async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
+    const target = await this.#targetOf(request)
+    const plan = await planErasure(this.#deps.engine, place, target)
+    const anomalies = await this.#deps.countAnomalies(request.tenantId, target)
+    if (anomalies === 0) return plan
+    return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]
+  }
+
+  async #eraseStep(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<string> {
+    if (step.partitionId !== null) {
+      return erasePartition(this.#deps, place, request, { store: step.store, partitionId: step.partitionId })
+    }
+    await this.#removeAnomalies(request)
+    await this.#deps.failpoint('anomalies removed')
+    return 'removed'
+  }
+
+  async #verify(request: StoredDeletion): Promise<void> {
+    const { clock, ledger, logger, steps } = this.#deps
+    const { heldBy, isClean, rowsLeft } = await this.readBack(request)
+    const progress = progressOf(await steps.list(request.requestId), rowsLeft, heldBy)
+    if (!isClean) {
+      const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', clock.nowMs())
+      await ledger.move(
+        request,
+        'left_over',
+        { actor, facts: { left_over: rowsLeft } },
+        { ...changes, removedAtMs: null, progress },
+      )
+      return
+    }
+    if (heldBy.length > 0) return this.#hold(request, progress)
+    // A hold that kept something when the last step ended may have been released since: then that is still there.
+    if (request.removedAtMs === null) throw new ErasureError('A legal hold was released meanwhile')
+    if (await this.#complete(request, progress, { ...progress }, {})) {
+      logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
+    }
+  }
+
+  async #complete(
+    request: StoredDeletion,
+    progress: DeletionProgress,
+    facts: Record<string, unknown>,
+    changes: MoveChanges,
+  ): Promise<boolean> {
+    const { clock, doneMarks, failpoint, ledger } = this.#deps
+    const nowMs = clock.nowMs()
+    await doneMarks.mark(request.requestId, nowMs)
+    await failpoint('marked done')
+    const by = { actor, facts: { ...facts, verified_at: instantText(nowMs) } }
+    const all = { ...changes, verifiedAtMs: nowMs, blockedReason: null, progress }
+    if ((await ledger.move(request, 'verified', by, all)) === null) return false
+    this.markErased(request, nowMs)
+    this.unhide(request)
+    return true
+  }
+
+  /** What is held stays hidden, and what arrives is accepted again: a hold may last for years. */
+  async #hold(request: StoredDeletion, progress: DeletionProgress): Promise<void> {
+    const { gate, ledger } = this.#deps
+    const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
+    const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
+    const changes = { blockedReason, retryAtMs: null, progress }
+    if ((await ledger.move(request, 'hold', { actor, facts, isPersonal: true }, changes)) === null) return
+    gate.unfence(request.tenantId, request.requestId)
+  }
+
+  async #interrupted(attempted: StoredDeletion, error: unknown): Promise<void> {
+    const { clock, ledger, logger, requests } = this.#deps
+    const { requestId } = attempted
+    logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
+    const request = await requests.stored(attempted.tenantId, requestId)
+    if (request.status !== 'running' && request.status !== 'verifying') return
+    const reason = reasonOf(error)
+    const isStopped = error instanceof ErasureStopped
+    const changes = isStopped
+      ? { attempts: request.attempts - 1, blockedReason: reason, retryAtMs: null }
+      : this.#waitBeforeRetry(request, reason, clock.nowMs())
+    await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+  }
+
+  #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
+    const attempts = request.attempts - request.attemptsForgiven
+    return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(attempts) }
+  }
+
+  /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */
+  async #giveUp(request: StoredDeletion): Promise<void> {
+    const reason =
+      request.crashes > crashesMax
+        ? `The process ended ${request.crashes} times while this erasure was at work`
+        : `${request.attempts - request.attemptsForgiven} attempts failed`
+    await this.#deps.ledger.move(
+      request,
+      'give_up',
+      { actor, facts: { reason } },
+      { blockedReason: reason, retryAtMs: null },
+    )
+    this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
+  }
+
+  /** After a lost race: the gate shows what the winner decided. */
+  async #reconcileGate(lost: StoredDeletion): Promise<void> {
+    const { gate, requests } = this.#deps
+    const { status } = await requests.stored(lost.tenantId, lost.requestId)
+    if (status === 'held' || status === 'cancelled') gate.unfence(lost.tenantId, lost.requestId)
+  }
+}
+
+function keepsAll(hold: ActiveHold, selection: DeletionSelection): boolean {
+  return (
+    covers(hold.range, selection.range) && selection.signals.every((signal) => hold.signals.includes(signal))
+  )
+}
+
+function selectionOf(request: StoredDeletion) {
+  return { id: request.requestId, signals: request.signals, range: request.range }
+}
+
+/** A sentence for the request's detail: which kind of thing failed, without SQL or telemetry. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ErasureError) return error.message
+  if (error instanceof EngineError)
+    return `The telemetry engine refused a step (code ${error.code ?? 'unknown'})`
+  return 'A step failed unexpectedly; the log names the cause'
+}

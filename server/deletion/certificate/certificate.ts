@@ -1,0 +1,204 @@
+// What a deletion certificate says, as a pure function of what is on record. Nothing is certified that the record
+// does not show: a request that is not completed, a store that was not counted or one row that is left makes it throw
+// rather than say less. It says Clear, never Purge: rows were removed from stores and not found again, and no medium
+// was sanitised.
+
+import {
+  certificateVersion,
+  type DeletionCertificate,
+  type erasureMethods,
+} from '../../../contract/certificate.ts'
+import type { deletionReasons } from '../../../contract/deletion.ts'
+import { formatInstant } from '../../../contract/instant.ts'
+import { hashOf } from '../../audit/chain.ts'
+import { instantText } from '../../core/clock.ts'
+import { tablesOf } from '../../telemetry/schema/tables.ts'
+import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../deletion-record.ts'
+import type { StoredStep } from '../steps.ts'
+
+/** A backup that may hold a copy of what was erased. */
+export interface CoveredBackup {
+  readonly backup_id: string
+  readonly taken_at_ms: number | null
+  readonly expires_at_ms: number
+}
+
+/** The ledger entry that completed a request. */
+export interface Completion {
+  readonly seq: number
+  readonly hash: string
+}
+
+/** What issues certificates. */
+export interface Issuer {
+  /** The secret name of this instance; only its hash is certified. */
+  readonly instanceId: string
+  readonly serviceVersion: string
+  readonly schemaVersion: string
+  readonly engineVersion: string
+}
+
+export interface CertificateFacts {
+  readonly issuer: Issuer
+  readonly organisationName: string
+  readonly request: RequestRow
+  readonly steps: readonly StoredStep[]
+  readonly completion: Completion
+  readonly backups: readonly CoveredBackup[]
+  /** `jti` of the certificate of this request before; null where there is none. */
+  readonly supersedes: string | null
+  readonly issuedAtMs: number
+}
+
+type ErasedStore = DeletionCertificate['erasure']['stores'][number]
+type Method = (typeof erasureMethods)[number]
+
+/**
+ * What became of a step, by the action it is recorded with. A step that found nothing erased nothing, and is not in
+ * the certificate.
+ */
+const methods: ReadonlyMap<string, Method> = new Map([
+  ['dropped', 'partition_dropped'],
+  ['rewritten', 'partition_rewritten'],
+  ['found_done', 'partition_settled_after_crash'],
+  ['removed', 'rows_removed'],
+])
+
+export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
+  const { issuer, request, completion } = facts
+  const read = toStored(request)
+  // A request that an older version completed lacks the counts that were added since.
+  const stored = { ...read, progress: { ...noProgress, ...read.progress } }
+  const instanceHash = hashOf(`lethe instance ${issuer.instanceId}`)
+  const clearByMs = facts.backups.map(({ expires_at_ms }) => expires_at_ms)
+  return {
+    iss: `lethe:instance:${instanceHash}`,
+    iat: Math.floor(facts.issuedAtMs / 1000),
+    jti: `${request.request_id}/${completion.seq}-${completion.hash.slice(0, 8)}`,
+    certificate_version: certificateVersion,
+    issued_at: instantText(facts.issuedAtMs),
+    supersedes: facts.supersedes,
+    issuer: {
+      instance_sha256: instanceHash,
+      service: 'Lethe',
+      service_version: issuer.serviceVersion,
+      schema_version: issuer.schemaVersion,
+      engine: 'ClickHouse (chDB, embedded)',
+      engine_version: issuer.engineVersion,
+    },
+    organisation: { tenant_id: request.tenant_id, name_sha256: hashOf(facts.organisationName) },
+    request: selectionOf(request, stored),
+    times: {
+      ...timesOf(request),
+      backups_clear_by: clearByMs.length === 0 ? null : instantText(Math.max(...clearByMs)),
+    },
+    erasure: erasureOf(stored, facts.steps),
+    verification: verificationOf(stored),
+    backups: facts.backups.map(({ backup_id, taken_at_ms, expires_at_ms }) => ({
+      backup_id,
+      taken_at: taken_at_ms === null ? null : instantText(taken_at_ms),
+      expires_at: instantText(expires_at_ms),
+    })),
+    exclusions: exclusionsOf(facts.backups.length > 0),
+    late_data: stored.refuseLate ? refused : acceptedAsNew,
+    ledger: { seq: completion.seq, hash: completion.hash },
+  }
+}
+
+function selectionOf(request: RequestRow, { range, ...stored }: StoredDeletion) {
+  return {
+    request_id: request.request_id,
+    scope: stored.scope,
+    signals: [...stored.signals],
+    range_start: range.startNs === null ? null : formatInstant(range.startNs),
+    range_end: range.endNs === null ? null : formatInstant(range.endNs),
+    reason: request.reason as (typeof deletionReasons)[number] | null,
+    requested_by: request.requested_by,
+    approved_by: request.approved_by,
+  }
+}
+
+function timesOf(request: RequestRow) {
+  const { hidden_at_ms: hiddenAtMs, removed_at_ms: removedAtMs, verified_at_ms: verifiedAtMs } = request
+  if (request.status !== 'completed' || hiddenAtMs === null || removedAtMs === null || verifiedAtMs === null)
+    throw new Error(`The deletion ${request.request_id} is not completed and verified.`)
+  return {
+    requested_at: instantText(request.created_at_ms),
+    approved_at: request.approved_at_ms === null ? null : instantText(request.approved_at_ms),
+    hidden_at: instantText(hiddenAtMs),
+    removed_at: instantText(removedAtMs),
+    verified_at: instantText(verifiedAtMs),
+  }
+}
+
+function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
+  const stores = erasedStores(steps)
+  const sum = (pick: (store: ErasedStore) => number) =>
+    stores.reduce((total, store) => total + pick(store), 0)
+  return {
+    category: 'Clear (logical removal and verification)',
+    executed_by: 'system:deletion',
+    erased_with: progress.erased_by,
+    rows: sum(({ rows }) => rows),
+    bytes: sum(({ bytes }) => bytes),
+    stores,
+  }
+}
+
+/** In the order the stores were first worked on, each with its methods. */
+function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
+  const found = new Map<string, ErasedStore>()
+  for (const { store, action, partitionId, rows, bytes, doneAtMs } of steps) {
+    const method = methods.get(action)
+    if (doneAtMs === null || method === undefined) continue
+    const key = `${store} ${method}`
+    const before = found.get(key) ?? { store, method, partitions: 0, rows: 0, bytes: 0 }
+    found.set(key, {
+      ...before,
+      partitions: before.partitions + (partitionId === null ? 0 : 1),
+      rows: before.rows + rows,
+      bytes: before.bytes + bytes,
+    })
+  }
+  return [...found.values()]
+}
+
+function verificationOf({ requestId, signals, progress }: StoredDeletion) {
+  const counted = progress.left_over ?? {}
+  const expected = [...tablesOf(signals).map(({ name }) => name), 'anomalies']
+  const uncounted = expected.filter((store) => !Object.hasOwn(counted, store))
+  if (uncounted.length > 0) throw new Error(`The read-back of ${requestId} lacks ${uncounted.join(', ')}.`)
+  const left = Object.entries(counted).filter(([, rows]) => rows !== 0)
+  if (left.length > 0 || progress.held_by.length > 0) {
+    throw new Error(`The deletion ${requestId} is completed although something of it is left.`)
+  }
+  return {
+    verified_by: 'separate read-back code, which shares no statement with the eraser',
+    method: 'full re-count of every store, by organisation and time',
+    rows_remaining: 0 as const,
+    stores: Object.fromEntries(Object.keys(counted).map((store) => [store, 0 as const])),
+  }
+}
+
+function exclusionsOf(hasBackups: boolean): string[] {
+  return [
+    'Blocks that the file system has freed but not yet overwritten.',
+    'Copies of the data folder that an operator made and that are not registered as backups.',
+    hasBackups
+      ? 'The backups listed here, each until it is removed.'
+      : 'Backups that are not registered: no registered one may hold a copy.',
+    'Copies that left this service before: exports, answers to queries, whatever senders forwarded elsewhere.',
+    'The record of the erasure itself (request, ledger, audit log, this certificate): ids, bounds and counts.',
+  ]
+}
+
+const acceptedAsNew = {
+  rule: 'accepted_as_new' as const,
+  meaning:
+    'what arrives for the erased time after the verification is accepted as something new, which this does not cover.',
+}
+
+const refused = {
+  rule: 'refused' as const,
+  meaning: 'what arrives for the erased time after the verification is refused.',
+}

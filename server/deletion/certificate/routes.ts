@@ -1,0 +1,56 @@
+// GET of a deletion's certificate, as JSON or as a page to print. The first one to ask has it issued; everybody
+// after gets the same bytes.
+
+import type { FastifyInstance } from 'fastify'
+import { CertificateAnswer, CertificateQuery, jwksUri } from '../../../contract/certificate.ts'
+import { DeletionParams } from '../../../contract/deletion.ts'
+import { route } from '../../http/route.ts'
+import { pagePolicy, renderPage } from './page.ts'
+import type { CertificateStore } from './store.ts'
+
+export function addCertificateRoute(http: FastifyInstance, store: CertificateStore): void {
+  route(http, {
+    method: 'GET',
+    url: '/usage/storage/deletions/:request_id/certificate',
+    access: ['owner', 'admin'],
+    tag: 'Evidence',
+    summary: 'The signed certificate of a completed deletion, as JSON or as a page to print',
+    params: DeletionParams,
+    query: CertificateQuery,
+    result: CertificateAnswer,
+    alsoHtml: 'The same as one page, which loads and runs nothing.',
+    refusals: [404, 409],
+    handle: async ({ caller, params, query, headers }) => {
+      const issued = await store.issue(caller.tenantId, params.request_id, caller.requester)
+      const isPage = query.format === undefined ? prefersHtml(headers.accept) : query.format === 'html'
+      const body: CertificateAnswer = {
+        request_id: params.request_id,
+        issued_at: issued.certificate.issued_at,
+        certificate: issued.certificate,
+        jws: issued.jws,
+        jwks_uri: jwksUri,
+      }
+      if (!isPage) return { headers: { vary: 'accept' }, body }
+      return {
+        headers: { vary: 'accept', 'content-security-policy': pagePolicy },
+        body,
+        html: renderPage(issued),
+      }
+    },
+  })
+}
+
+/** Whether an Accept header (RFC 9110) asks for HTML by name, and not for JSON at least as much. */
+function prefersHtml(accept: string | undefined): boolean {
+  const weightOf = (mediaType: string) => {
+    const found = (accept ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((range) => range.split(';').map((part) => part.trim()))
+      .find(([name]) => name === mediaType)
+    if (found === undefined) return 0
+    const weight = Number(found.find((part) => part.startsWith('q='))?.slice(2) ?? 1)
+    return Number.isFinite(weight) ? weight : 0
+  }
+  return weightOf('text/html') > weightOf('application/json')
+}

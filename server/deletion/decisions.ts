@@ -1,0 +1,135 @@
+// What people decide about a request once it is there: cancel it, approve or reject another's, have it tried again,
+// have it counted again. Each is one compare-and-set; who comes too late is told so and nothing changes.
+
+import type { DeletionStatus } from '../../contract/deletion.ts'
+import { AppError } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
+import { transitions } from './deletion.ts'
+import type { StoredDeletion } from './deletion-record.ts'
+import type { DeletionLedger } from './ledger.ts'
+import type { DeletionRequests } from './requests.ts'
+import type { ReadBack } from './verifier.ts'
+
+export interface DecisionDeps {
+  readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
+  readonly clock: Clock
+  readonly hide: (request: StoredDeletion) => void
+  readonly unhide: (request: StoredDeletion) => void
+  readonly verifyAgain: (request: StoredDeletion, requester: string) => Promise<ReadBack>
+  /** Whether two requesters may be one person: one token was made with the other. */
+  readonly areRelated: (tenantId: string, first: string, second: string) => Promise<boolean>
+}
+
+/** States in which a count says something about the erasure rather than about what waits or is under way. */
+const countable: readonly DeletionStatus[] = ['completed', 'incomplete', 'failed', 'held']
+
+export class Decisions {
+  readonly #deps: DecisionDeps
+
+  constructor(deps: DecisionDeps) {
+    this.#deps = deps
+  }
+
+  /** Gives the telemetry back. Cancelling twice is once; what has begun to erase can't be cancelled. */
+  async cancel(caller: Caller, requestId: string): Promise<void> {
+    const request = await this.#deps.requests.stored(caller.tenantId, requestId)
+    if (request.status === 'cancelled') return
+    const hasBegun = request.status === 'held' && request.attempts > 0
+    if (transitions[request.status].cancel === null || hasBegun) {
+      throw new AppError('deletion_state', {
+        sentence: hasBegun
+          ? 'A part of it is erased already; the rest goes on when the legal hold is released.'
+          : `The deletion is ${request.status}; only one that has not begun can be cancelled.`,
+      })
+    }
+    await this.#move(request, 'cancel', caller)
+    this.#deps.unhide(request)
+  }
+
+  async approve(caller: Caller, requestId: string): Promise<void> {
+    const { clock, hide, ledger, unhide } = this.#deps
+    const request = await this.#awaiting(caller, requestId)
+    if (await this.#deps.areRelated(caller.tenantId, request.requestedBy, caller.requester)) {
+      throw new AppError('own_request', {
+        sentence:
+          'A deletion is approved by someone else than its requester, with a token that was not made with the requester’s nor the other way round; the operator can make one for each person.',
+      })
+    }
+    const nowMs = clock.nowMs()
+    const changes = { approvedBy: caller.requester, approvedAtMs: nowMs, hiddenAtMs: nowMs }
+    try {
+      const by = { actor: caller.requester, isPersonal: true }
+      if ((await ledger.move(request, 'approve', by, changes, hide)) === null) throw lostRace()
+    } catch (error) {
+      // Whoever won may have hidden it as well; what is open is hidden again before anything can go wrong with it.
+      const now = await this.#deps.requests.stored(caller.tenantId, requestId)
+      if (now.status === 'awaiting_approval') unhide(request)
+      throw error
+    }
+  }
+
+  async reject(caller: Caller, requestId: string, reason: string): Promise<void> {
+    await this.#move(await this.#awaiting(caller, requestId), 'reject', caller, { reason })
+  }
+
+  /** Another try for a request that was given up, or now instead of after its pause. Keeps the count of attempts. */
+  async retry(caller: Caller, requestId: string): Promise<void> {
+    const request = await this.#deps.requests.stored(caller.tenantId, requestId)
+    if (request.status !== 'failed' && request.status !== 'incomplete') {
+      throw new AppError('deletion_state', {
+        sentence: `The deletion is ${request.status}; only one that failed or is incomplete can be tried again.`,
+      })
+    }
+    const facts = { attempts: request.attempts }
+    const changes = {
+      attemptsForgiven: request.attempts,
+      crashes: 0,
+      retryAtMs: null,
+      blockedReason: null,
+      removedAtMs: null,
+    }
+    const by = { actor: caller.requester, facts, isPersonal: true }
+    if ((await this.#deps.ledger.move(request, 'start', by, changes)) === null) throw lostRace()
+  }
+
+  async verify(caller: Caller, requestId: string): Promise<ReadBack> {
+    const request = await this.#deps.requests.stored(caller.tenantId, requestId)
+    if (!countable.includes(request.status)) {
+      throw new AppError('deletion_state', {
+        sentence: `The deletion is ${request.status}; there is nothing to prove yet.`,
+      })
+    }
+    return this.#deps.verifyAgain(request, caller.requester)
+  }
+
+  async #awaiting(caller: Caller, requestId: string): Promise<StoredDeletion> {
+    const request = await this.#deps.requests.stored(caller.tenantId, requestId)
+    const isLate = (request.approveByMs ?? Number.POSITIVE_INFINITY) <= this.#deps.clock.nowMs()
+    if (request.status !== 'awaiting_approval' || isLate) {
+      throw new AppError('deletion_state', {
+        sentence: isLate
+          ? 'The deletion was not approved in time; ask for a new one.'
+          : `The deletion is ${request.status}; it does not wait for approval.`,
+      })
+    }
+    return request
+  }
+
+  async #move(
+    request: StoredDeletion,
+    event: 'cancel' | 'reject',
+    caller: Caller,
+    facts: Record<string, unknown> = {},
+  ): Promise<void> {
+    const moved = await this.#deps.ledger.move(request, event, { actor: caller.requester, facts })
+    if (moved === null) throw lostRace()
+  }
+}
+
+function lostRace(): AppError {
+  return new AppError('deletion_state', {
+    sentence: 'The deletion has just been moved by someone else; read it again.',
+  })
+}

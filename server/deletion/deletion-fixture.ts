@@ -1,0 +1,159 @@
+// Erasing on real stores, for the tests of this room: two organisations with identical rows in every table, and a
+// worker over them with the real ledger, holds and engine. Every scene has places of its own, so scenes share stores.
+
+import assert from 'node:assert/strict'
+import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
+import { flushWriteAheadLog } from '../control/sqlite.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type TableName, tables } from '../telemetry/schema/tables.ts'
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import type { DeletionDraft } from './deletion.ts'
+import { DoneMarks } from './done-marks.ts'
+import { LegalHolds } from './holds.ts'
+import { DeletionLedger, type RecordedErasure } from './ledger.ts'
+import { DeletionRequests } from './requests.ts'
+import { StepStore } from './steps.ts'
+import { DeletionWorker } from './worker.ts'
+
+export const hourNs = 3_600_000_000_000n
+/** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
+export const monday = 1_767_571_200_000_000_000n
+export const weekNs = 7n * 24n * hourNs
+/** Two weeks of rows, one an hour. */
+export const times = Array.from({ length: 2 * 7 * 24 }, (_, hour) => monday + BigInt(hour) * hourNs)
+
+export const all: DeletionDraft = {
+  scope: 'all',
+  signals: ['metrics', 'logs', 'traces'],
+  range: { startNs: null, endNs: null },
+  reason: null,
+  note: null,
+  delayMinutes: 0,
+  refuseLate: false,
+}
+
+export const between = (startNs: bigint | null, endNs: bigint): DeletionDraft => ({
+  ...all,
+  scope: 'range',
+  range: { startNs, endNs },
+})
+
+export interface SceneOptions {
+  /** Both organisations in one placement. */
+  readonly isShared?: boolean
+  readonly clock?: Clock
+}
+
+export type Scene = Awaited<ReturnType<typeof sceneOf>>
+
+let serial = 0
+
+/** Two organisations with the same rows in every table, and a worker over them that has been started. */
+export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
+  serial++
+  const own: TenantPlace = { tenantId: `own-${serial}`, placement: 2 * serial }
+  const neighbour: TenantPlace = {
+    tenantId: `neighbour-${serial}`,
+    placement: own.placement + (isShared ? 0 : 1),
+  }
+  const fill = async () => {
+    for (const place of [own, neighbour]) {
+      for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
+    }
+  }
+  await fill()
+  const ledger = new DeletionLedger(stores.control, clock)
+  const requests = new DeletionRequests(stores.control, async () => [])
+  const holds = new LegalHolds(stores.control, clock)
+  const points: string[] = []
+  const journal: RecordedErasure[] = []
+  let failAt: string | null = null
+  let hookAt: string | null = null
+  let hook: () => void | Promise<void> = () => {}
+  const newWorker = (gate: TelemetryGate) =>
+    new DeletionWorker({
+      ledger,
+      requests,
+      steps: new StepStore(stores.control),
+      doneMarks: new DoneMarks(stores.engine),
+      engine: stores.engine,
+      gate,
+      clock,
+      logger: silent,
+      findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
+      activeHolds: (tenantId) => holds.active(tenantId),
+      journal: async (request) => void journal.push(request),
+      journalled: async () => journal,
+      countAnomalies: async () => 0,
+      removeAnomalies: async () => 0,
+      flushControl: () => flushWriteAheadLog(stores.control),
+      failpoint: async (name) => {
+        points.push(name)
+        if (name === hookAt) await hook()
+        if (name === failAt) {
+          failAt = null
+          throw new Error(`ended at ${name}`)
+        }
+      },
+    })
+  const gate = new TelemetryGate()
+  const worker = newWorker(gate)
+  await new DoneMarks(stores.engine).prepare()
+  const count = async (place: TenantPlace, table: TableName) => {
+    const [row] = await stores.engine.select<{ n: string }>(
+      sql`select count() as n from ${raw(table)} where TenantId = ${place.tenantId}`,
+    )
+    return Number(row?.n)
+  }
+  const visible = async (place: TenantPlace, table: TableName, through = gate) => {
+    const reader = new TenantReader(stores.engine, place, through)
+    const [row] = await reader.rows<{ n: string }>((from) => sql`select count() as n from ${from(table)}`)
+    return Number(row?.n)
+  }
+  return {
+    own,
+    neighbour,
+    gate,
+    ledger,
+    requests,
+    holds,
+    worker,
+    points,
+    journal,
+    fill,
+    count,
+    visible,
+    /** A worker with an empty gate, as the next start of the service has. */
+    restarted: () => {
+      const nextGate = new TelemetryGate()
+      return { gate: nextGate, worker: newWorker(nextGate) }
+    },
+    failOnceAt: (name: string) => {
+      failAt = name
+    },
+    runAt: (name: string, work: () => void | Promise<void>) => {
+      hookAt = name
+      hook = work
+    },
+    async request(draft: DeletionDraft, requester = 'owner') {
+      const by = { requester, idempotencyKey: null }
+      const { isNew, row } = await ledger.create(own.tenantId, draft, by, (created) => {
+        if (created.status !== 'awaiting_approval') worker.hide(created)
+      })
+      return { isNew, request: await requests.wireForm(row) }
+    },
+    status: (requestId: string) => requests.get(own.tenantId, requestId),
+    round: () => worker.round(new AbortController().signal),
+  }
+}
+
+/** How many rows every table of the organisation has, and that its neighbour has all of its own. */
+export async function assertRows(scene: Scene, left: number): Promise<void> {
+  for (const { name } of tables) {
+    assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)
+    assert.equal(await scene.count(scene.neighbour, name), times.length, `${name} of the neighbour`)
+  }
+}

@@ -1,0 +1,38 @@
+// The ids of completed erasures, kept in the engine itself. A telemetry store that was put back from an older copy
+// doesn't know what was erased since; comparing its own list with the ledger shows exactly that. A mark is on the
+// disk before the ledger says completed, so a missing mark always means older data and never a lost write.
+
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+
+const table = 'erasures_done'
+
+export class DoneMarks {
+  readonly #engine: TelemetryEngine
+
+  constructor(engine: TelemetryEngine) {
+    this.#engine = engine
+  }
+
+  /** Idempotent; to be called before anything else here. */
+  async prepare(): Promise<void> {
+    await this.#engine.command(
+      raw(`CREATE TABLE IF NOT EXISTS ${table} (RequestId String, DoneAtMs UInt64)
+ENGINE = MergeTree ORDER BY RequestId
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
+    )
+  }
+
+  /** A mark may be made twice. */
+  async mark(requestId: string, nowMs: number): Promise<void> {
+    const line = JSON.stringify([requestId, nowMs])
+    await this.#engine.insert(table, ['RequestId', 'DoneAtMs'], Buffer.from(line))
+  }
+
+  async all(): Promise<ReadonlySet<string>> {
+    const rows = await this.#engine.select<{ id: string }>(
+      sql`SELECT DISTINCT RequestId AS id FROM ${raw(table)}`,
+    )
+    return new Set(rows.map(({ id }) => id))
+  }
+}

@@ -1,0 +1,166 @@
+// Legal holds: parts of an organisation's telemetry that may not be erased while somebody needs them as evidence.
+// A hold defers, it never cancels: what it covers is left out of an erasure and taken up again when the hold is
+// released. Every hold stays on record after that.
+
+import type { Selectable } from 'kysely'
+import type { LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
+import { formatInstant, nsPerMs } from '../../contract/instant.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { Control, LegalHoldsTable } from '../control/database.ts'
+import { AppError } from '../core/app-error.ts'
+import { type Clock, instantText } from '../core/clock.ts'
+import { newId } from '../core/ids.ts'
+import type { TimeRange } from '../core/time-range.ts'
+import { signals as allSignals } from '../telemetry/schema/tables.ts'
+import type { HeldPart } from './deletion.ts'
+import { readNs, readSignals } from './deletion-record.ts'
+
+export interface ActiveHold extends HeldPart {
+  readonly holdId: string
+}
+
+/** Who placed it by the command line answers to the operator, not to the organisation. */
+const operatorPrefix = 'operator:'
+
+export class LegalHolds {
+  readonly #control: Control
+  readonly #clock: Clock
+
+  constructor(control: Control, clock: Clock) {
+    this.#control = control
+    this.#clock = clock
+  }
+
+  /** To be called while nobody erases from the organisation's placement, so that no step acts that hasn't seen it. */
+  async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
+    const nowMs = this.#clock.nowMs()
+    const holdId = newId('hld', nowMs)
+    const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
+    const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
+    await this.#control.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('legal_holds')
+        .values({
+          hold_id: holdId,
+          tenant_id: tenantId,
+          signals: JSON.stringify(signals),
+          range_start_ns: range.startNs?.toString() ?? null,
+          range_end_ns: range.endNs?.toString() ?? null,
+          case_ref: body.case_ref,
+          review_at_ms: body.review_at === undefined ? null : Number(body.review_at / nsPerMs),
+          placed_by: actor,
+          placed_at_ms: nowMs,
+          released_by: null,
+          released_at_ms: null,
+        })
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'legal_hold.placed',
+        target: holdId,
+        outcome: 'accepted',
+        facts: { signals, ...boundsOf(range) },
+      })
+    })
+    return this.get(tenantId, holdId)
+  }
+
+  /** Releasing twice answers the first time. A hold of the operator's is for the operator to release. */
+  async release(tenantId: string, holdId: string, actor: string): Promise<LegalHold> {
+    const hold = await this.get(tenantId, holdId)
+    if (hold.released_at !== null) return hold
+    if (hold.placed_by.startsWith(operatorPrefix) && !actor.startsWith(operatorPrefix)) {
+      throw new AppError('role_not_permitted', {
+        sentence: 'The operator placed this hold, and only the operator can release it.',
+      })
+    }
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      const { numUpdatedRows } = await trx
+        .updateTable('legal_holds')
+        .set({ released_by: actor, released_at_ms: nowMs })
+        .where('hold_id', '=', holdId)
+        .where('released_at_ms', 'is', null)
+        .executeTakeFirst()
+      if (numUpdatedRows === 0n) return
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'legal_hold.released',
+        target: holdId,
+        outcome: 'accepted',
+        facts: {},
+      })
+    })
+    return this.get(tenantId, holdId)
+  }
+
+  /** Throws `not_found` alike for an unknown id and another organisation's. */
+  async get(tenantId: string, holdId: string): Promise<LegalHold> {
+    const row = await this.#control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('hold_id', '=', holdId)
+      .executeTakeFirst()
+    if (row === undefined) throw new AppError('not_found')
+    return wireForm(row)
+  }
+
+  /** Newest first, from before `beforeId` where given. */
+  async list(
+    tenantId: string,
+    page: { limit: number; beforeId: string | null; isActive: boolean | null },
+  ): Promise<LegalHold[]> {
+    let query = this.#control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('hold_id', 'desc')
+      .limit(page.limit)
+    if (page.beforeId !== null) query = query.where('hold_id', '<', page.beforeId)
+    if (page.isActive !== null) query = query.where('released_at_ms', page.isActive ? 'is' : 'is not', null)
+    return (await query.execute()).map(wireForm)
+  }
+
+  /** What is held of an organisation now. */
+  async active(tenantId: string): Promise<ActiveHold[]> {
+    const rows = await this.#control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('released_at_ms', 'is', null)
+      .orderBy('hold_id')
+      .execute()
+    return rows.map((row) => ({
+      holdId: row.hold_id,
+      signals: readSignals(row.signals),
+      range: rangeOf(row),
+    }))
+  }
+}
+
+function rangeOf(row: Selectable<LegalHoldsTable>): TimeRange {
+  return { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
+}
+
+function boundsOf({ startNs, endNs }: TimeRange) {
+  return {
+    range_start: startNs === null ? null : formatInstant(startNs),
+    range_end: endNs === null ? null : formatInstant(endNs),
+  }
+}
+
+function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
+  const at = (ms: number | null) => (ms === null ? null : instantText(ms))
+  return {
+    hold_id: row.hold_id,
+    case_ref: row.case_ref,
+    signals: readSignals(row.signals),
+    ...boundsOf(rangeOf(row)),
+    review_at: at(row.review_at_ms),
+    placed_by: row.placed_by,
+    placed_at: instantText(row.placed_at_ms),
+    released_by: row.released_by,
+    released_at: at(row.released_at_ms),
+  }
+}

@@ -1,0 +1,390 @@
+// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview of one
+// says of the other's would show as a count that is too high or a name that isn't its own.
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { DeletionPreview } from '../../../contract/deletion.ts'
+import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { AppError, InvalidInput } from '../../core/app-error.ts'
+import { systemClock } from '../../core/clock.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { TelemetryGate } from '../../telemetry/gate.ts'
+import { insertFixture } from '../../telemetry/row-fixture.ts'
+import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { raw } from '../../telemetry/sql.ts'
+import type { TenantPlace } from '../../telemetry/telemetry.ts'
+import type { DeletionSelection } from '../deletion.ts'
+import { between as draftBetween, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
+import { type PreviewedBackup, type PreviewedHold, Previews, type PreviewsDeps } from './preview.ts'
+
+const nowMs = Date.UTC(2026, 1, 1)
+const secondNs = 1_000_000_000n
+const own: TenantPlace = { tenantId: 'own', placement: 60 }
+const neighbour: TenantPlace = { tenantId: 'neighbour', placement: 60 }
+const signals = ['metrics', 'logs', 'traces'] as const
+const all: DeletionSelection = { scope: 'all', signals, range: { startNs: null, endNs: null } }
+const between = (startNs: bigint | null, endNs: bigint): DeletionSelection => ({
+  ...all,
+  scope: 'range',
+  range: { startNs, endNs },
+})
+/** Everything the first tests put in lies before this. */
+const untilSecondWeek = between(null, monday + weekNs)
+
+let stores: Stores
+let clock: ManualClock
+let gate: TelemetryGate
+
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+beforeEach(async () => {
+  for (const { name } of tables) await stores.engine.command(raw(`TRUNCATE TABLE ${name}`))
+  await stores.control.deleteFrom('deletion_previews').execute()
+  clock = new ManualClock(nowMs)
+  gate = new TelemetryGate()
+})
+
+function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
+  return new Previews({
+    engine: stores.engine,
+    control: stores.control,
+    gate,
+    clock,
+    countAnomalies: async () => ({ inRange: 0, learntFrom: 0 }),
+    activeHolds: async () => [],
+    knownBackups: async () => [],
+    needsApproval: async () => false,
+    ...more,
+  })
+}
+
+const timeOf = (table: TableName) => (table.startsWith('otel_metrics') ? 'TimeUnix' : 'Timestamp')
+
+/** So many rows a second apart, from an instant on. */
+async function insert(
+  place: TenantPlace,
+  table: TableName,
+  startNs: bigint,
+  count: number,
+  service = 'shop',
+): Promise<void> {
+  const rows = Array.from({ length: count }, (_, i) => ({
+    [timeOf(table)]: startNs + BigInt(i) * secondNs,
+    ServiceName: service,
+  }))
+  await insertFixture(stores.engine, place, table, rows)
+}
+
+async function insertForBoth(table: TableName, startNs: bigint, count: number): Promise<void> {
+  for (const place of [own, neighbour])
+    await insert(place, table, startNs, count, `shop of ${place.tenantId}`)
+}
+
+/** Ids at rest, oldest first. */
+const stored = () =>
+  stores.control.selectFrom('deletion_previews').selectAll().orderBy('preview_id').execute()
+
+/** The new preview that a refusal brings. */
+async function stalePreview(refused: Promise<void>): Promise<DeletionPreview> {
+  const error = await refused.then(
+    () => assert.fail('The preview still held.'),
+    (thrown: unknown) => thrown,
+  )
+  assert.ok(error instanceof AppError, String(error))
+  assert.equal(error.code, 'preview_stale')
+  return DeletionPreview.parse(error.facts.preview)
+}
+
+test('a preview counts what its own organisation has in the range, per signal, and names its services', async () => {
+  await insertForBoth('otel_logs', monday, 30)
+  await insertForBoth('otel_metrics_gauge', monday, 5)
+  await insertForBoth('otel_metrics_sum', monday + 10n * secondNs, 7)
+  await insertForBoth('otel_logs', monday + weekNs, 4)
+  const preview = await previewsWith().create(own, untilSecondWeek)
+  assert.deepEqual(DeletionPreview.parse(preview), preview)
+  const { preview_id, bytes, signals: perSignal, work, ...rest } = preview
+  assert.match(preview_id, /^prv_[0-9a-z]{26}$/)
+  assert.deepEqual(rest, {
+    created_at: '2026-02-01T00:00:00.000Z',
+    expires_at: '2026-02-01T00:15:00.000Z',
+    scope: 'range',
+    range_start: null,
+    range_end: '2026-01-12T00:00:00Z',
+    rows: 42,
+    derived: { anomalies: 0, anomalies_learned_from: 0 },
+    held: [],
+    backups: [],
+    backups_clear_by: null,
+    needs_approval: false,
+    tolerance_rows: 1000,
+  })
+  const services = ['shop of own']
+  assert.deepEqual(
+    perSignal.map(({ bytes: _, ...count }) => count),
+    [
+      {
+        signal: 'metrics',
+        rows: 12,
+        first: '2026-01-05T00:00:00Z',
+        last: '2026-01-05T00:00:16Z',
+        services,
+        services_total: 1,
+      },
+      {
+        signal: 'logs',
+        rows: 30,
+        first: '2026-01-05T00:00:00Z',
+        last: '2026-01-05T00:00:29Z',
+        services,
+        services_total: 1,
+      },
+      { signal: 'traces', rows: 0, first: null, last: null, services: [], services_total: 0 },
+    ],
+  )
+  assert.ok(bytes > 0)
+  assert.equal(
+    bytes,
+    perSignal.reduce((sum, signal) => sum + signal.bytes, 0),
+  )
+  assert.deepEqual(
+    [work.partitions_dropped, work.partitions_rewritten],
+    [0, 3],
+    'the neighbour’s rows survive in each of them',
+  )
+  assert.equal((await previewsWith().create(neighbour, all)).rows, 46)
+})
+
+test('a preview of some signals says nothing of the others', async () => {
+  await insertForBoth('otel_logs', monday, 3)
+  await insertForBoth('otel_traces', monday, 4)
+  const preview = await previewsWith().create(own, { ...all, signals: ['traces'] })
+  assert.deepEqual(
+    preview.signals.map(({ signal, rows }) => [signal, rows]),
+    [['traces', 4]],
+  )
+  assert.equal(preview.rows, 4)
+})
+
+test('bounds are exact, and a selection of nothing is nothing', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  assert.equal((await previews.create(own, between(monday + secondNs, monday + 3n * secondNs))).rows, 2)
+  assert.equal((await previews.create(own, between(monday, monday + 1n))).rows, 1)
+  const nothing = await previews.create(own, between(null, monday))
+  assert.deepEqual(
+    [nothing.rows, nothing.bytes, nothing.work],
+    [0, 0, { partitions_dropped: 0, partitions_rewritten: 0, bytes_rewritten: 0 }],
+  )
+})
+
+test('what another deletion has hidden is neither counted nor named, nor is its erasure this one’s work', async () => {
+  await insert(own, 'otel_logs', monday, 10, 'secret project')
+  await insert(own, 'otel_logs', monday + weekNs, 5)
+  const before = await previewsWith().create(own, all)
+  assert.deepEqual([before.rows, before.work.partitions_dropped], [15, 2])
+  assert.ok(JSON.stringify(before).includes('secret project'))
+  gate.hide('own', { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: monday + weekNs } })
+  const preview = await previewsWith().create(own, all)
+  assert.deepEqual([preview.rows, preview.work.partitions_dropped], [5, 1])
+  assert.ok(!JSON.stringify(preview).includes('secret project'))
+  assert.equal(preview.signals[1]?.first, '2026-01-12T00:00:00Z')
+})
+
+test('the hundred busiest services are named over all tables of a signal, and all are counted', async () => {
+  const rows = Array.from({ length: 130 }, (_, i) => ({
+    TimeUnix: monday,
+    ServiceName: `s${String(i).padStart(3, '0')}`,
+  }))
+  await insertFixture(stores.engine, own, 'otel_metrics_gauge', rows)
+  await insert(own, 'otel_metrics_sum', monday, 2, 's129')
+  await insert(neighbour, 'otel_metrics_sum', monday, 9, 'theirs')
+  const [metrics] = (await previewsWith().create(own, all)).signals
+  assert.equal(metrics?.services_total, 130)
+  assert.equal(metrics?.services.length, 100)
+  assert.deepEqual(metrics?.services.slice(0, 3), ['s129', 's000', 's001'])
+})
+
+test('derived anomalies, holds that overlap, backups and whether a second person is needed are told', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const hold = (holdId: string, signal: 'logs' | 'traces', startNs: bigint): PreviewedHold => ({
+    holdId,
+    signals: [signal],
+    range: { startNs, endNs: null },
+  })
+  const backups: PreviewedBackup[] = [
+    { backup_id: 'bak_2', taken_at_ms: null, expires_at_ms: nowMs + 9000 },
+    { backup_id: 'bak_1', taken_at_ms: nowMs - 5000, expires_at_ms: nowMs + 5000 },
+  ]
+  const asked: unknown[] = []
+  const previews = previewsWith({
+    countAnomalies: async (tenantId, selection) => {
+      asked.push([tenantId, selection])
+      return { inRange: 3, learntFrom: 2 }
+    },
+    activeHolds: async (tenantId) =>
+      tenantId === 'own'
+        ? [
+            hold('hld_1', 'logs', monday + 4n * secondNs),
+            hold('hld_2', 'logs', monday + weekNs),
+            hold('hld_3', 'traces', monday),
+          ]
+        : [],
+    knownBackups: async () => backups,
+    needsApproval: async (tenantId, scope) => tenantId === 'own' && scope === 'range',
+  })
+  const selection = { ...untilSecondWeek, signals: ['logs'] as const }
+  const preview = await previews.create(own, selection)
+  assert.deepEqual(preview.derived, { anomalies: 3, anomalies_learned_from: 2 })
+  assert.deepEqual(asked, [['own', selection]])
+  assert.deepEqual(preview.held, [
+    { hold_id: 'hld_1', signals: ['logs'], range_start: '2026-01-05T00:00:04Z', range_end: null },
+  ])
+  assert.equal(preview.rows, 10, 'what is held is erased in the end, so it counts')
+  assert.deepEqual(preview.backups, [
+    {
+      backup_id: 'bak_1',
+      taken_at: '2026-01-31T23:59:55.000Z',
+      expires_at: '2026-02-01T00:00:05.000Z',
+    },
+  ])
+  assert.equal(preview.backups_clear_by, '2026-02-01T00:00:09.000Z', 'one under way may hold a copy too')
+  assert.equal(preview.needs_approval, true)
+  const other = await previews.create(neighbour, selection)
+  assert.deepEqual([other.held, other.needs_approval], [[], false])
+})
+
+test('what was previewed is what is erased, by the work that was estimated', async () => {
+  for (const isShared of [false, true]) {
+    const scene = await sceneOf(stores, { isShared })
+    const previews = previewsWith({
+      gate: scene.gate,
+      clock: systemClock,
+      activeHolds: (tenantId) => scene.holds.active(tenantId),
+    })
+    const draft = draftBetween(null, monday + weekNs + weekNs / 2n)
+    const preview = await previews.create(scene.own, draft)
+    await previews.check(scene.own, preview.preview_id, draft)
+    const { request } = await scene.request(draft)
+    await scene.round()
+    const { status, detail } = await scene.status(request.request_id)
+    assert.equal(status, 'completed')
+    assert.ok(preview.rows > 0)
+    assert.equal(detail.rows_erased, preview.rows)
+    assert.deepEqual(
+      [detail.partitions_dropped, detail.partitions_rewritten],
+      [preview.work.partitions_dropped, preview.work.partitions_rewritten],
+    )
+    assert.equal(preview.work.partitions_dropped, isShared ? 0 : tables.length)
+    assert.ok(preview.work.bytes_rewritten > 0)
+    assert.equal((await previews.create(scene.own, draft)).rows, 0)
+  }
+})
+
+test('a preview holds while the selection is what it was, for a quarter of an hour', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  const { preview_id } = await previews.create(own, all)
+  await previews.check(own, preview_id, all)
+  await clock.advance(15 * 60_000 - 1)
+  await previews.check(own, preview_id, all)
+  await clock.advance(1)
+  const next = await stalePreview(previews.check(own, preview_id, all))
+  assert.notEqual(next.preview_id, preview_id)
+  assert.equal(next.rows, 10)
+  await previews.check(own, next.preview_id, all)
+})
+
+test('a clock that was set back makes no preview hold longer', async () => {
+  const previews = previewsWith()
+  const { preview_id } = await previews.create(own, all)
+  await clock.advance(-60_000)
+  await stalePreview(previews.check(own, preview_id, all))
+})
+
+test('an unknown preview and another organisation’s answer alike, with a preview of one’s own', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  const theirs = await previews.create(neighbour, all)
+  const sentences = new Set<string>()
+  for (const id of [theirs.preview_id, 'prv_00000000000000000000000000', '', "' OR 1=1 --"]) {
+    const refused = previews.check(own, id, all)
+    refused.catch((error: Error) => sentences.add(error.message))
+    const next = await stalePreview(refused)
+    assert.deepEqual([next.rows, next.signals[1]?.services], [10, ['shop of own']])
+  }
+  assert.equal(sentences.size, 1)
+  await previews.check(neighbour, theirs.preview_id, all)
+})
+
+test('a preview is of one selection, however little another one differs', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  const { preview_id } = await previews.create(own, untilSecondWeek)
+  for (const other of [
+    all,
+    between(null, monday + weekNs + 1n),
+    between(0n, monday + weekNs),
+    { ...untilSecondWeek, signals: ['logs', 'traces'] as const },
+  ]) {
+    await assert.rejects(previews.check(own, preview_id, other), (error) => {
+      assert.ok(error instanceof InvalidInput)
+      const [problem, ...rest] = error.problems
+      assert.deepEqual(rest, [])
+      assert.deepEqual(
+        [problem?.loc, problem?.type, problem?.input],
+        [['body', 'preview_id'], 'value_error', preview_id],
+      )
+      return true
+    })
+  }
+  await previews.check(own, preview_id, untilSecondWeek)
+})
+
+test('rows may come up to the tolerance, and one more makes the preview stale', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  const { preview_id, tolerance_rows } = await previews.create(own, all)
+  assert.equal(tolerance_rows, 1000)
+  await insert(own, 'otel_traces', monday, 600)
+  await insert(own, 'otel_logs', monday + weekNs, 400)
+  await insert(neighbour, 'otel_logs', monday, 5000)
+  await previews.check(own, preview_id, all)
+  await insert(own, 'otel_logs', monday, 1)
+  const refused = previews.check(own, preview_id, all)
+  await assert.rejects(refused, /held 10 rows .* holds 1011 now/)
+  const next = await stalePreview(refused)
+  assert.equal(next.rows, 1011)
+  await previews.check(own, next.preview_id, all)
+})
+
+test('rows that another deletion took make the preview stale too', async () => {
+  await insertForBoth('otel_logs', monday, 1001)
+  const previews = previewsWith()
+  const { preview_id } = await previews.create(own, all)
+  gate.hide('neighbour', { id: 'del_1', signals: ['logs'], range: all.range })
+  await previews.check(own, preview_id, all)
+  gate.hide('own', { id: 'del_2', signals: ['logs'], range: all.range })
+  assert.equal((await stalePreview(previews.check(own, preview_id, all))).rows, 0)
+})
+
+test('at rest a preview is counts, and what has expired goes with the next preview of anyone', async () => {
+  await insertForBoth('otel_logs', monday, 10)
+  const previews = previewsWith()
+  await previews.create(neighbour, all)
+  await clock.advance(1000)
+  const mine = await previews.create(own, untilSecondWeek)
+  const [first, second, ...rest] = await stored()
+  assert.deepEqual(rest, [])
+  assert.equal(first?.tenant_id, 'neighbour')
+  assert.equal(second?.preview_id, mine.preview_id)
+  assert.equal(second?.row_counts, '{"metrics":0,"logs":10,"traces":0}')
+  assert.ok(!JSON.stringify(await stored()).includes('shop'))
+  await clock.advance(15 * 60_000 - 1000)
+  await previews.create(own, all)
+  assert.deepEqual(
+    (await stored()).map(({ tenant_id }) => tenant_id),
+    ['own', 'own'],
+  )
+})

@@ -1,0 +1,23 @@
+// POST /usage/storage/deletions/preview: what a deletion would erase. It takes what a deletion takes, but for the
+// confirmation, and changes nothing that anybody else could see.
+
+import type { FastifyInstance } from 'fastify'
+import { DeletionPreview, PreviewDeletion } from '../../../contract/deletion.ts'
+import { route } from '../../http/route.ts'
+import { boundsProblems, selectionIn } from '../deletion.ts'
+import type { Previews } from './preview.ts'
+
+export function addPreviewRoute(http: FastifyInstance, previews: Previews): void {
+  route(http, {
+    method: 'POST',
+    url: '/usage/storage/deletions/preview',
+    access: ['owner', 'admin'],
+    tag: 'Deletion',
+    summary: 'Count what a deletion would erase, without erasing anything',
+    body: PreviewDeletion,
+    result: DeletionPreview,
+    refusals: [400, 413, 415],
+    check: boundsProblems,
+    handle: async ({ caller, body }) => ({ body: await previews.create(caller, selectionIn(body)) }),
+  })
+}
