@@ -1,7 +1,7 @@
 // What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is shared
 // only by the organisations of that placement, and its id reads `<placement>-<yyyymmdd of the Monday>`.
 
-import { sql } from './sql.ts'
+import { raw, type Sql, sql } from './sql.ts'
 import type { TelemetryEngine } from './telemetry.ts'
 
 /** Of every organisation in the partition, hidden rows too; active parts only. */
@@ -9,6 +9,11 @@ export interface PartitionSize {
   readonly rows: number
   /** Compressed, on disk. */
   readonly bytes: number
+}
+
+/** The id of the partition that a row lies in, for statements that can't see the engine's own column. */
+export function partitionIdOf(timeColumn: string, placement: number): Sql {
+  return sql`concat(${`${placement}-`}, formatDateTime(toMonday(${raw(timeColumn)}), '%Y%m%d'))`
 }
 
 /** Sizes by `<table> <partition id>` of every partition of a placement, in all telemetry tables. */

@@ -6,7 +6,7 @@
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
-import { type PartitionSize, partitionSizes } from '../telemetry/partitions.ts'
+import { type PartitionSize, partitionIdOf, partitionSizes } from '../telemetry/partitions.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
@@ -59,7 +59,7 @@ export async function readStorage(
 function daysOf(from: From, table: TableSpec, placement: number): Sql {
   const time = raw(table.timeColumn)
   return sql`SELECT ${table.name} AS place, toString(toDate(${time})) AS day,
-  concat(${`${placement}-`}, formatDateTime(toMonday(${time}), '%Y%m%d')) AS partition_id, toString(count()) AS total,
+  ${partitionIdOf(table.timeColumn, placement)} AS partition_id, toString(count()) AS total,
   toString(toUnixTimestamp64Nano(min(${time}))) AS oldest, toString(toUnixTimestamp64Nano(max(${time}))) AS newest
 FROM ${from(table.name)} GROUP BY day, partition_id`
 }
