@@ -26,6 +26,8 @@ test('an empty environment is a service for this machine alone, beside its data'
     port: 8080,
     dataDir: resolve('data'),
     controlPath: resolve('data', 'control.db'),
+    backupDir: resolve('data', 'backups'),
+    backupKeepDays: 30,
     engineMemoryBytes: 2048 * mebibyte,
     commitDelayMs: 200,
     ingestBufferBytes: 256 * mebibyte,
@@ -36,7 +38,16 @@ test('an empty environment is a service for this machine alone, beside its data'
 })
 
 test('an empty setting is one that is not given', () => {
-  const names = ['HOST', 'PORT', 'DATA_DIR', 'CONTROL_URL', 'TELEMETRY_URL', 'LOG_LEVEL', 'BOOTSTRAP_TOKEN']
+  const names = [
+    'HOST',
+    'PORT',
+    'DATA_DIR',
+    'CONTROL_URL',
+    'TELEMETRY_URL',
+    'BACKUP_DIR',
+    'LOG_LEVEL',
+    'BOOTSTRAP_TOKEN',
+  ]
   const empty = Object.fromEntries(names.map((name) => [`LETHE_${name}`, '']))
   assert.deepEqual(readConfig(empty), readConfig({}))
 })
@@ -50,6 +61,8 @@ test('what is set is used, in the units it is used in', () => {
       LETHE_DATA_DIR: '/srv/lethe',
       LETHE_CONTROL_URL: 'sqlite:/srv/control/lethe.db',
       LETHE_TELEMETRY_URL: 'chdb:',
+      LETHE_BACKUP_DIR: '/mnt-backups/lethe',
+      LETHE_BACKUP_KEEP_DAYS: '7',
       LETHE_ENGINE_MEMORY_MB: '512',
       LETHE_COMMIT_DELAY_MS: '0',
       LETHE_INGEST_BUFFER_MB: '1',
@@ -63,6 +76,8 @@ test('what is set is used, in the units it is used in', () => {
       port: 0,
       dataDir: '/srv/lethe',
       controlPath: '/srv/control/lethe.db',
+      backupDir: '/mnt-backups/lethe',
+      backupKeepDays: 7,
       engineMemoryBytes: 512 * mebibyte,
       commitDelayMs: 0,
       ingestBufferBytes: mebibyte,
@@ -87,6 +102,7 @@ test('a control path may be written as an address or as a path', () => {
 describe('every refusal names its variable', () => {
   const numbers = [
     ['LETHE_PORT', 0, 65_535],
+    ['LETHE_BACKUP_KEEP_DAYS', 1, 3650],
     ['LETHE_ENGINE_MEMORY_MB', 512, 1_048_576],
     ['LETHE_COMMIT_DELAY_MS', 0, 5_000],
     ['LETHE_INGEST_BUFFER_MB', 1, 65_536],
@@ -134,6 +150,14 @@ describe('every refusal names its variable', () => {
   test('a place for telemetry that would not be used is refused', () => {
     const refusal = refusalOf({ LETHE_TELEMETRY_URL: 'chdb:/srv/elsewhere' })
     assert.match(refusal, /^LETHE_TELEMETRY_URL takes no path: .* LETHE_DATA_DIR/)
+  })
+
+  test('a place for backups that a restore would remove is refused', () => {
+    for (const place of ['telemetry', 'telemetry/engine/backups']) {
+      const refusal = refusalOf({ LETHE_DATA_DIR: '/srv/lethe', LETHE_BACKUP_DIR: `/srv/lethe/${place}` })
+      assert.match(refusal, /^LETHE_BACKUP_DIR must not be in /)
+    }
+    readConfig({ LETHE_DATA_DIR: '/srv/lethe', LETHE_BACKUP_DIR: '/srv/lethe/telemetry-backups' })
   })
 
   test('LETHE_BOOTSTRAP_ORG takes what a person can type', () => {

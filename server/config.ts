@@ -53,7 +53,7 @@ export function readConfig(env: Environment): Config {
     port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
     dataDir,
     controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
-    backupDir: resolve(text(env, 'LETHE_BACKUP_DIR', join(dataDir, 'backups'))),
+    backupDir: readBackupDir(env, dataDir),
     // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
     backupKeepDays: integer(env, 'LETHE_BACKUP_KEEP_DAYS', { fallback: 30, min: 1, max: 3650 }),
     // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
@@ -68,6 +68,15 @@ export function readConfig(env: Environment): Config {
     logLevel: oneOf(env, 'LETHE_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
     bootstrap: readBootstrap(env),
   }
+}
+
+function readBackupDir(env: Environment, dataDir: string): string {
+  const backupDir = resolve(text(env, 'LETHE_BACKUP_DIR', join(dataDir, 'backups')))
+  const engineDir = join(dataDir, 'telemetry')
+  if (`${backupDir}/`.startsWith(`${engineDir}/`)) {
+    throw new ConfigError(`LETHE_BACKUP_DIR must not be in ${engineDir}: a restore replaces what is there.`)
+  }
+  return backupDir
 }
 
 function readBootstrap(env: Environment): Config['bootstrap'] {
