@@ -255,6 +255,18 @@ test('derived anomalies, holds that overlap, backups and whether a second person
   assert.deepEqual([other.held, other.needs_approval], [[], false])
 })
 
+test('the estimate of work leaves out what a legal hold defers', async () => {
+  await insert(own, 'otel_logs', monday, 10)
+  await insert(own, 'otel_logs', monday + weekNs, 5)
+  const held: PreviewedHold = {
+    holdId: 'hld_1',
+    signals: ['logs'],
+    range: { startNs: monday + weekNs + secondNs, endNs: null },
+  }
+  const { rows, work } = await previewsWith({ activeHolds: async () => [held] }).create(own, all)
+  assert.deepEqual([rows, work.partitions_dropped, work.partitions_rewritten], [15, 1, 1])
+})
+
 test('what was previewed is what is erased, by the work that was estimated', async () => {
   for (const isShared of [false, true]) {
     const scene = await sceneOf(stores, { isShared })
