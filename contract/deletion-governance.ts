@@ -83,3 +83,4 @@ export const SetRetention = z.strictObject({
   logs_days: days.optional(),
   traces_days: days.optional(),
 })
+export type SetRetention = z.infer<typeof SetRetention>

@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
-import { joinDeletion } from './app/join-deletion.ts'
+import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
+import { joinRemoval } from './app/join-removal.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
 import { settleRestore } from './backup/restore.ts'
@@ -18,6 +19,7 @@ import { openSqlite } from './control/sqlite.ts'
 import type { Caller } from './core/caller.ts'
 import type { Clock } from './core/clock.ts'
 import { newSecret } from './core/ids.ts'
+import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
@@ -36,7 +38,7 @@ import { openChdb } from './telemetry/chdb.ts'
 import { TelemetryGate } from './telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry/telemetry.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
-import { addTenancyRoutes } from './tenancy/routes.ts'
+import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { insertToken, type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { addUsageRoutes } from './usage/routes.ts'
 import { Leases } from './worker/lease.ts'
@@ -161,21 +163,21 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const gate = new TelemetryGate()
   const tenancy = new TenancyStore(control, clock)
   const instanceSecret = readInstanceId(config.dataDir)
-  const leases = new Leases(control, clock, instanceSecret)
+  const failpoint = options.failpoint ?? (async () => {})
+  const stores = { config, clock, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+  const deletion = joinDeletion(stores)
+  const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
+  const backups = joinBackups(issuing)
+  await backups.settle()
+  await deletion.worker.restore()
   const writer = new IngestWriter({
-    engine,
-    gate,
-    clock,
-    logger,
+    ...stores,
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
   })
-  const failpoint = options.failpoint ?? (async () => {})
-  const stores = { config, clock, logger, failpoint, engine, control, instanceSecret }
-  const deletion = joinDeletion({ ...stores, gate, tenancy })
-  const backups = joinBackups({ ...stores, register: deletion.backups, serviceVersion: version })
-  await backups.settle()
-  await deletion.worker.restore()
+  const detectors = new DetectionStore(control, clock, gate)
+  const runner = new DetectorRunner({ ...stores, store: detectors })
+  const leases = new Leases(control, clock, instanceSecret)
   const deletionLoop = new Periodic({
     name: 'deletion',
     everyMs: deletionEveryMs,
@@ -186,11 +188,9 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     async round(signal) {
       // First, so that no erasure acts while a backup is taken.
       await backups.round(signal)
-      await deletion.worker.round(signal)
+      await deletion.round(signal)
     },
   })
-  const detectors = new DetectionStore(control, clock, gate)
-  const runner = new DetectorRunner({ store: detectors, engine, gate, clock, logger })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   let isReady = false
@@ -200,30 +200,9 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     authenticate: (secret) => tenancy.findCaller(secret),
     isReady: () => isReady,
   })
-  const metrics = new ServiceMetrics({ writer, requests: deletion.requests, clock })
-  const readerOf = (caller: Caller) =>
-    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
-  await addOpenApi(http, version)
-  addHealthRoutes(http, metrics.registry, () => isReady)
-  addTenancyRoutes(http, tenancy, clock)
-  addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
-  addUsageRoutes(http, engine, readerOf)
+  await addRoutes(http, { ...stores, deletion, writer, detectors, runner, isReady: () => isReady })
   deletion.addRoutes(http, () => deletionLoop.nudge())
-  const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   addCertificateRoute(http, joinCertificates(issuing))
-  addQueryRoutes(http, readerOf, clock)
-  addDetectionRoutes(http, {
-    store: detectors,
-    runner,
-    metricKeysOf: (caller) =>
-      readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
-  })
-  await addIngestRoutes(http, {
-    writer,
-    clock,
-    bodyLimitBytes: config.ingestBodyBytes,
-    onExport: (signal, accepted, rejected) => metrics.countExport(signal, accepted, rejected),
-  })
 
   let closing: Promise<void> | null = null
   const stopping = new AbortController()
@@ -233,6 +212,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     await http.close()
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await writer.close()
+    await deletion.lateRows.flush()
     await engine.close()
     await control.destroy()
   }
@@ -262,4 +242,48 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       return closing
     },
   }
+}
+
+interface RouteNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly gate: TelemetryGate
+  readonly tenancy: TenancyStore
+  readonly deletion: JoinedDeletion
+  readonly writer: IngestWriter
+  readonly detectors: DetectionStore
+  readonly runner: DetectorRunner
+  readonly isReady: () => boolean
+}
+
+/** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
+async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
+  const { clock, config, control, deletion, engine, gate, writer } = needs
+  const metrics = new ServiceMetrics({ writer, requests: deletion.requests, clock })
+  const readerOf = (caller: Caller) =>
+    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
+  await addOpenApi(http, version)
+  addHealthRoutes(http, metrics.registry, needs.isReady)
+  addTenancyRoutes(http, needs.tenancy, clock)
+  addRemovalRoute(http, joinRemoval(needs))
+  addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
+  addUsageRoutes(http, engine, readerOf)
+  addQueryRoutes(http, readerOf, clock)
+  addDetectionRoutes(http, {
+    store: needs.detectors,
+    runner: needs.runner,
+    metricKeysOf: (caller) =>
+      readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
+  })
+  await addIngestRoutes(http, {
+    writer,
+    clock,
+    bodyLimitBytes: config.ingestBodyBytes,
+    lateSelections: (tenantId) => gate.lateSelections(tenantId),
+    onLate: (late) => deletion.lateRows.add(late),
+    onExport: (signal, accepted, rejected) => metrics.countExport(signal, accepted, rejected),
+  })
 }

@@ -9,15 +9,19 @@ import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { Decisions } from '../deletion/decisions.ts'
+import type { StoredDeletion } from '../deletion/deletion-record.ts'
 import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
+import { LateRowCounts } from '../deletion/late-row-counts.ts'
 import { DeletionLedger } from '../deletion/ledger.ts'
 import { approvalRuleOf, DeletionPolicies, needsApproval } from '../deletion/policy.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { DeletionRequests } from '../deletion/requests.ts'
+import { RetentionStore } from '../deletion/retention/store.ts'
+import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
@@ -46,64 +50,97 @@ export interface JoinedDeletion {
   readonly requests: DeletionRequests
   readonly holds: LegalHolds
   readonly backups: BackupRegister
+  readonly lateRows: LateRowCounts
+  /** One pass of everything that erases or prepares to. */
+  round(signal: AbortSignal): Promise<void>
   /** `nudge` tells the loop that there is something to do. */
   addRoutes(http: FastifyInstance, nudge: () => void): void
 }
 
 export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
-  const { clock, control, gate } = needs
+  const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock)
   const ledger = new DeletionLedger(control, clock)
   const requests = new DeletionRequests(control, () => backups.holding(Number.MAX_SAFE_INTEGER))
   const worker = createWorker(needs, { holds, ledger, requests })
-  const hooks = {
-    hide: worker.hide.bind(worker),
-    unhide: worker.unhide.bind(worker),
-  }
-  const previews = new Previews({
-    ...needs,
-    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
-    activeHolds: (tenantId) => holds.active(tenantId),
-    knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
-    needsApproval: async (tenantId, scope) =>
-      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), scope),
-  })
-  const decisions = new Decisions({
-    ...hooks,
+  const lateRows = new LateRowCounts(ledger)
+  const retentionStore = new RetentionStore(control, clock)
+  // The loop is made after this; until it is, there is nothing to tell it.
+  let nudgeLoop = () => {}
+  const rooms = {
+    backups,
+    holds,
     ledger,
     requests,
-    clock,
-    verifyAgain: worker.verifyAgain.bind(worker),
-    areRelated: (tenantId, first, second) => areRelated(control, tenantId, first, second),
-  })
+    worker,
+    retentionStore,
+    hide: worker.hide.bind(worker),
+    unhide: worker.unhide.bind(worker),
+    activeHolds: holds.active.bind(holds),
+    findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
+    nudge: () => nudgeLoop(),
+  }
+  const retention = new RetentionWorker({ ...needs, ...rooms, store: retentionStore })
   return {
     worker,
     ledger,
     requests,
     holds,
     backups,
+    lateRows,
+    async round(signal) {
+      await worker.round(signal)
+      await retention.round(signal)
+      await lateRows.flush()
+    },
     addRoutes(http, nudge) {
-      addDeletionRoutes(http, {
-        ...hooks,
-        ledger,
-        requests,
-        decisions,
-        clock,
-        nudge,
-        checkPreview: previews.check.bind(previews),
-      })
-      addPreviewRoute(http, previews)
-      addGovernanceRoutes(http, {
-        holds,
-        policies: new DeletionPolicies(control, clock),
-        // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
-        placeHold: ({ tenantId, placement, requester }, body) =>
-          gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
-        nudge,
-      })
+      nudgeLoop = nudge
+      addAllRoutes(http, needs, rooms)
     },
   }
+}
+
+interface Rooms {
+  readonly backups: BackupRegister
+  readonly holds: LegalHolds
+  readonly ledger: DeletionLedger
+  readonly requests: DeletionRequests
+  readonly worker: DeletionWorker
+  readonly retentionStore: RetentionStore
+  readonly hide: (request: StoredDeletion) => void
+  readonly unhide: (request: StoredDeletion) => void
+  readonly activeHolds: LegalHolds['active']
+  readonly nudge: () => void
+}
+
+function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms): void {
+  const { clock, control, gate } = needs
+  const { backups, holds, worker } = rooms
+  const previews = new Previews({
+    ...needs,
+    ...rooms,
+    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
+    needsApproval: async (tenantId, scope) =>
+      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), scope),
+  })
+  const decisions = new Decisions({
+    ...rooms,
+    clock,
+    verifyAgain: worker.verifyAgain.bind(worker),
+    areRelated: (tenantId, first, second) => areRelated(control, tenantId, first, second),
+  })
+  addDeletionRoutes(http, { ...rooms, decisions, clock, checkPreview: previews.check.bind(previews) })
+  addPreviewRoute(http, previews)
+  addGovernanceRoutes(http, {
+    ...rooms,
+    retention: rooms.retentionStore,
+    policies: new DeletionPolicies(control, clock),
+    // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
+    placeHold: ({ tenantId, placement, requester }, body) =>
+      gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
+  })
 }
 
 function createWorker(
@@ -120,7 +157,7 @@ function createWorker(
     clock,
     logger,
     failpoint,
-    findPlace: (tenantId) => tenancy.findOrganisation(tenantId),
+    findPlace: (tenantId) => tenancy.findPlace(tenantId),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>
       journal.append({

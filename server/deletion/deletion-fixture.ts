@@ -65,14 +65,12 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     }
   }
   await fill()
+  await new DoneMarks(stores.engine).prepare()
   const ledger = new DeletionLedger(stores.control, clock)
   const requests = new DeletionRequests(stores.control, async () => [])
   const holds = new LegalHolds(stores.control, clock)
-  const points: string[] = []
+  const faults = new Faults()
   const journal: RecordedErasure[] = []
-  let failAt: string | null = null
-  let hookAt: string | null = null
-  let hook: () => void | Promise<void> = () => {}
   const newWorker = (gate: TelemetryGate) =>
     new DeletionWorker({
       ledger,
@@ -90,29 +88,10 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       countAnomalies: async () => 0,
       removeAnomalies: async () => 0,
       flushControl: () => flushWriteAheadLog(stores.control),
-      failpoint: async (name) => {
-        points.push(name)
-        if (name === hookAt) await hook()
-        if (name === failAt) {
-          failAt = null
-          throw new Error(`ended at ${name}`)
-        }
-      },
+      failpoint: (name) => faults.reach(name),
     })
   const gate = new TelemetryGate()
   const worker = newWorker(gate)
-  await new DoneMarks(stores.engine).prepare()
-  const count = async (place: TenantPlace, table: TableName) => {
-    const [row] = await stores.engine.select<{ n: string }>(
-      sql`select count() as n from ${raw(table)} where TenantId = ${place.tenantId}`,
-    )
-    return Number(row?.n)
-  }
-  const visible = async (place: TenantPlace, table: TableName, through = gate) => {
-    const reader = new TenantReader(stores.engine, place, through)
-    const [row] = await reader.rows<{ n: string }>((from) => sql`select count() as n from ${from(table)}`)
-    return Number(row?.n)
-  }
   return {
     own,
     neighbour,
@@ -121,22 +100,16 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     requests,
     holds,
     worker,
-    points,
+    faults,
     journal,
     fill,
-    count,
-    visible,
+    count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
+    visible: (place: TenantPlace, table: TableName, through = gate) =>
+      visibleRows(stores, place, table, through),
     /** A worker with an empty gate, as the next start of the service has. */
     restarted: () => {
       const nextGate = new TelemetryGate()
       return { gate: nextGate, worker: newWorker(nextGate) }
-    },
-    failOnceAt: (name: string) => {
-      failAt = name
-    },
-    runAt: (name: string, work: () => void | Promise<void>) => {
-      hookAt = name
-      hook = work
     },
     async request(draft: DeletionDraft, requester = 'owner') {
       const by = { requester, idempotencyKey: null }
@@ -148,6 +121,50 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     status: (requestId: string) => requests.get(own.tenantId, requestId),
     round: () => worker.round(new AbortController().signal),
   }
+}
+
+/** What happens at the failpoints of a scene. */
+class Faults {
+  /** Points that were reached, in order. */
+  readonly points: string[] = []
+  #failAt: string | null = null
+  #hookAt: string | null = null
+  #hook: () => void | Promise<void> = () => {}
+
+  failOnceAt(name: string): void {
+    this.#failAt = name
+  }
+
+  runAt(name: string, work: () => void | Promise<void>): void {
+    this.#hookAt = name
+    this.#hook = work
+  }
+
+  async reach(name: string): Promise<void> {
+    this.points.push(name)
+    if (name === this.#hookAt) await this.#hook()
+    if (name !== this.#failAt) return
+    this.#failAt = null
+    throw new Error(`ended at ${name}`)
+  }
+}
+
+async function storedRows({ engine }: Stores, { tenantId }: TenantPlace, table: TableName): Promise<number> {
+  const [row] = await engine.select<{ n: string }>(
+    sql`select count() as n from ${raw(table)} where TenantId = ${tenantId}`,
+  )
+  return Number(row?.n)
+}
+
+async function visibleRows(
+  { engine }: Stores,
+  place: TenantPlace,
+  table: TableName,
+  gate: TelemetryGate,
+): Promise<number> {
+  const reader = new TenantReader(engine, place, gate)
+  const [row] = await reader.rows<{ n: string }>((from) => sql`select count() as n from ${from(table)}`)
+  return Number(row?.n)
 }
 
 /** How many rows every table of the organisation has, and that its neighbour has all of its own. */

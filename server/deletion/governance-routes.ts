@@ -1,4 +1,4 @@
-// Who else has a say in an erasure, over HTTP: the policy of a second person, and legal holds.
+// Who else has a say in an erasure, over HTTP: the policy of a second person, legal holds, retention.
 
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../../contract/common.ts'
@@ -8,7 +8,9 @@ import {
   HoldParams,
   LegalHold,
   PlaceHold,
+  Retention,
   SetDeletionPolicy,
+  SetRetention,
 } from '../../contract/deletion-governance.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
@@ -18,24 +20,55 @@ import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { LegalHolds } from './holds.ts'
 import type { DeletionPolicies } from './policy.ts'
+import type { RetentionStore } from './retention/store.ts'
 
 export interface GovernanceRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
   /** Places a hold while no erasure acts on the organisation's placement. */
   readonly placeHold: (caller: Caller, body: PlaceHold) => Promise<LegalHold>
-  /** Tells the worker that something may go on. */
+  readonly retention: RetentionStore
+  /** Tells the workers that something may go on. */
   readonly nudge: () => void
 }
 
 const access = ['owner', 'admin'] as const
 const tag = 'Deletion'
 const policyAddress = '/usage/storage/deletion-policy'
+const retentionAddress = '/usage/storage/retention'
 const holdsAddress = '/usage/storage/holds'
 
 export function addGovernanceRoutes(http: FastifyInstance, deps: GovernanceRoutesDeps): void {
   addPolicyRoutes(http, deps.policies)
   addHoldRoutes(http, deps)
+  addRetentionRoutes(http, deps)
+}
+
+function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: GovernanceRoutesDeps): void {
+  route(http, {
+    method: 'GET',
+    url: retentionAddress,
+    access: ['owner', 'admin', 'member', 'viewer'],
+    tag,
+    summary: 'How long each signal is kept',
+    result: Retention,
+    handle: async ({ caller }) => ({ body: await retention.get(caller.tenantId) }),
+  })
+  route(http, {
+    method: 'PUT',
+    url: retentionAddress,
+    access,
+    tag,
+    summary:
+      'Say how long each signal is kept; what is older is erased each night, in the ledger like any deletion',
+    body: SetRetention,
+    result: Retention,
+    handle: async ({ caller, body }) => {
+      const rule = await retention.set(caller.tenantId, body, caller.requester)
+      nudge()
+      return { body: rule }
+    },
+  })
 }
 
 function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): void {

@@ -27,6 +27,7 @@ import {
 } from './deletion-record.ts'
 import { approvalRuleOf, needsApproval } from './policy.ts'
 import { requireRow } from './requests.ts'
+import { retentionRequester } from './retention/retention.ts'
 
 export interface Created {
   /** As it was written, or as it is where it was there already. */
@@ -61,9 +62,6 @@ export interface RecordedErasure extends DeletionSelection {
   readonly reason: string | null
 }
 
-/** Nothing a person could approve: the rule was agreed to when the retention was set. */
-const needsNoApproval = 'system:retention'
-
 export class DeletionLedger {
   readonly #control: Control
   readonly #clock: Clock
@@ -91,7 +89,8 @@ export class DeletionLedger {
       if (existing !== null) return { row: existing, isNew: false }
       await refuseTooMany(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
-      const rule = by.requester === needsNoApproval ? 'none' : await approvalRuleOf(trx, tenantId, nowMs)
+      // Retention asks nobody: its rule was set by an owner or admin before.
+      const rule = by.requester === retentionRequester ? 'none' : await approvalRuleOf(trx, tenantId, nowMs)
       const waits = needsApproval(rule, draft.scope)
       const request = await insertRequest(trx, {
         ...draft,

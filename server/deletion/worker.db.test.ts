@@ -133,7 +133,7 @@ for (const where of placements) {
       test(`an attempt that ends at "${point}" stays hidden, says so, and the next one completes with true counts`, async () => {
         const erasing = await scene(where)
         const { request } = await erasing.request(all)
-        erasing.failOnceAt(point)
+        erasing.faults.failOnceAt(point)
         await erasing.round()
         const ended = await erasing.status(request.request_id)
         assert.equal(ended.status, 'incomplete')
@@ -164,7 +164,7 @@ async function resume(scene: Scene, requestId: string): Promise<void> {
 test('a swap that a crash left half made is made again before anything else, without a doubled or lost row', async () => {
   const erasing = await scene({ isShared: true })
   const { request } = await erasing.request(all)
-  erasing.failOnceAt('swap promised')
+  erasing.faults.failOnceAt('swap promised')
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
   // What a kill inside REPLACE PARTITION was measured to leave: the old part and the survivors side by side.
@@ -285,7 +285,7 @@ test('what is being erased can neither be read nor added to, from the request un
   const { request } = await erasing.request(all)
   assert.equal(erasing.gate.refuses(erasing.own, late), true)
   assert.equal(erasing.gate.refuses(erasing.neighbour, late), false)
-  erasing.failOnceAt('planned')
+  erasing.faults.failOnceAt('planned')
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
   assert.equal(erasing.gate.refuses(erasing.own, late), true, 'also between two attempts')
@@ -296,7 +296,7 @@ test('what is being erased can neither be read nor added to, from the request un
 test('a swap that cannot be made closes its placement alone, until it can be made', async () => {
   const erasing = await scene({ isShared: true })
   const { request } = await erasing.request(all)
-  erasing.failOnceAt('swap promised')
+  erasing.faults.failOnceAt('swap promised')
   await erasing.round()
   const rows = [batchOf('otel_logs', [monday])]
   assert.equal(erasing.gate.refuses(erasing.neighbour, rows), true)
@@ -314,7 +314,7 @@ test('an attempt that the stop of the service ends is not counted and goes on at
   await erasing.worker.round(AbortSignal.abort())
   assert.equal((await erasing.status(request.request_id)).status, 'running')
   const stopping = new AbortController()
-  erasing.runAt('step recorded', () => stopping.abort())
+  erasing.faults.runAt('step recorded', () => stopping.abort())
   await erasing.worker.round(stopping.signal)
   const stopped = await erasing.status(request.request_id)
   assert.deepEqual([stopped.status, stopped.detail.attempts], ['incomplete', 0])
@@ -357,7 +357,7 @@ test('of two movers that saw the same state one moves the request and the other 
 test('two deletions that overlap claim each row once', async () => {
   const erasing = await scene()
   const first = await erasing.request(between(null, monday + weekNs))
-  erasing.failOnceAt('planned')
+  erasing.faults.failOnceAt('planned')
   await erasing.round()
   const second = await erasing.request(all)
   await erasing.round()

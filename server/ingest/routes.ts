@@ -11,6 +11,7 @@ import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import { decodeExport, type OtlpEncoding } from './decode-export.ts'
 import { gunzipBody } from './gunzip-body.ts'
+import { type LateSelection, withoutLate } from './late-rows.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
 import type { IngestWriter } from './writer.ts'
@@ -20,6 +21,10 @@ export interface IngestRoutesOptions {
   readonly clock: Clock
   /** Largest body after decompression, bytes; what a small gzip body may blow up to. */
   readonly bodyLimitBytes: number
+  /** What the organisation refuses for good because it has erased it. */
+  readonly lateSelections: (tenantId: string) => readonly LateSelection[]
+  /** Told of rows that were left out because of it, by deletion. */
+  readonly onLate: (late: ReadonlyMap<string, number>) => void
   /** Told of every export, for the metrics page. */
   readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
 }
@@ -86,15 +91,24 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
       const decoded = decodeExport(signal, encoding, body, options.clock.nowNs())
       const { tenantId, placement } = callerOf(request)
-      await options.writer.commit({ tenantId, placement }, decoded.batch)
-      options.onExport(signal, decoded.accepted, decoded.rejected)
+      const { batch, late } = withoutLate(decoded.batch, options.lateSelections(tenantId))
+      // In one breath with the line above: the fence comes down only after late rows are refused.
+      await options.writer.commit({ tenantId, placement }, batch)
+      const lateRows = [...late.values()].reduce((sum, rows) => sum + rows, 0)
+      if (lateRows > 0) options.onLate(late)
+      options.onExport(signal, decoded.accepted - lateRows, decoded.rejected + lateRows)
       const answer = encodeExportResponse(signal, encoding, {
-        rejected: decoded.rejected,
-        message: decoded.reasons,
+        rejected: decoded.rejected + lateRows,
+        message: lateRows === 0 ? decoded.reasons : withLate(decoded.reasons, lateRows),
       })
       return send(reply, 200, encoding, answer)
     },
   })
+}
+
+function withLate(reasons: string, lateRows: number): string {
+  const late = `${lateRows} for a time that your organisation has erased and refuses`
+  return reasons === '' ? late : `${reasons}; ${late}`
 }
 
 async function uncompress(

@@ -1,0 +1,249 @@
+// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger shows to
+// be completed now, also when a request is carried out again.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import type { DeletionStatus } from '../../../contract/deletion.ts'
+import { temporaryFolder } from '../../../tests/fixtures.ts'
+import { hashOf } from '../../audit/chain.ts'
+import { appendLedger, readChain } from '../../audit/log.ts'
+import { SigningKeys } from '../../audit/signing.ts'
+import { migrate } from '../../control/migrate.ts'
+import { openSqlite } from '../../control/sqlite.ts'
+import { AppError } from '../../core/app-error.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { noProgress } from '../deletion-record.ts'
+import type { CoveredBackup } from './certificate.ts'
+import { CertificateStore } from './store.ts'
+
+const startMs = Date.UTC(2026, 0, 14, 12)
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+async function open(t: { after(fn: () => Promise<void>): void }) {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  const control = openSqlite(join(folder, 'control.db'))
+  t.after(() => control.destroy())
+  await migrate(control)
+  const clock = new ManualClock(startMs)
+  const keys = new SigningKeys(control, clock)
+  const backups: CoveredBackup[] = []
+  const deps = {
+    control,
+    clock,
+    keys,
+    backupsHolding: async (untilMs: number) =>
+      backups.filter(({ taken_at_ms }) => taken_at_ms === null || taken_at_ms <= untilMs),
+    issuer: async () => ({
+      instanceId: 'x',
+      serviceVersion: '0.1.0',
+      schemaVersion: '2',
+      engineVersion: '26',
+    }),
+  }
+  for (const [placement, tenant_id] of ['acme', 'globex'].entries()) {
+    await control
+      .insertInto('organisations')
+      .values({ tenant_id, name: tenant_id, placement, created_at_ms: 0 })
+      .execute()
+  }
+
+  /** Writes what the ledger writes for a move. */
+  const move = async (
+    tenantId: string,
+    requestId: string,
+    from: DeletionStatus | null,
+    to: DeletionStatus,
+  ) => {
+    const done = to === 'completed' ? clock.nowMs() : null
+    await control.transaction().execute(async (trx) => {
+      await trx
+        .updateTable('deletion_requests')
+        .set({ status: to, removed_at_ms: done, verified_at_ms: done, finished_at_ms: done })
+        .where('request_id', '=', requestId)
+        .execute()
+      await appendLedger(trx, tenantId, clock.nowMs(), {
+        request_id: requestId,
+        actor: `token:"request_id":"del_other" (tok_1)`,
+        from_status: from,
+        to_status: to,
+        facts: {},
+      })
+    })
+  }
+  const request = async (tenantId: string, requestId: string) => {
+    await control
+      .insertInto('deletion_requests')
+      .values({
+        request_id: requestId,
+        tenant_id: tenantId,
+        scope: 'range',
+        signals: '["logs"]',
+        range_start_ns: null,
+        range_end_ns: '1768176000000000000',
+        reason: null,
+        note: null,
+        requested_by: 'token:ada (tok_1)',
+        created_at_ms: clock.nowMs(),
+        idempotency_key: null,
+        selection_hash: requestId,
+        status: 'running',
+        hidden_at_ms: clock.nowMs(),
+        removed_at_ms: null,
+        verified_at_ms: null,
+        finished_at_ms: null,
+        attempts: 1,
+        crashes: 0,
+        retry_at_ms: null,
+        blocked_reason: null,
+        progress: JSON.stringify({
+          ...noProgress,
+          left_over: { otel_logs: 0, anomalies: 0, unfinished_copies: 0 },
+        }),
+        starts_at_ms: null,
+        approve_by_ms: null,
+        approved_by: null,
+        approved_at_ms: null,
+        refuse_late: 0,
+        late_rows: 0,
+        attempts_forgiven: 0,
+      })
+      .execute()
+    await move(tenantId, requestId, null, 'running')
+  }
+  const completed = async (tenantId: string, requestId: string) => {
+    await request(tenantId, requestId)
+    await move(tenantId, requestId, 'running', 'completed')
+  }
+  return { control, clock, keys, backups, deps, store: new CertificateStore(deps), move, request, completed }
+}
+
+const refusedAs = (code: string, retryAfterSeconds?: number) => (error: unknown) => {
+  assert.ok(error instanceof AppError, String(error))
+  assert.deepEqual([error.code, error.retryAfterSeconds], [code, retryAfterSeconds])
+  return true
+}
+
+test('a certificate is signed once: the same bytes later, after a restart, with a new key and with new backups', async (t) => {
+  const { store, deps, clock, keys, backups, completed } = await open(t)
+  backups.push({ backup_id: 'bak_1', taken_at_ms: startMs - 1, expires_at_ms: startMs + 99 })
+  backups.push({ backup_id: 'bak_2', taken_at_ms: startMs + 1, expires_at_ms: startMs + 99 })
+  await completed('acme', 'del_1')
+  const first = await store.issue('acme', 'del_1', 'ada')
+  assert.deepEqual(
+    first.certificate.backups.map(({ backup_id }) => backup_id),
+    ['bak_1'],
+    'a backup from after the removal holds nothing of it',
+  )
+  await clock.advance(60_000)
+  await keys.rotate('operator:test')
+  backups.length = 0
+  assert.deepEqual(await store.issue('acme', 'del_1', 'bob'), first)
+  assert.deepEqual(await new CertificateStore(deps).issue('acme', 'del_1', 'bob'), first)
+})
+
+test('twenty first requests at once get one certificate, and the audit log names who had it issued', async (t) => {
+  const { store, control, completed } = await open(t)
+  await completed('acme', 'del_1')
+  const all = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => store.issue('acme', 'del_1', `person ${i}`)),
+  )
+  assert.equal(new Set(all.map(({ jws }) => jws)).size, 1)
+  const entries = (await readChain(control, 'audit_entries', 'acme')).map(({ text }) => JSON.parse(text))
+  const issued = entries.filter(({ action }) => action === 'certificate.issued')
+  assert.equal(issued.length, 1)
+  assert.match(issued[0].actor, /^person \d+$/)
+  assert.deepEqual(issued[0].facts, {
+    jti: all[0]?.certificate.jti,
+    jws_sha256: hashOf(all[0]?.jws ?? ''),
+  })
+})
+
+test('another organisation’s deletion is unknown, before and after its certificate was issued', async (t) => {
+  const { store, control, completed } = await open(t)
+  await completed('globex', 'del_g')
+  await completed('acme', 'del_a')
+  await assert.rejects(store.issue('acme', 'del_g', 'ada'), refusedAs('not_found'))
+  await assert.rejects(store.issue('acme', 'del_none', 'ada'), refusedAs('not_found'))
+  const own = await store.issue('globex', 'del_g', 'gil')
+  assert.equal(own.certificate.organisation.tenant_id, 'globex')
+  await assert.rejects(store.issue('acme', 'del_g', 'ada'), refusedAs('not_found'))
+  const rows = await control.selectFrom('certificates').select(['request_id', 'tenant_id']).execute()
+  assert.deepEqual(
+    rows.map(({ request_id, tenant_id }) => [request_id, tenant_id]),
+    [['del_g', 'globex']],
+  )
+})
+
+test('in every state but completed there is none, and when to ask again is said only where one may come', async (t) => {
+  const { store, control, request } = await open(t)
+  await request('acme', 'del_1')
+  const retryAfter: Record<DeletionStatus, number | undefined> = {
+    awaiting_approval: 60,
+    scheduled: 60,
+    held: 60,
+    running: 1,
+    verifying: 1,
+    incomplete: 1,
+    failed: undefined,
+    cancelled: undefined,
+    rejected: undefined,
+    expired: undefined,
+    completed: undefined,
+  }
+  for (const [status, seconds] of Object.entries(retryAfter)) {
+    await control.updateTable('deletion_requests').set({ status }).execute()
+    await assert.rejects(store.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', seconds), status)
+  }
+  assert.deepEqual(await control.selectFrom('certificates').selectAll().execute(), [])
+})
+
+test('a request that is carried out again has none until it is completed again, and then a new one that names the old', async (t) => {
+  const { store, clock, control, move, completed } = await open(t)
+  await completed('acme', 'del_other')
+  await completed('acme', 'del_1')
+  const first = await store.issue('acme', 'del_1', 'ada')
+  await move('acme', 'del_1', 'completed', 'running')
+  await assert.rejects(store.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', 1))
+  await clock.advance(5000)
+  await move('acme', 'del_1', 'running', 'completed')
+  const second = await store.issue('acme', 'del_1', 'ada')
+  assert.equal(second.certificate.supersedes, first.certificate.jti)
+  assert.equal(second.certificate.times.verified_at, '2026-01-14T12:00:05.000Z')
+  assert.deepEqual([first.certificate.ledger.seq, second.certificate.ledger.seq], [4, 6])
+  assert.notEqual(second.certificate.jti, first.certificate.jti)
+  assert.deepEqual(await store.issue('acme', 'del_1', 'ada'), second)
+  assert.equal((await control.selectFrom('certificates').selectAll().execute()).length, 1)
+})
+
+test('a request that is moved on while its certificate is being signed gets none', async (t) => {
+  const { deps, control, keys, move, completed } = await open(t)
+  await completed('acme', 'del_1')
+  const overtaken = new CertificateStore({
+    ...deps,
+    keys: {
+      async sign(payload, typ) {
+        await move('acme', 'del_1', 'completed', 'running')
+        await move('acme', 'del_1', 'running', 'completed')
+        return keys.sign(payload, typ)
+      },
+    },
+  })
+  await assert.rejects(overtaken.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', 1))
+  assert.deepEqual(await control.selectFrom('certificates').selectAll().execute(), [])
+})
+
+test('a request whose completion is not in the ledger is not certified', async (t) => {
+  const { store, control, request } = await open(t)
+  await request('acme', 'del_1')
+  await control
+    .updateTable('deletion_requests')
+    .set({ status: 'completed', removed_at_ms: startMs, verified_at_ms: startMs })
+    .execute()
+  await assert.rejects(store.issue('acme', 'del_1', 'ada'), /ledger does not show/)
+})

@@ -1,0 +1,53 @@
+// What a retention rule erases on a day: everything of a signal before a UTC midnight, around what is held. Nothing
+// is remembered between days, so what a hold keeps today is found again when the hold is gone. Pure.
+
+import { nsPerMs } from '../../../contract/instant.ts'
+import { type TimeRange, without } from '../../core/time-range.ts'
+import { type Signal, signals } from '../../telemetry/schema/tables.ts'
+import { type DeletionDraft, type HeldPart, selectionText } from '../deletion.ts'
+
+/** Days to keep by signal; a signal that is absent is kept for good. */
+export type RetentionRule = ReadonlyMap<Signal, number>
+
+/** Ledger entries of what retention erases name this requester. */
+export const retentionRequester = 'system:retention'
+
+const msPerDay = 86_400_000
+
+/** UTC midnight, `days` whole days before the one that has begun. */
+export function cutOffMs(nowMs: number, days: number): number {
+  return Math.floor(nowMs / msPerDay) * msPerDay - days * msPerDay
+}
+
+/** What is to be erased now: one draft per range, signals that share one together. */
+export function retentionDrafts(
+  rule: RetentionRule,
+  holds: readonly HeldPart[],
+  nowMs: number,
+): DeletionDraft[] {
+  const ranges = new Map<string, { range: TimeRange; signals: Signal[] }>()
+  for (const signal of signals) {
+    const days = rule.get(signal)
+    if (days === undefined) continue
+    const old: TimeRange = { startNs: null, endNs: BigInt(cutOffMs(nowMs, days)) * nsPerMs }
+    const held = holds.filter((hold) => hold.signals.includes(signal)).map(({ range }) => range)
+    for (const range of without(old, held)) {
+      const key = `${range.startNs} ${range.endNs}`
+      ranges.set(key, { range, signals: [...(ranges.get(key)?.signals ?? []), signal] })
+    }
+  }
+  return [...ranges.values()].map((part) => ({
+    ...part,
+    scope: 'range' as const,
+    reason: 'retention' as const,
+    note: null,
+    delayMinutes: 0,
+    refuseLate: false,
+  }))
+}
+
+/** The same for the same range on the same day, so that a rule is carried out once a day whoever restarts. */
+export function retentionKey(draft: DeletionDraft, nowMs: number): string {
+  const day = new Date(cutOffMs(nowMs, 0)).toISOString().slice(0, 10)
+  return `${retentionRequester}|${day}|${selectionText(draft)}`
+}

@@ -1,0 +1,93 @@
+// Asks for the erasures that retention rules call for, once a day each. They are requests like any other, in the
+// ledger, read back and certified; only nobody is asked to approve them. Where nothing is old enough nothing is asked.
+
+import type { FastifyBaseLogger } from 'fastify'
+import type { Clock } from '../../core/clock.ts'
+import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
+import type { HeldPart } from '../deletion.ts'
+import type { StoredDeletion } from '../deletion-record.ts'
+import type { DeletionLedger } from '../ledger.ts'
+import { planErasure } from '../planner.ts'
+import { type RetentionRule, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
+import type { RetentionStore } from './store.ts'
+
+export interface RetentionWorkerDeps {
+  readonly store: RetentionStore
+  readonly ledger: DeletionLedger
+  readonly engine: TelemetryEngine
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
+  readonly hide: (request: StoredDeletion) => void
+  readonly unhide: (request: StoredDeletion) => void
+  /** Tells the deletion loop that there is something to do. */
+  readonly nudge: () => void
+}
+
+export class RetentionWorker {
+  readonly #deps: RetentionWorkerDeps
+  /** What has been looked at today, by organisation and key. */
+  #seen = new Set<string>()
+  #day = ''
+
+  constructor(deps: RetentionWorkerDeps) {
+    this.#deps = deps
+  }
+
+  async round(signal: AbortSignal): Promise<void> {
+    const { logger, store } = this.#deps
+    for (const [tenantId, rule] of await store.all()) {
+      if (signal.aborted) return
+      try {
+        await this.#eraseOld(tenantId, rule)
+      } catch (err) {
+        logger.error(
+          { err, tenantId },
+          'retention of an organisation could not be carried out; it is tried again',
+        )
+      }
+    }
+  }
+
+  async #eraseOld(tenantId: string, rule: RetentionRule): Promise<void> {
+    const { activeHolds, clock, engine, findPlace } = this.#deps
+    const place = await findPlace(tenantId)
+    if (place === null) return
+    const nowMs = clock.nowMs()
+    for (const draft of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
+      const key = retentionKey(draft, nowMs)
+      if (this.#hasSeen(tenantId, key)) continue
+      const plan = await planErasure(engine, place, { ...draft, held: [] })
+      if (plan.length > 0) await this.#request(tenantId, draft, key)
+      this.#seen.add(`${tenantId} ${key}`)
+    }
+  }
+
+  async #request(
+    tenantId: string,
+    draft: Parameters<DeletionLedger['create']>[1],
+    idempotencyKey: string,
+  ): Promise<void> {
+    const { hide, ledger, nudge, unhide } = this.#deps
+    let hidden: StoredDeletion | null = null
+    try {
+      const by = { requester: retentionRequester, idempotencyKey }
+      await ledger.create(tenantId, draft, by, (request) => {
+        hidden = request
+        hide(request)
+      })
+    } catch (error) {
+      if (hidden !== null) unhide(hidden)
+      throw error
+    }
+    nudge()
+  }
+
+  #hasSeen(tenantId: string, key: string): boolean {
+    const day = key.split('|')[1] ?? ''
+    if (day !== this.#day) this.#seen = new Set()
+    this.#day = day
+    return this.#seen.has(`${tenantId} ${key}`)
+  }
+}
