@@ -1,10 +1,11 @@
 // Detectors over HTTP as the interface words them, and one story from end to end: spans with an incident come in
-// over OTLP, a detector says what it found and why, the time range is erased, and then the anomaly, its numbers
-// and its values are gone, and the hole that is left raises nothing, where a hole that nobody erased does.
+// over OTLP, a detector says what it found and why; some of what it learnt from is erased, and what it expected is
+// gone; the time range itself is erased, and then the anomaly, its numbers and its values are gone, and the hole that is left raises nothing, where a hole that nobody erased does.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pageOf } from '../../contract/common.ts'
+import { DeletionPreview } from '../../contract/deletion.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { SeriesAnswer } from '../../contract/telemetry.ts'
@@ -285,6 +286,23 @@ test('an incident is found and explained, and erased with the telemetry it was s
     Array(6).fill({ value: 0.8, erased: undefined }),
   )
   assert.equal((await service.send('GET', `/anomalies/${found.id}`, { as: 'globex/owner' })).status, 404)
+
+  const learntFrom = {
+    scope: 'range',
+    range_start: formatInstant(startNs - 60n * minuteNs),
+    range_end: formatInstant(startNs - 58n * minuteNs),
+  }
+  const preview = await service.send('POST', '/usage/storage/deletions/preview', { json: learntFrom })
+  const { derived } = DeletionPreview.parse(JSON.parse(preview.text))
+  assert.deepEqual(derived, { anomalies: 0, anomalies_learned_from: 1 })
+  await eraseCompletely(service, { confirm: 'acme', ...learntFrom })
+  await run(errors.id)
+  const reason = 'Its expected band was computed from telemetry that has since been erased'
+  assert.deepEqual(
+    await service.read(`/anomalies/${found.id}`, Anomaly),
+    { ...found, expected: null, lower: null, upper: null, score: 0, reason },
+    'that something was seen stays, what was expected was learnt from what is gone',
+  )
 
   const request = await eraseCompletely(service, {
     scope: 'range',
