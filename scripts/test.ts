@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
 const all = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
-const isFast = (file: string) => !file.endsWith('.db.test.ts') && !file.startsWith('tests/scenario/')
+const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const files = wanted[0] === 'fast' ? all.filter(isFast) : wanted.length > 0 ? wanted : all
 
 const { status } = spawnSync(

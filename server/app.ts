@@ -50,6 +50,10 @@ export interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** Where a test may end the process; does nothing otherwise. */
   readonly failpoint?: Failpoint
+  /** Opens the telemetry engine; {@link openChdb} where absent. A test that starts the service often keeps one open. */
+  readonly openEngine?: typeof openChdb
+  /** No background work is started; what it does in one pass is done by {@link App.round}. */
+  readonly isManual?: boolean
 }
 
 export interface App {
@@ -66,6 +70,10 @@ export interface App {
   start(beforeReady?: () => Promise<void>): Promise<string>
   /** Takes the backups that were asked for; only where the background work was not started. */
   takeBackups(): Promise<void>
+  /** One pass of the deletion loop; only where the background work was not started. */
+  round(): Promise<void>
+  /** Reads as the organisation's own people do. */
+  readerOf(place: TenantPlace): TenantReader
   /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
   close(): Promise<void>
 }
@@ -86,7 +94,7 @@ export const version = '0.1.0'
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, logger } = options
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const engine = await openChdb({
+  const engine = await (options.openEngine ?? openChdb)({
     folder: join(config.dataDir, 'telemetry'),
     maxMemoryBytes: config.engineMemoryBytes,
     backupFolder: config.backupDir,
@@ -178,6 +186,11 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ ...stores, store: detectors })
   const leases = new Leases(control, clock, instanceSecret)
+  const round = async (signal: AbortSignal) => {
+    // First, so that no erasure acts while a backup is taken.
+    await backups.round(signal)
+    await deletion.round(signal)
+  }
   const deletionLoop = new Periodic({
     name: 'deletion',
     everyMs: deletionEveryMs,
@@ -185,11 +198,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     clock,
     leases,
     logger,
-    async round(signal) {
-      // First, so that no erasure acts while a backup is taken.
-      await backups.round(signal)
-      await deletion.round(signal)
-    },
+    round,
   })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
@@ -232,11 +241,14 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       await beforeReady?.()
       await deletion.worker.eraseWhatCameBack(stopping.signal)
       isReady = !stopping.signal.aborted
+      if (options.isManual) return address
       deletionLoop.start()
       detectionLoop.start()
       return address
     },
     takeBackups: () => backups.round(stopping.signal),
+    round: () => round(stopping.signal),
+    readerOf: (place) => new TenantReader(engine, place, gate),
     close() {
       closing ??= close()
       return closing
