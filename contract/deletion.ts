@@ -183,7 +183,9 @@ export const DeletionPreview = z
       .int()
       .describe('By how many rows the selection may differ when the deletion comes; 412 beyond.'),
   })
-  .describe('What a deletion would erase, as counted now.')
+  .describe(
+    'What a deletion would erase, as counted now: all that is selected and not yet hidden by another deletion.',
+  )
 export type DeletionPreview = z.infer<typeof DeletionPreview>
 
 export const StalePreview = ErrorBody.extend({ preview: DeletionPreview }).describe(

@@ -135,7 +135,9 @@ export const Detector = z
       .boolean()
       .describe('One every organisation starts with; its name, metric_key and method_key are fixed.'),
     last_run_at: Instant.nullable().describe('Null before the first run.'),
-    last_status: DetectorStatus.nullable().describe('Null before the first run.'),
+    last_status: DetectorStatus.nullable().describe(
+      'Null before the first run, and from an erasure until the next.',
+    ),
     created_at: Instant,
     last_note: z.string().nullable().describe('What stands behind last_status, for a person.'),
   })
@@ -194,10 +196,16 @@ export const Anomaly = z
     expected: z
       .number()
       .nullable()
-      .describe('At the peak; null where the method expects nothing in particular.'),
+      .describe(
+        'At the peak; null where the method expects nothing in particular, or where what it learnt from is erased.',
+      ),
     lower: z.number().nullable().describe('Lower edge of the band at the peak; null where there is none.'),
     upper: z.number().nullable().describe('Upper edge of the band at the peak; null where there is none.'),
-    score: z.number().describe('How far out at the peak; 1 is the edge of the band.'),
+    score: z
+      .number()
+      .describe(
+        'How far out at the peak; 1 is the edge of the band, 0 where the band is gone by an erasure.',
+      ),
     reason: z.string().describe('What happened, in a sentence.'),
     created_at: Instant,
     updated_at: Instant,

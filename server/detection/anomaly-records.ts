@@ -9,8 +9,9 @@ import type { AnomaliesTable, ControlTransaction, Database } from '../control/da
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { type TimeRange, without } from '../core/time-range.ts'
+import type { Selection } from '../telemetry/gate.ts'
 import { signals as allSignals, type Signal } from '../telemetry/schema/tables.ts'
-import type { AnomalySource } from './anomaly-fate.ts'
+import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import type { StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
 import type { Outcome } from './outcome.ts'
@@ -181,8 +182,14 @@ function signalsOf({ signal }: { readonly signal: string }): Signal[] {
   return allSignals.filter((known) => signal.split(',').includes(known))
 }
 
-/** The wire form. */
-export function toAnomaly(row: Selectable<AnomaliesTable>): Anomaly {
+/** The wire form. A band that was learnt from hidden telemetry is hidden with it. */
+export function toAnomaly(
+  stored: Selectable<AnomaliesTable>,
+  hidden: readonly Pick<Selection, 'signals' | 'range'>[],
+): Anomaly {
+  const source = sourceOf(stored)
+  const isLearntFromHidden = hidden.some((part) => fateOf(source, { ...part, held: [] }) === 'redacted')
+  const row = isLearntFromHidden ? { ...stored, ...redactedColumns } : stored
   return {
     id: row.id,
     detector_id: row.detector_id,

@@ -17,22 +17,12 @@ import {
 import { MethodKey } from '../../contract/detection-methods.ts'
 import type { Ns } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
-import type { AnomaliesTable, Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
+import type { Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { fateOf } from './anomaly-fate.ts'
-import {
-  bound,
-  isTouched,
-  ns,
-  type RunRecord,
-  recordFindings,
-  redactedColumns,
-  sourceOf,
-  toAnomaly,
-} from './anomaly-records.ts'
+import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
 import {
   applyPatch,
   changedFields,
@@ -255,20 +245,12 @@ export class DetectionStore {
       .orderBy('id', 'desc')
       .limit(page.limit)
       .execute()
-    return rows.map((row) => this.#shown(tenantId, row))
+    return rows.map((row) => toAnomaly(row, this.#gate.hidden(tenantId)))
   }
 
   async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
     const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : this.#shown(tenantId, row)
-  }
-
-  /** A band that was learnt from hidden telemetry is hidden with it. */
-  #shown(tenantId: string, row: Selectable<AnomaliesTable>): Anomaly {
-    const isLearntFromHidden = this.#gate
-      .hidden(tenantId)
-      .some(({ signals, range }) => fateOf(sourceOf(row), { signals, range, held: [] }) === 'redacted')
-    return toAnomaly(isLearntFromHidden ? { ...row, ...redactedColumns } : row)
+    return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
   }
 
   /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */
