@@ -41,6 +41,10 @@ export const errorCatalogue = {
     status: 409,
     sentence: 'The detector is being evaluated right now; try again in a moment.',
   },
+  not_removable: {
+    status: 409,
+    sentence: 'The organisation can’t be removed before all its telemetry is erased.',
+  },
   name_taken: { status: 409, sentence: 'Another one with this name exists.' },
   precondition_failed: {
     status: 412,

@@ -27,6 +27,21 @@ export const Me = z
   .describe('Who you are to this service.')
 export type Me = z.infer<typeof Me>
 
+export const RemoveOrganisation = z.strictObject({
+  confirm: z.string().describe('The tenant_id of your organisation, typed by a person.'),
+})
+
+export const OrganisationRemoved = z
+  .object({
+    tenant_id: z.string(),
+    removed_at: Instant,
+    checkpoints: z
+      .object({ ledger: z.string(), audit: z.string() })
+      .describe('Signed ends of both chains as the operator keeps them: compact JWS. Your tokens end here.'),
+  })
+  .describe('The organisation is removed; its ledger, audit log and certificates stay with the operator.')
+export type OrganisationRemoved = z.infer<typeof OrganisationRemoved>
+
 export const AccessToken = z.object({
   id: z.string(),
   name: z.string(),

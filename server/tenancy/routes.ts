@@ -1,14 +1,23 @@
-// GET /me, and the access tokens of the caller's own organisation. An admin can't make an owner: nobody hands
-// out more than they hold.
+// GET /me, the access tokens of the caller's own organisation, and its end. An admin can't make an owner: nobody
+// hands out more than they hold.
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { cursorQuery, limitQuery, pageOf } from '../../contract/common.ts'
-import { AccessToken, CreateAccessToken, CreatedAccessToken, Me, roles } from '../../contract/tenancy.ts'
-import { AppError } from '../core/app-error.ts'
+import {
+  AccessToken,
+  CreateAccessToken,
+  CreatedAccessToken,
+  Me,
+  OrganisationRemoved,
+  RemoveOrganisation,
+  roles,
+} from '../../contract/tenancy.ts'
+import { AppError, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
+import type { OrganisationRemoval } from './removal.ts'
 import type { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
 
@@ -94,4 +103,39 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
       body: await store.revokeToken(caller.tenantId, params.token_id, caller.requester, caller.role),
     }),
   })
+}
+
+export function addRemovalRoute(http: FastifyInstance, removal: OrganisationRemoval): void {
+  route(http, {
+    method: 'POST',
+    url: '/organisation/remove',
+    access: ['owner'],
+    tag: 'Organisation',
+    summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
+    body: RemoveOrganisation,
+    result: OrganisationRemoved,
+    refusals: [409],
+    check: (body, caller) => confirmProblems(body, caller.tenantId),
+    onInvalid: async (caller, problems) => {
+      const isMisconfirmed = problems.some(({ type }) => type === 'value_error')
+      if (isMisconfirmed) await removal.recordRefusal(caller.tenantId, caller.requester)
+    },
+    handle: async ({ caller }) => ({ body: await removal.remove(caller.tenantId, caller.requester) }),
+  })
+}
+
+function confirmProblems(body: unknown, tenantId: string) {
+  if (typeof body !== 'object' || body === null || !('confirm' in body)) return []
+  const { confirm } = body
+  if (typeof confirm !== 'string' || confirm === tenantId) return []
+  const ctx = { error: 'confirm does not equal your tenant_id' }
+  return [
+    problem(
+      ['body', 'confirm'],
+      'value_error',
+      'Type the tenant_id of your organisation exactly',
+      confirm,
+      ctx,
+    ),
+  ]
 }

@@ -3,7 +3,7 @@
 
 import type { Selectable } from 'kysely'
 import { type AccessToken, type Role, Role as RoleSchema } from '../../contract/tenancy.ts'
-import { appendAudit } from '../audit/log.ts'
+import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -27,6 +27,9 @@ export interface NewToken {
   readonly actor: string
 }
 
+/** The first act in every audit log. */
+const created = 'organisation.created'
+
 type TokenRow = Selectable<AccessTokensTable>
 
 export class TenancyStore {
@@ -39,7 +42,8 @@ export class TenancyStore {
   }
 
   /**
-   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id exists.
+   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id exists or
+   * ever did.
    * `within` runs in the same transaction, for what every new organisation starts with.
    */
   async createOrganisation(
@@ -53,6 +57,11 @@ export class TenancyStore {
       if (rows.some((row) => row.tenant_id === tenantId)) {
         throw new AppError('name_taken', { sentence: `The organisation ${tenantId} exists.` })
       }
+      if (await isOnRecord(trx, tenantId)) {
+        throw new AppError('name_taken', {
+          sentence: `${tenantId} was an organisation before; its ledger and audit log stay, so its tenant_id is not given away again.`,
+        })
+      }
       const placement = choosePlacement(rows.map((row) => row.placement))
       await trx
         .insertInto('organisations')
@@ -60,7 +69,7 @@ export class TenancyStore {
         .execute()
       await appendAudit(trx, tenantId, nowMs, {
         actor,
-        action: 'organisation.created',
+        action: created,
         target: tenantId,
         outcome: 'accepted',
         facts: { placement },
@@ -77,6 +86,23 @@ export class TenancyStore {
       .where('tenant_id', '=', tenantId)
       .executeTakeFirst()
     return row === undefined ? null : { tenantId: row.tenant_id, placement: row.placement }
+  }
+
+  /**
+   * The place of an organisation that is or was: what comes back with an old copy of the telemetry has to be found
+   * and erased although nobody owns it any more. Null for a tenant_id that was never given away.
+   */
+  async findPlace(tenantId: string): Promise<TenantPlace | null> {
+    const present = await this.findOrganisation(tenantId)
+    if (present !== null) return present
+    const [first] = await readChainFrom(this.#control, chainTables.audit, tenantId, { afterSeq: 0, limit: 1 })
+    const { action, facts } = first === undefined ? {} : JSON.parse(first.text)
+    return action === created ? { tenantId, placement: facts.placement } : null
+  }
+
+  /** Whether the tenant_id belonged to an organisation that is gone. */
+  async wasRemoved(tenantId: string): Promise<boolean> {
+    return (await this.findOrganisation(tenantId)) === null && (await isOnRecord(this.#control, tenantId))
   }
 
   async listOrganisations(): Promise<TenantPlace[]> {
@@ -179,6 +205,14 @@ export class TenancyStore {
       .executeTakeFirst()
     return row === undefined ? null : toToken(row)
   }
+}
+
+/** Whether anything was ever written down under this tenant_id. */
+async function isOnRecord(control: Control | ControlTransaction, tenantId: string): Promise<boolean> {
+  for (const table of Object.values(chainTables)) {
+    if ((await readHead(control, table, tenantId)).entries > 0) return true
+  }
+  return false
 }
 
 /**

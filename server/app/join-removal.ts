@@ -1,0 +1,56 @@
+// Joins what the removal of an organisation has to know of other rooms: the gate that keeps writers out, and the
+// verifier's count, which is the one that believes nobody.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { signCheckpoint } from '../audit/export.ts'
+import { chainTables, readHead } from '../audit/log.ts'
+import { SigningKeys } from '../audit/signing.ts'
+import type { Control } from '../control/database.ts'
+import { flushWriteAheadLog } from '../control/sqlite.ts'
+import type { Clock } from '../core/clock.ts'
+import { readBack } from '../deletion/verifier.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { signals } from '../telemetry/schema/tables.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { OrganisationRemoval } from '../tenancy/removal.ts'
+
+export interface RemovalNeeds {
+  readonly control: Control
+  readonly clock: Clock
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly logger: Pick<FastifyBaseLogger, 'warn'>
+}
+
+const everything = { signals, range: { startNs: null, endNs: null } }
+
+export function joinRemoval({ control, clock, engine, gate, logger }: RemovalNeeds): OrganisationRemoval {
+  const keys = new SigningKeys(control, clock)
+  const fence = { id: 'organisation-removal', ...everything }
+  return new OrganisationRemoval({
+    control,
+    clock,
+    async closeToWriters(tenantId) {
+      gate.fence(tenantId, fence)
+      await gate.drain(tenantId)
+      return () => gate.unfence(tenantId, fence.id)
+    },
+    async countTelemetry(tenantId) {
+      // Anomalies live in the control plane and go with the organisation.
+      const target = { scope: 'all' as const, ...everything, held: [] }
+      const { rowsLeft } = await readBack(engine, async () => 0, tenantId, target)
+      return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
+    },
+    async flushControl() {
+      try {
+        await flushWriteAheadLog(control)
+      } catch (err) {
+        logger.warn({ err }, 'what belonged to a removed organisation leaves the log with the next erasure')
+      }
+    },
+    async signCheckpoint(chain, tenantId) {
+      const end = await readHead(control, chainTables[chain], tenantId)
+      return signCheckpoint({ control, clock, keys }, chain, tenantId, end)
+    },
+  })
+}

@@ -1,0 +1,341 @@
+// The removal of an organisation over real stores: what stands in its way, what it takes and what it leaves, and the
+// ways in which telemetry could slip in while it is at work. Globex stands beside acme and keeps everything.
+
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import { sql } from 'kysely'
+import { batchOf, insertRows, openStores, silent } from '../../tests/fixtures.ts'
+import { joinRemoval } from '../app/join-removal.ts'
+import { exportChain } from '../audit/export.ts'
+import { checkExport } from '../audit/export-check.ts'
+import { checkChain } from '../audit/live-check.ts'
+import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
+import { SigningKeys } from '../audit/signing.ts'
+import { AppError } from '../core/app-error.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { createHttp } from '../http/server.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { addRemovalRoute } from './routes.ts'
+import { insertToken, TenancyStore } from './store.ts'
+import { newTokenSecret } from './tenancy.ts'
+
+const stores = await openStores()
+const { control, engine } = stores
+const clock = new ManualClock(1_763_717_400_000)
+const gate = new TelemetryGate()
+const store = new TenancyStore(control, clock)
+const keys = new SigningKeys(control, clock)
+const removal = joinRemoval({ control, clock, engine, gate, logger: silent })
+const http = createHttp({
+  clock,
+  logger: silent,
+  authenticate: (secret) => store.findCaller(secret),
+  isReady: () => true,
+})
+addRemovalRoute(http, removal)
+await http.ready()
+after(async () => {
+  await http.close()
+  await stores.close()
+})
+
+const globex = await found('globex')
+const timeNs = 1_763_700_000_000_000_000n
+const batch = batchOf('otel_logs', [timeNs], { Body: 'a line' })
+await insertRows(engine, globex.place, batch)
+
+let organisations = 0
+let acme: Awaited<ReturnType<typeof found>>
+beforeEach(async () => {
+  acme = await found(`acme-${++organisations}`)
+})
+
+interface Organisation {
+  readonly place: TenantPlace
+  readonly tenantId: string
+  readonly owner: string
+  readonly admin: string
+}
+
+/** An organisation with something in every table that can name it. */
+async function found(tenantId: string): Promise<Organisation> {
+  const [owner, admin] = [newTokenSecret('owner'), newTokenSecret('admin')]
+  const place = await store.createOrganisation(
+    { tenantId, name: tenantId, actor: 'test' },
+    async (trx, nowMs) => {
+      for (const [role, secret] of [
+        ['owner', owner],
+        ['admin', admin],
+      ] as const) {
+        await insertToken(
+          trx,
+          { tenantId, name: role, role, secret, expiresAtMs: null, actor: 'test' },
+          nowMs,
+        )
+      }
+    },
+  )
+  for (const statement of [
+    `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1)`,
+    `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
+    `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
+    `insert into retention_policies values ('${tenantId}', 'logs', 30)`,
+    `insert into certificates values ('crt-${tenantId}', '${tenantId}', 'x', 0)`,
+    `insert into legal_holds values ('hld-${tenantId}', '${tenantId}', '["logs"]', null, null, 'x', null, 'x', 0, 'x', 1)`,
+    `insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)
+       values ('ano-${tenantId}', '${tenantId}', 'x', '{}', 'x', 'logs', '0', '1', '0', 1, 'x', 0, 0)`,
+  ]) {
+    await run(statement)
+  }
+  return { tenantId, place, owner, admin }
+}
+
+async function run(statement: string): Promise<void> {
+  await sql.raw(statement).execute(control)
+}
+
+/** A deletion on record, as the ledger tells it. */
+async function request(
+  tenantId: string,
+  { status = 'completed', scope = 'all', signals = ['metrics', 'logs', 'traces'] } = {},
+): Promise<string> {
+  const { rows } = await sql<{ n: number }>`select count(*) as n from deletion_requests`.execute(control)
+  const requestId = `del_${String(rows[0]?.n).padStart(4, '0')}`
+  await run(
+    `insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
+       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 'x', 0, 'x', '${status}', 1, 0, '{}')`,
+  )
+  await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
+  const facts = { scope, signals, range_start: null, range_end: null }
+  const entry = { request_id: requestId, actor: 'x', from_status: null, to_status: status, facts }
+  await control.transaction().execute((trx) => appendLedger(trx, tenantId, clock.nowMs(), entry))
+  return requestId
+}
+
+async function remove(secret: string, confirm: unknown) {
+  const answer = await http.inject({
+    method: 'POST',
+    url: '/organisation/remove',
+    headers: { authorization: `Bearer ${secret}` },
+    payload: { confirm },
+  })
+  return { status: answer.statusCode, body: answer.json() }
+}
+
+async function assertRefused(secret: string, tenantId: string, reason: RegExp): Promise<void> {
+  const before = await countRows(tenantId)
+  const { status, body } = await remove(secret, tenantId)
+  assert.deepEqual([status, body.code], [409, 'not_removable'], JSON.stringify(body))
+  assert.match(body.detail, reason)
+  assert.deepEqual(await countRows(tenantId), before, 'everything is as it was')
+  assert.equal(gate.refuses({ tenantId, placement: 0 }, [batch]), false, 'and it can store again')
+}
+
+/** Rows of a tenant in every table that names one. */
+async function countRows(tenantId: string): Promise<Record<string, number>> {
+  const { rows: named } = await sql<{ name: string }>`
+    select m.name from sqlite_master m join pragma_table_info(m.name) c
+    where m.type = 'table' and c.name = 'tenant_id' order by m.name`.execute(control)
+  const counts: Record<string, number> = {}
+  for (const { name } of named) {
+    const { rows } = await sql<{ n: number }>`
+      select count(*) as n from ${sql.table(name)} where tenant_id = ${tenantId}`.execute(control)
+    counts[name] = rows[0]?.n ?? 0
+  }
+  return counts
+}
+
+test('an organisation whose telemetry is erased is removed, and everything that proves it stays', async () => {
+  const erasedBy = await request(acme.tenantId)
+  const before = await countRows(acme.tenantId)
+  const neighbour = await countRows('globex')
+  assert.ok(
+    Object.values(before).every((rows) => rows > 0),
+    JSON.stringify(before),
+  )
+
+  const { status, body } = await remove(acme.owner, acme.tenantId)
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.deepEqual([body.tenant_id, body.removed_at], [acme.tenantId, '2025-11-21T09:30:00.000Z'])
+  const { audit_entries, ...rest } = await countRows(acme.tenantId)
+  const kept = { certificates: 1, deletion_requests: 1, ledger_entries: 1, legal_holds: 1 }
+  const gone = Object.fromEntries(Object.keys(rest).map((table) => [table, 0]))
+  // A new table that names organisations fails here until somebody decides whether it is record or life.
+  assert.deepEqual(rest, { ...gone, ...kept })
+  assert.equal(audit_entries, (before.audit_entries ?? 0) + 1)
+  assert.deepEqual(await countRows('globex'), neighbour)
+
+  const last = JSON.parse((await readChain(control, 'audit_entries', acme.tenantId)).at(-1)?.text ?? '{}')
+  assert.deepEqual(
+    [last.action, last.outcome, last.facts.erased_by],
+    ['organisation.removed', 'accepted', erasedBy],
+  )
+  assert.equal(last.facts.removed.access_tokens, 2)
+  const steps = await sql<{
+    n: number
+  }>`select count(*) as n from deletion_steps where request_id = ${erasedBy}`.execute(control)
+  assert.equal(steps.rows[0]?.n, 1)
+})
+
+test('its tokens stop working, and a request that was let in before stores nothing any more', async () => {
+  await request(acme.tenantId)
+  assert.equal(gate.refuses(acme.place, [batch]), false)
+  assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
+  for (const secret of [acme.owner, acme.admin]) {
+    assert.equal(await store.findCaller(secret), null)
+    assert.equal((await remove(secret, acme.tenantId)).status, 401)
+  }
+  assert.equal(gate.refuses(acme.place, [batch]), true)
+  assert.equal(gate.refuses(globex.place, [batch]), false)
+})
+
+test('both chains can be exported and checked after it, and the owner leaves with their signed ends', async () => {
+  await request(acme.tenantId)
+  const { body } = await remove(acme.owner, acme.tenantId)
+  for (const chain of ['ledger', 'audit'] as const) {
+    const lines: Buffer[] = []
+    for await (const line of exportChain({ control, clock, keys }, chain, acme.tenantId))
+      lines.push(Buffer.from(line))
+    const checked = await checkExport(lines, chain, await keys.jwks())
+    assert.equal(checked.tenantId, acme.tenantId)
+    assert.deepEqual((await checkChain(control, chain, acme.tenantId)).problems, [])
+    const end = JSON.parse(Buffer.from(body.checkpoints[chain].split('.')[1], 'base64url').toString())
+    assert.deepEqual([end.entries, end.head], [checked.entries, checked.head])
+  }
+})
+
+test('its tenant_id is never given away again, and its place is still known', async () => {
+  await request(acme.tenantId)
+  const create = () =>
+    store.createOrganisation({ tenantId: acme.tenantId, name: 'New', actor: 'test' }, async () => {})
+  assert.equal(await store.wasRemoved(acme.tenantId), false)
+  await assert.rejects(create, /exists/)
+  assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
+  const before = await countRows(acme.tenantId)
+  await assert.rejects(create, (error) => {
+    assert.ok(error instanceof AppError)
+    assert.equal(error.code, 'name_taken')
+    assert.match(error.message, /ledger and audit log stay/)
+    return true
+  })
+  assert.deepEqual(await countRows(acme.tenantId), before)
+  assert.equal(await store.wasRemoved(acme.tenantId), true)
+  assert.equal(await store.findOrganisation(acme.tenantId), null)
+  assert.deepEqual(await store.findPlace(acme.tenantId), acme.place)
+  assert.equal(await store.findPlace('nobody'), null)
+})
+
+test('one that never finished erasing everything is not removed', async () => {
+  await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
+  await request(acme.tenantId, { scope: 'range' })
+  await request(acme.tenantId, { signals: ['logs', 'traces'] })
+  await request(acme.tenantId, { status: 'cancelled' })
+  await request('globex')
+  await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
+})
+
+test('one with a deletion that has not ended well is not removed', async () => {
+  for (const status of [
+    'running',
+    'verifying',
+    'incomplete',
+    'failed',
+    'scheduled',
+    'held',
+    'awaiting_approval',
+  ]) {
+    const organisation = await found(`acme-${status.replace('_', '-')}`)
+    await request(organisation.tenantId)
+    const open = await request(organisation.tenantId, { status, scope: 'range' })
+    await assertRefused(organisation.owner, organisation.tenantId, new RegExp(`${open} is ${status}`))
+  }
+})
+
+test('one under a legal hold is not removed', async () => {
+  await request(acme.tenantId)
+  await run(
+    `update legal_holds set released_by = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
+  )
+  await assertRefused(acme.owner, acme.tenantId, /legal hold hld-.* stands/)
+})
+
+test('one that stored something since its erasure is not removed, wherever it lies and whoever hides it', async () => {
+  await request(acme.tenantId)
+  await insertRows(engine, { ...acme.place, placement: 63 }, batch)
+  gate.hide(acme.tenantId, { id: 'x', signals: ['logs'], range: { startNs: null, endNs: null } })
+  await assertRefused(acme.owner, acme.tenantId, /1 rows were stored since/)
+})
+
+test('what is being committed when the removal begins is waited for and counted', async () => {
+  await request(acme.tenantId)
+  const committing = Promise.withResolvers<void>()
+  gate.track(acme.tenantId, committing.promise)
+  const removing = remove(acme.owner, acme.tenantId)
+  while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+  await insertRows(engine, acme.place, batch)
+  committing.resolve()
+  const { status, body } = await removing
+  assert.deepEqual([status, body.code], [409, 'not_removable'])
+  assert.notEqual(await store.findCaller(acme.owner), null)
+})
+
+test('a deletion or a hold that is asked for while the stores are counted stops the removal', async () => {
+  await request(acme.tenantId)
+  const committing = Promise.withResolvers<void>()
+  gate.track(acme.tenantId, committing.promise)
+  const removing = remove(acme.owner, acme.tenantId)
+  while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+  await request(acme.tenantId, { status: 'running' })
+  committing.resolve()
+  assert.match((await removing).body.detail, /is running/)
+  assert.equal(gate.refuses(acme.place, [batch]), false)
+})
+
+test('two owners at once remove it once', async () => {
+  await request(acme.tenantId)
+  const answers = await Promise.all([remove(acme.owner, acme.tenantId), remove(acme.owner, acme.tenantId)])
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+  assert.equal(gate.refuses(acme.place, [batch]), true)
+})
+
+test('only an owner who types the tenant_id removes it; a wrong one is on record and nothing else', async () => {
+  await request(acme.tenantId)
+  assert.equal((await remove(acme.admin, acme.tenantId)).status, 403)
+  for (const [confirm, type] of [
+    ['globex', 'value_error'],
+    ['', 'value_error'],
+    [acme.tenantId.toUpperCase(), 'value_error'],
+    [undefined, 'missing'],
+    [5, 'string_type'],
+    [[acme.tenantId], 'string_type'],
+  ] as const) {
+    const { status, body } = await remove(acme.owner, confirm)
+    assert.equal(status, 422)
+    assert.deepEqual(
+      body.detail.map((found: { loc: string[]; type: string }) => [found.loc, found.type]),
+      [[['body', 'confirm'], type]],
+    )
+  }
+  const refused = (await readChain(control, 'audit_entries', acme.tenantId))
+    .map(({ text }) => JSON.parse(text))
+    .filter(({ outcome }) => outcome === 'refused')
+  assert.deepEqual(
+    refused.map(({ action, facts }) => [action, facts]),
+    Array.from({ length: 3 }, () => ['organisation.removed', { problems: ['body.confirm: value_error'] }]),
+  )
+  assert.notEqual(await store.findOrganisation(acme.tenantId), null)
+})
+
+test('an audit entry that only looks like a foundation gives no place', async () => {
+  await control.transaction().execute((trx) =>
+    appendAudit(trx, 'phantom', clock.nowMs(), {
+      actor: 'organisation.created',
+      action: 'token.created',
+      target: null,
+      outcome: 'accepted',
+      facts: { placement: 5 },
+    }),
+  )
+  assert.equal(await store.findPlace('phantom'), null)
+})
