@@ -7,6 +7,7 @@ import { version } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { createOrganisation, createToken, listTokens, revokeToken } from './administer.ts'
 import { createBackup, listBackups, type RestoreCommand, removeBackupById, restore } from './backup.ts'
+import { verifyCertificate } from './certificate.ts'
 import { demo } from './demo.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
 import { listKeys, rotateKeys } from './keys.ts'
@@ -85,6 +86,19 @@ for (const [chain, what] of [
       process.exitCode = await verifyEvidence(readConfig(process.env), chain, file, options)
     })
 }
+
+program
+  .command('certificate')
+  .description('certificates of deletions')
+  .command('verify')
+  .description(
+    'check a certificate without the service; exits 1 where it does not hold, 2 without a trusted key',
+  )
+  .argument('<FILE>', 'the JSON form, or the text of its signature')
+  .option('--jwks <KEYS>', 'trust these keys (a saved /.well-known/jwks.json) instead of this data folder’s')
+  .action(async (file: string, options: { jwks?: string }) => {
+    process.exitCode = await verifyCertificate(readConfig(process.env), file, options)
+  })
 
 const keys = program.command('keys').description('the keys that certificates and checkpoints are signed with')
 keys

@@ -54,8 +54,8 @@ type ErasedStore = DeletionCertificate['erasure']['stores'][number]
 type Method = (typeof erasureMethods)[number]
 
 /**
- * What became of a step, by the action it is recorded with. A step that found nothing erased nothing, and is not in
- * the certificate.
+ * What became of a step, by the action it is recorded with when it is done. A step that found nothing erased nothing,
+ * and is not in the certificate.
  */
 const methods: ReadonlyMap<string, Method> = new Map([
   ['dropped', 'partition_dropped'],
@@ -148,9 +148,9 @@ function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
 /** In the order the stores were first worked on, each with its methods. */
 function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
   const found = new Map<string, ErasedStore>()
-  for (const { store, action, partitionId, rows, bytes, doneAtMs } of steps) {
+  for (const { store, action, partitionId, rows, bytes } of steps) {
     const method = methods.get(action)
-    if (doneAtMs === null || method === undefined) continue
+    if (method === undefined) continue
     const key = `${store} ${method}`
     const before = found.get(key) ?? { store, method, partitions: 0, rows: 0, bytes: 0 }
     found.set(key, {

@@ -135,7 +135,7 @@ async function readCompleted(
   }
 }
 
-/** The newest entry that brought the request into its final state. */
+/** The newest entry that completed the request. */
 async function completionOf(
   trx: ControlTransaction,
   tenantId: string,
@@ -150,8 +150,8 @@ async function completionOf(
     .orderBy('seq', 'desc')
     .execute()
   const found = entries.find(({ entry }) => {
-    const { request_id, from_status, to_status } = JSON.parse(entry)
-    return request_id === requestId && to_status === 'completed' && from_status !== 'completed'
+    const { request_id, to_status } = JSON.parse(entry)
+    return request_id === requestId && to_status === 'completed'
   })
   if (found === undefined) throw new Error(`The ledger does not show how ${requestId} was completed.`)
   return { seq: found.seq, hash: found.hash }

@@ -1,0 +1,68 @@
+// `lethe certificate verify`: checks a deletion certificate on any machine, without a service and without a network.
+// Exit codes are for scripts: 0 it holds, 1 it doesn't, 2 nothing trusted could vouch for it.
+
+import { readFileSync } from 'node:fs'
+import type { DeletionCertificate } from '../../contract/certificate.ts'
+import type { Config } from '../config.ts'
+import { CertificateProblem, checkCertificate } from '../deletion/certificate/check.ts'
+import { findTrustedKeys } from './trusted-keys.ts'
+
+/** Answers the exit code. */
+export async function verifyCertificate(
+  config: Config,
+  file: string,
+  options: { readonly jwks?: string },
+): Promise<number> {
+  const text = readFileSync(file, 'utf8')
+  const trusted = await findTrustedKeys(config, options.jwks)
+  if (trusted === null) {
+    print(
+      `${file}: NOT CHECKED: no trusted key was given. Name the keys of the service that issued it, as it publishes them at /.well-known/jwks.json, with --jwks KEYS.`,
+    )
+    return 2
+  }
+  try {
+    const { certificate, kid } = await checkCertificate(text, trusted)
+    print(`${file}: the certificate holds\n${summaryOf(certificate, kid)}`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof CertificateProblem)) throw error
+    print(`${file}: DOES NOT HOLD: ${plain(error.message)}`)
+    return 1
+  }
+}
+
+function summaryOf(certificate: DeletionCertificate, kid: string): string {
+  const { erasure, ledger, organisation, request, times, verification } = certificate
+  const range =
+    request.scope === 'all'
+      ? 'everything'
+      : `from ${request.range_start ?? 'the beginning'} to ${request.range_end}`
+  const lines: readonly (readonly [name: string, value: string])[] = [
+    ['number', certificate.jti],
+    ['organisation', organisation.tenant_id],
+    ['erased', `${request.signals.join(', ')}, ${range}: ${erasure.rows} rows`],
+    ['left', `${verification.rows_remaining} rows in ${Object.keys(verification.stores).length} stores`],
+    ['requested', `${times.requested_at} by ${request.requested_by}`],
+    [
+      'approved',
+      times.approved_at === null ? 'not required' : `${times.approved_at} by ${request.approved_by}`,
+    ],
+    ['hidden', times.hidden_at],
+    ['removed', times.removed_at],
+    ['verified', times.verified_at],
+    ['backups', times.backups_clear_by === null ? 'none known' : `clear by ${times.backups_clear_by}`],
+    ['ledger', `entry ${ledger.seq}, hash ${ledger.hash}`],
+    ['signed by', kid],
+  ]
+  return lines.map(([name, value]) => `  ${name.padEnd(13)} ${plain(value)}`).join('\n')
+}
+
+/** Parts of what is printed are somebody else's: nothing in them may steer the terminal or pass for a line of ours. */
+function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, '\ufffd')
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
