@@ -1,5 +1,5 @@
 // Which access token was made with which: whoever makes a token has seen its secret, so two tokens speak for two
-// people only where neither descends from the other.
+// people only where no token is an ancestor of both.
 
 import type { Control } from '../control/database.ts'
 
@@ -26,18 +26,19 @@ async function ancestry(control: Control, tenantId: string, requester: string): 
   return ids
 }
 
-/** Whether one of the two was made with the other, at whatever distance, or both are the same. */
+/**
+ * Whether the two may be one person: the same token, or tokens of which one was made with the other, at whatever
+ * distance, or both with the same third one. Who made two tokens holds both, and would ask with one and approve with
+ * the other.
+ */
 export async function areRelated(
   control: Control,
   tenantId: string,
   first: string,
   second: string,
 ): Promise<boolean> {
-  const [ofFirst, ofSecond] = [
-    await ancestry(control, tenantId, first),
-    await ancestry(control, tenantId, second),
-  ]
-  const [a, b] = [ofFirst[0], ofSecond[0]]
-  if (a === undefined || b === undefined) return first === second
-  return ofFirst.includes(b) || ofSecond.includes(a)
+  const ofFirst = await ancestry(control, tenantId, first)
+  const ofSecond = await ancestry(control, tenantId, second)
+  if (ofFirst.length === 0 || ofSecond.length === 0) return first === second
+  return ofFirst.some((id) => ofSecond.includes(id))
 }
