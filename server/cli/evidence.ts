@@ -2,7 +2,7 @@
 // Exit codes are for scripts: 0 all holds, 1 something is wrong, 2 it is consistent but nothing trusted vouches for it.
 
 import { once } from 'node:events'
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { exportChain } from '../audit/export.ts'
 import { type CheckedExport, checkExport, ExportProblem } from '../audit/export-check.ts'
 import { checkChain, findRewriting, listTenants } from '../audit/live-check.ts'
@@ -12,7 +12,9 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
-import { hasControl, withControl } from './open-control.ts'
+import { withControl } from './open-control.ts'
+import { print } from './print.ts'
+import { findTrustedKeys } from './trusted-keys.ts'
 
 /** Writes a chain to standard output, also of an organisation that is gone. */
 export async function exportEvidence(
@@ -62,7 +64,7 @@ async function verifyFile(
   file: string,
   options: VerifyOptions,
 ): Promise<number> {
-  const jwks = options.jwks === undefined ? await localKeys(config) : readJwks(options.jwks)
+  const jwks = await findTrustedKeys(config, options.jwks)
   try {
     const found = await checkExport(createReadStream(file), chain, jwks)
     const problem = await problemBeyond(config, chain, found, options)
@@ -113,24 +115,6 @@ async function verifyLive(config: Config, chain: ChainName, org: string | undefi
   })
 }
 
-/** The local service's keys, for a file that it wrote itself; null where there is none. */
-async function localKeys(config: Config): Promise<{ keys: readonly unknown[] } | null> {
-  if (!hasControl(config)) return null
-  return withControl(config, (control) => new SigningKeys(control, systemClock).jwks())
-}
-
-function readJwks(path: string): { keys: readonly unknown[] } {
-  const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
-  if (typeof found === 'object' && found !== null && 'keys' in found && Array.isArray(found.keys)) {
-    return { keys: found.keys }
-  }
-  throw new ConfigError(`${path} is not a JWK Set: an object with the field keys.`)
-}
-
 function count(entries: number): string {
   return entries === 1 ? '1 entry' : `${entries} entries`
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

@@ -74,6 +74,8 @@ async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   const known = await app.tenancy.listOrganisations()
   const isKnown = known.some((place) => place.tenantId === tenantId)
   if (isKnown || (known.length > 0 && config.bootstrap.tenantId === null)) return null
+  // Removed on purpose: a restart doesn't bring it back, and can't.
+  if (await app.tenancy.wasRemoved(tenantId)) return null
   const secret = config.bootstrap.token ?? newTokenSecret('owner')
   await app.createOrganisation({ tenantId, name: tenantId, actor: 'operator:first-start' }, secret)
   return { tenantId, token: config.bootstrap.token === null ? secret : null }

@@ -15,6 +15,7 @@ import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { sql as query } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { addRemovalRoute } from './routes.ts'
 import { insertToken, TenancyStore } from './store.ts'
@@ -271,8 +272,14 @@ test('what is being committed when the removal begins is waited for and counted'
   await request(acme.tenantId)
   const committing = Promise.withResolvers<void>()
   gate.track(acme.tenantId, committing.promise)
-  const removing = remove(acme.owner, acme.tenantId)
+  let isDone = false
+  const removing = remove(acme.owner, acme.tenantId).finally(() => {
+    isDone = true
+  })
   while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+  // More questions to the engine than the removal has, so that one that did not wait would be done.
+  for (let i = 0; i < 30; i++) await engine.select(query`SELECT 1 AS one`)
+  assert.equal(isDone, false)
   await insertRows(engine, acme.place, batch)
   committing.resolve()
   const { status, body } = await removing

@@ -1,0 +1,212 @@
+// Evidence as its readers meet it: an owner who exports both chains, an auditor with nothing but the files and the
+// published keys, an operator with the command line beside the running service, and an organisation that leaves.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Jwks } from '../../contract/audit.ts'
+import { OrganisationRemoved } from '../../contract/tenancy.ts'
+import { openSqlite } from '../../server/control/sqlite.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import { temporaryFolder } from '../fixtures.ts'
+import { assertRefused, eraseCompletely, problemsOf, type Service, startService } from './service.ts'
+
+const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+const folder = temporaryFolder()
+const dataDir = join(folder, 'data')
+const elsewhere = join(folder, 'elsewhere')
+const file = (name: string) => join(folder, name)
+const keysFile = file('jwks.json')
+
+let service: Service
+before(async () => {
+  service = await startService({ settings: { LETHE_DATA_DIR: dataDir } })
+  for (const tenant of ['acme', 'globex'] as const) await storeLog(tenant)
+  await eraseCompletely(service, { scope: 'all', confirm: 'acme' })
+  writeFileSync(keysFile, await fetch(`${service.address}/.well-known/jwks.json`).then((it) => it.text()))
+  for (const chain of ['ledger', 'audit'] as const) writeFileSync(file(chain), await download(chain))
+})
+after(async () => {
+  await service.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const address = { ledger: '/ledger/export', audit: '/audit-log/export' } as const
+
+async function download(chain: 'ledger' | 'audit'): Promise<Uint8Array> {
+  const answer = await service.send('GET', address[chain])
+  assert.equal(answer.status, 200, answer.text)
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/x-ndjson/)
+  assert.equal(answer.headers.get('content-disposition'), `attachment; filename="${chain}-acme.ndjson"`)
+  return answer.bytes
+}
+
+async function storeLog(tenant: 'acme' | 'globex') {
+  const timeUnixNano = String(systemClock.nowNs())
+  const logRecords = [{ timeUnixNano, body: { stringValue: 'a line' } }]
+  const answer = await service.send('POST', '/v1/logs', {
+    as: `${tenant}/ingest`,
+    json: { resourceLogs: [{ scopeLogs: [{ logRecords }] }] },
+  })
+  assert.equal(answer.status, 200, answer.text)
+}
+
+/** Runs a command to its end, in the service's own folder where no other is named. */
+async function lethe(words: readonly string[], folder = dataDir) {
+  const args = ['--disable-warning=ExperimentalWarning', program, ...words]
+  const env = { PATH: process.env.PATH, LETHE_DATA_DIR: folder }
+  return promisify(execFile)(process.execPath, args, { env }).then(
+    ({ stdout }) => ({ code: 0, out: stdout, err: '' }),
+    ({ code, stdout, stderr }) => ({ code, out: String(stdout), err: String(stderr) }),
+  )
+}
+
+test('the public keys are for everybody, say nothing secret, and may be kept for a while', async () => {
+  const answer = await fetch(`${service.address}/.well-known/jwks.json`)
+  assert.equal(answer.status, 200)
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+  assert.equal(answer.headers.get('cache-control'), 'public, max-age=300')
+  const text = await answer.text()
+  const { keys } = Jwks.parse(JSON.parse(text))
+  assert.equal(keys.length, 1)
+  assert.ok(!Object.hasOwn(JSON.parse(text).keys[0], 'd'))
+})
+
+test('an export is for owners and admins, takes no parameters, and is of one’s own organisation', async () => {
+  for (const url of Object.values(address)) {
+    for (const role of ['member', 'viewer', 'ingest'] as const) {
+      assertRefused(await service.send('GET', url, { as: `acme/${role}` }), 403, 'role_not_permitted')
+    }
+    assert.equal((await service.send('GET', url, { as: 'acme/admin' })).status, 200)
+    problemsOf(await service.send('GET', `${url}?tenant_id=globex`))
+    const others = await service.send('GET', url, { as: 'globex/owner' })
+    assert.ok(!others.text.includes('acme'))
+  }
+  const ledger = readFileSync(file('ledger'), 'utf8').trimEnd().split('\n')
+  const listed = JSON.parse((await service.send('GET', '/ledger')).text).items
+  assert.deepEqual(
+    ledger.slice(0, -1).map((line) => JSON.parse(line).hash),
+    listed.map(({ hash }: { hash: string }) => hash).toReversed(),
+  )
+})
+
+test('an auditor far away checks the files with the published keys, and is told where they are not given', async () => {
+  for (const chain of ['ledger', 'audit'] as const) {
+    const sound = await lethe([chain, 'verify', file(chain), '--jwks', keysFile], elsewhere)
+    assert.equal(sound.code, 0, sound.out + sound.err)
+    assert.match(sound.out, new RegExp(`^acme ${chain}: \\d+ entries, head [0-9a-f]{64} at .*, signed by `))
+  }
+  const unvouched = await lethe(['ledger', 'verify', file('ledger')], elsewhere)
+  assert.equal(unvouched.code, 2)
+  assert.match(unvouched.out, /signature NOT CHECKED[\s\S]*--jwks/)
+  const swapped = await lethe(['ledger', 'verify', file('audit'), '--jwks', keysFile])
+  assert.equal(swapped.code, 1)
+})
+
+test('one changed byte in a file is named, and so is a key that is not the service’s', async () => {
+  const bytes = readFileSync(file('ledger'))
+  const at = bytes.indexOf('completed')
+  assert.ok(at > 0)
+  bytes[at] = 'C'.charCodeAt(0)
+  writeFileSync(file('changed'), bytes)
+  const changed = await lethe(['ledger', 'verify', file('changed'), '--jwks', keysFile], elsewhere)
+  assert.equal(changed.code, 1)
+  assert.match(
+    changed.out,
+    /BROKEN: line \d+: where entry \d+ should be \(seq \d+\): .*does not match its hash/,
+  )
+
+  const foreign = file('foreign')
+  await lethe(['org', 'create', 'initech'], foreign)
+  await lethe(['keys', 'rotate'], foreign)
+  const untrusted = await lethe(['ledger', 'verify', file('ledger')], foreign)
+  assert.equal(untrusted.code, 1)
+  assert.match(untrusted.out, /not a trusted one/)
+})
+
+test('the operator checks the live store beside the service, and a row that was changed is named', async () => {
+  for (const chain of ['ledger', 'audit']) {
+    const sound = await lethe([chain, 'verify'])
+    assert.equal(sound.code, 0, sound.out)
+    assert.match(sound.out, /^acme .*\nglobex .*\n$/)
+  }
+  const control = openSqlite(join(dataDir, 'control.db'))
+  const setStatus = (status: string) =>
+    control.updateTable('deletion_requests').set({ status }).where('tenant_id', '=', 'acme').execute()
+  await setStatus('cancelled')
+  const broken = await lethe(['ledger', 'verify'])
+  await setStatus('completed')
+  await control.destroy()
+  assert.equal(broken.code, 1)
+  assert.match(
+    broken.out,
+    /^acme ledger: BROKEN: the request del_\w+ has status "cancelled", the ledger says/,
+  )
+  assert.match(broken.out, /^globex ledger: 0 entries/m)
+  assert.equal((await lethe(['ledger', 'verify', '--org', 'acme'])).code, 0)
+
+  const unknown = await lethe(['ledger', 'verify', '--org', 'nobody'])
+  assert.deepEqual([unknown.code, /no organisation nobody/.test(unknown.err)], [1, true])
+  assert.equal((await lethe(['ledger', 'export', '--org', 'nobody'])).code, 1)
+})
+
+test('a rotated key signs from now on, and the files of before still hold with the keys of now', async () => {
+  const rotated = await lethe(['keys', 'rotate'])
+  assert.equal(rotated.code, 0, rotated.err)
+  const list = await lethe(['keys', 'list'])
+  assert.match(list.out, new RegExp(`retired .*\\n${rotated.out.trim()} .*signs\\n$`))
+  const { keys } = Jwks.parse(await (await fetch(`${service.address}/.well-known/jwks.json`)).json())
+  assert.deepEqual([keys.length, keys[0]?.kid], [2, rotated.out.trim()])
+  writeFileSync(file('now'), await download('ledger'))
+  assert.match(
+    (await lethe(['ledger', 'verify', file('now')])).out,
+    new RegExp(`signed by ${rotated.out.trim()}`),
+  )
+  assert.equal((await lethe(['ledger', 'verify', file('ledger')])).code, 0)
+  const old = await lethe(['ledger', 'verify', file('now'), '--jwks', keysFile])
+  assert.equal(old.code, 1, 'keys that were pinned before don’t vouch for a new one')
+})
+
+test('an organisation leaves: nothing of its telemetry is left, its chains stay, its neighbour is untouched', async () => {
+  await storeLog('acme')
+  const removal = { json: { confirm: 'acme' } }
+  assertRefused(
+    await service.send('POST', '/organisation/remove', { ...removal, as: 'acme/admin' }),
+    403,
+    'role_not_permitted',
+  )
+  assertRefused(await service.send('POST', '/organisation/remove', removal), 409, 'not_removable')
+  assert.equal((await service.send('GET', '/telemetry/logs')).status, 200)
+
+  await eraseCompletely(service, { scope: 'all', confirm: 'acme' })
+  const answer = await service.send('POST', '/organisation/remove', removal)
+  assert.equal(answer.status, 200, answer.text)
+  OrganisationRemoved.parse(JSON.parse(answer.text))
+  assertRefused(await service.send('GET', '/me'), 401, 'unauthenticated')
+  assert.equal(
+    (await service.send('POST', '/v1/logs', { as: 'acme/ingest', json: { resourceLogs: [] } })).status,
+    401,
+  )
+  const logs = JSON.parse((await service.send('GET', '/telemetry/logs', { as: 'globex/owner' })).text)
+  assert.equal(logs.items.length, 1)
+
+  for (const chain of ['ledger', 'audit']) {
+    const kept = await lethe([chain, 'export', '--org', 'acme'])
+    assert.equal(kept.code, 0, kept.err)
+    writeFileSync(file(`${chain}-after`), kept.out)
+    assert.equal((await lethe([chain, 'verify', file(`${chain}-after`), '--live'])).code, 0)
+    assert.equal(
+      (await lethe([chain, 'verify', file(chain), '--live'])).code,
+      0,
+      'it continues what was exported before',
+    )
+  }
+  assert.match(readFileSync(file('audit-after'), 'utf8'), /"organisation\.removed"/)
+  const again = await lethe(['org', 'create', 'acme'])
+  assert.equal(again.code, 1)
+  assert.match(again.err, /acme was an organisation before/)
+})
