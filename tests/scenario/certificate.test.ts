@@ -293,6 +293,35 @@ test('asked for as HTML it is a page with the same facts that runs nothing; JSON
   ])
 })
 
+test('it names the second person, the refusal of late telemetry, and the backups that may hold a copy', async () => {
+  const backupId = (await lethe(['backup', 'create'], dataDir)).out.match(/bak_[0-9a-z]{26}/)?.[0]
+  assert.ok(backupId)
+  const policy = await service.send('PUT', '/usage/storage/deletion-policy', { json: { approval: 'always' } })
+  assert.equal(policy.status, 200, policy.text)
+  const json = { scope: 'range', confirm: 'acme', range_end: instant(1), refuse_late: true }
+  const asked = await service.send('POST', url, { json })
+  const { request_id } = DeletionRequest.parse(JSON.parse(asked.text))
+  const waiting = await service.send('GET', `${url}/${request_id}/certificate`)
+  assertRefused(waiting, 409, 'not_verified')
+  assert.equal(waiting.headers.get('retry-after'), '60')
+  const approved = await service.send('POST', `${url}/${request_id}/approve`, { as: 'acme/admin' })
+  assert.equal(approved.status, 200, approved.text)
+  const completed = await waitUntilCompleted(service, request_id, 'acme/owner')
+  const { certificate } = await certificateOf(request_id)
+  assert.match(certificate.request.approved_by ?? '', /^token:admin /)
+  assert.equal(certificate.request.approved_by, completed.approved_by)
+  assert.ok(certificate.times.approved_at !== null)
+  assert.equal(certificate.late_data.rule, 'refused')
+  assert.deepEqual(
+    certificate.backups.map(({ backup_id }) => backup_id),
+    [backupId],
+  )
+  assert.equal(certificate.times.backups_clear_by, certificate.backups[0]?.expires_at)
+  assert.equal(certificate.times.backups_clear_by, completed.backups_clear_by)
+  const first = await certificateOf(requestId)
+  assert.deepEqual(first.certificate.backups, [], 'what was erased before the backup is not in it')
+})
+
 test('another organisation’s certificate answers byte for byte like one that does not exist', async () => {
   const unknown = await service.send('GET', `${url}/del_${'0'.repeat(26)}/certificate`, {
     as: 'globex/owner',

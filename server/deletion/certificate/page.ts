@@ -191,7 +191,7 @@ function evidence({ issuer, ledger }: DeletionCertificate, kid: string): Markup 
 function signature(jws: string, { request }: DeletionCertificate): Markup {
   return html`<section class="signature">
 <h2>Signature</h2>
-<p>A compact JWS (RFC 7515, EdDSA) over the RFC 8785 form of everything above. To check it without the service: fetch
+<p>A compact JWS (RFC 7515, EdDSA) over these facts in RFC 8785 form. To check it without the service: fetch
 <code>${jwksUri}</code> of the service once, over a connection you trust, and keep it; save <code>${address(request.request_id)}</code>
 or the text below; then run <code>lethe certificate verify FILE --jwks jwks.json</code>, or any JOSE library.</p>
 <p class="jws">${jws}</p>
