@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { DeletionCertificate } from '../../contract/certificate.ts'
 import type { Config } from '../config.ts'
 import { CertificateProblem, checkCertificate } from '../deletion/certificate/check.ts'
+import { print } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
 /** Answers the exit code. */
@@ -27,7 +28,7 @@ export async function verifyCertificate(
     return 0
   } catch (error) {
     if (!(error instanceof CertificateProblem)) throw error
-    print(`${file}: DOES NOT HOLD: ${plain(error.message)}`)
+    print(`${file}: DOES NOT HOLD: ${oneLine(error.message)}`)
     return 1
   }
 }
@@ -55,14 +56,10 @@ function summaryOf(certificate: DeletionCertificate, kid: string): string {
     ['ledger', `entry ${ledger.seq}, hash ${ledger.hash}`],
     ['signed by', kid],
   ]
-  return lines.map(([name, value]) => `  ${name.padEnd(13)} ${plain(value)}`).join('\n')
+  return lines.map(([name, value]) => `  ${name.padEnd(13)} ${oneLine(value)}`).join('\n')
 }
 
-/** Parts of what is printed are somebody else's: nothing in them may steer the terminal or pass for a line of ours. */
-function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, '\ufffd')
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+/** What somebody else wrote stays within its line, so that it can't pass for another of ours. */
+function oneLine(text: string): string {
+  return text.replaceAll('\n', ' ')
 }
