@@ -94,7 +94,8 @@ export class Attempts {
       return this.#giveUp(found)
     }
     let request: StoredDeletion | null = found
-    if (found.status !== 'running') {
+    // An attempt whose end could not be recorded left it running or verifying; it goes on from there.
+    if (found.status !== 'running' && found.status !== 'verifying') {
       this.fence(found)
       request = await ledger.move(found, 'start', { actor })
     }
@@ -272,7 +273,8 @@ export class Attempts {
     const { gate, ledger } = this.#deps
     const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
     const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
-    const changes = { blockedReason, retryAtMs: null, progress }
+    // Nothing failed: what was tried before says nothing about the attempts after the release.
+    const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
     if ((await ledger.move(request, 'hold', { actor, facts, isPersonal: true }, changes)) === null) return
     gate.unfence(request.tenantId, request.requestId)
   }
@@ -285,8 +287,9 @@ export class Attempts {
     if (request.status !== 'running' && request.status !== 'verifying') return
     const reason = reasonOf(error)
     const isStopped = error instanceof ErasureStopped
+    // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
     const changes = isStopped
-      ? { attempts: request.attempts - 1, blockedReason: reason, retryAtMs: null }
+      ? { attemptsForgiven: request.attemptsForgiven + 1, blockedReason: reason, retryAtMs: null }
       : this.#waitBeforeRetry(request, reason, clock.nowMs())
     await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
   }

@@ -5,7 +5,7 @@ import type { DeletionStatus } from '../../contract/deletion.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { transitions } from './deletion.ts'
+import { hidingStatuses, transitions } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import type { DeletionLedger } from './ledger.ts'
 import type { DeletionRequests } from './requests.ts'
@@ -18,7 +18,7 @@ export interface DecisionDeps {
   readonly hide: (request: StoredDeletion) => void
   readonly unhide: (request: StoredDeletion) => void
   readonly verifyAgain: (request: StoredDeletion, requester: string) => Promise<ReadBack>
-  /** Whether two requesters may be one person: one token was made with the other. */
+  /** Whether two requesters may be one person: their tokens are the same, or one person may have made both. */
   readonly areRelated: (tenantId: string, first: string, second: string) => Promise<boolean>
 }
 
@@ -54,7 +54,7 @@ export class Decisions {
     if (await this.#deps.areRelated(caller.tenantId, request.requestedBy, caller.requester)) {
       throw new AppError('own_request', {
         sentence:
-          'A deletion is approved by someone else than its requester, with a token that was not made with the requester’s nor the other way round; the operator can make one for each person.',
+          'A deletion is approved by someone else than its requester: with a token that neither was made with the requester’s, nor made it, nor was made with the same one; the operator can make one for each person.',
       })
     }
     const nowMs = clock.nowMs()
@@ -65,7 +65,7 @@ export class Decisions {
     } catch (error) {
       // Whoever won may have hidden it as well; what is open is hidden again before anything can go wrong with it.
       const now = await this.#deps.requests.stored(caller.tenantId, requestId)
-      if (now.status === 'awaiting_approval') unhide(request)
+      if (!hidingStatuses.some((status) => status === now.status)) unhide(request)
       throw error
     }
   }

@@ -71,6 +71,8 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
+  // What waits for the engine to take parts off the disk waits for real, whatever time the test has set.
+  const ownTime: Clock = { nowMs: () => clock.nowMs(), nowNs: () => clock.nowNs(), sleep: systemClock.sleep }
   const newWorker = (gate: TelemetryGate) =>
     new DeletionWorker({
       ledger,
@@ -79,7 +81,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       doneMarks: new DoneMarks(stores.engine),
       engine: stores.engine,
       gate,
-      clock,
+      clock: ownTime,
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
       activeHolds: (tenantId) => holds.active(tenantId),

@@ -93,7 +93,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
     removedAtMs: row.removed_at_ms,
-    progress: JSON.parse(row.progress),
+    progress: { ...noProgress, ...JSON.parse(row.progress) },
   }
 }
 

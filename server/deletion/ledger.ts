@@ -121,6 +121,14 @@ export class DeletionLedger {
     })
   }
 
+  /** Whether {@link create} would answer a request that is there; throws as it would. */
+  async isRepeat(tenantId: string, draft: DeletionDraft, idempotencyKey: string | null): Promise<boolean> {
+    const existing = await this.#control
+      .transaction()
+      .execute((trx) => findExisting(trx, tenantId, idempotencyKey, hashOf(draftText(draft))))
+    return existing !== null
+  }
+
   /** Takes up an erasure that was accepted after the control plane's present state was saved. */
   async takeUp(erasure: RecordedErasure, actor: string): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()

@@ -12,6 +12,7 @@ import {
   DeletionRequest,
   ReadBackResult,
   RejectDeletion,
+  StalePreview,
 } from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
@@ -75,7 +76,8 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
     },
     result: DeletionRequest,
-    refusals: [409, 412, 413, 415, 429],
+    refusals: [409, 413, 415, 429],
+    ownRefusals: { 412: StalePreview },
     check: (body, caller, { headers }) => [
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),
@@ -83,8 +85,12 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     onInvalid: (caller, problems) => recordMisconfirmed(deps.ledger, caller, problems),
     handle: async ({ caller, body, headers }) => {
       const draft = draftOf(body)
-      if (body.preview_id !== undefined) await deps.checkPreview(caller, body.preview_id, draft)
       const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
+      // What is asked for again is hidden already, so a preview of it could only look stale.
+      const isRepeat = await deps.ledger.isRepeat(caller.tenantId, draft, idempotencyKey)
+      if (body.preview_id !== undefined && !isRepeat) {
+        await deps.checkPreview(caller, body.preview_id, draft)
+      }
       const by = { requester: caller.requester, idempotencyKey }
       const { isNew, row } = await createHidden(deps, caller.tenantId, draft, by)
       if (isNew) deps.nudge()

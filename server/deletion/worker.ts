@@ -78,12 +78,17 @@ export class DeletionWorker {
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, gate, requests } = this.#deps
+    const { clock, gate, logger, requests } = this.#deps
     if (gate.closedPlacements().length > 0) await this.#settle()
     await this.#expireUnanswered()
     await this.#releaseHeld()
     const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    for (const queue of queuesOf(waiting, clock.nowMs())) await this.#workOff(queue, signal)
+    for (const queue of queuesOf(waiting, clock.nowMs())) {
+      await this.#workOff(queue, signal).catch((err: unknown) => {
+        // What can't even be recorded is tried again with the next round, and holds no other organisation up.
+        logger.error({ err, tenantId: queue[0]?.tenantId }, 'the erasures of an organisation could not go on')
+      })
+    }
   }
 
   /**

@@ -70,6 +70,8 @@ export interface RouteDeclaration<
   readonly alsoHtml?: string
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
+  /** Refusals whose body says more than `detail` and `code`. */
+  readonly ownRefusals?: Readonly<Record<number, z.ZodType>>
   /**
    * Rules across fields, or that need the caller or what is stored; run on the raw body beside the schema, so that
    * nothing is left for a second answer.
@@ -224,6 +226,7 @@ function schemaOf<
     responses[status] = declaration.result.describe(meaning)
   }
   for (const status of refusals) responses[status] = refusalSchema(status)
+  Object.assign(responses, declaration.ownRefusals)
   return {
     operationId: operationIdOf(declaration.method, declaration.url),
     summary: declaration.summary,

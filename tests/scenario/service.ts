@@ -48,6 +48,8 @@ export interface Answer {
 export interface Service {
   readonly app: App
   readonly address: string
+  /** The data folder: everything the service keeps. */
+  readonly folder: string
   /** The secret of a token. */
   secretOf(who: Who): string
   send(method: string, path: string, sent?: Sent): Promise<Answer>
@@ -84,6 +86,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return {
     app,
     address,
+    folder,
     secretOf,
     send,
     async read(path, body, as = 'acme/owner') {

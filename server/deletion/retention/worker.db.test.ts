@@ -1,0 +1,150 @@
+// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the ledger;
+// what is young, held or the neighbour's stays.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { batchOf, insertRows, openStores, type Stores, silent } from '../../../tests/fixtures.ts'
+import { readChain } from '../../audit/log.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { tables } from '../../telemetry/schema/tables.ts'
+import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
+import { RetentionStore } from './store.ts'
+import { RetentionWorker } from './worker.ts'
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const msPerDay = 86_400_000
+const mondayMs = Number(monday / 1_000_000n)
+const signal = new AbortController().signal
+
+/** A scene whose day is three weeks after its first row, and retention over it. */
+async function retained() {
+  const clock = new ManualClock(mondayMs + 21 * msPerDay + 3_600_000)
+  const scene = await sceneOf(stores, { clock })
+  const store = new RetentionStore(stores.control, clock)
+  const newWorker = () =>
+    new RetentionWorker({
+      store,
+      ledger: scene.ledger,
+      engine: stores.engine,
+      clock,
+      logger: silent,
+      findPlace: async (tenantId) =>
+        [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
+      activeHolds: (tenantId) => scene.holds.active(tenantId),
+      hide: (request) => scene.worker.hide(request),
+      unhide: (request) => scene.worker.unhide(request),
+      nudge: () => {},
+    })
+  return { clock, scene, store, retention: newWorker(), newWorker }
+}
+
+const requestsOf = ({ own, requests }: Scene) =>
+  requests.list(own.tenantId, { limit: 100, beforeId: null, status: null })
+
+test('what is older than the limit goes through the ledger in the name of the system, and nothing else goes', async () => {
+  const { retention, scene, store } = await retained()
+  // The second week is exactly fourteen days old at midnight.
+  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await retention.round(signal)
+  await scene.round()
+  const [request, ...others] = await requestsOf(scene)
+  assert.deepEqual(others, [])
+  assert.deepEqual(
+    [request?.status, request?.requested_by, request?.reason, request?.range_end],
+    ['completed', 'system:retention', 'retention', '2026-01-12T00:00:00Z'],
+  )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+  for (const { name, signal: kind } of tables) {
+    if (kind !== 'logs') assert.equal(await scene.count(scene.own, name), times.length, name)
+  }
+  const ledger = await readChain(stores.control, 'ledger_entries', scene.own.tenantId)
+  assert.equal(JSON.parse(ledger[0]?.text ?? '{}').actor, 'system:retention')
+})
+
+test('a day is looked at once, also by a service that was started again, and the next day again', async () => {
+  const { clock, newWorker, retention, scene, store } = await retained()
+  await store.set(scene.own.tenantId, { logs_days: 14, metrics_days: 14, traces_days: 14 }, 'owner')
+  await retention.round(signal)
+  await scene.round()
+  await insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday]))
+  await retention.round(signal)
+  await newWorker().round(signal)
+  assert.equal((await requestsOf(scene)).length, 1)
+  await clock.advance(msPerDay)
+  await retention.round(signal)
+  await scene.round()
+  assert.deepEqual(
+    (await requestsOf(scene)).map(({ status }) => status),
+    ['completed', 'completed'],
+  )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24, 'a day more is too old')
+})
+
+test('where nothing is too old nothing is asked for, and without a rule nothing is ever erased', async () => {
+  const { retention, scene, store } = await retained()
+  await retention.round(signal)
+  await store.set(scene.own.tenantId, { logs_days: 300 }, 'owner')
+  await retention.round(signal)
+  assert.deepEqual(await requestsOf(scene), [])
+})
+
+test('a legal hold keeps its part for as long as it stands, and the night after its release it goes', async () => {
+  const { clock, retention, scene, store } = await retained()
+  const heldEnd = monday + weekNs / 7n
+  const place = { case_ref: 'case 7', range_start: monday, range_end: heldEnd }
+  const { hold_id } = await scene.holds.place(scene.own.tenantId, place, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await retention.round(signal)
+  await scene.round()
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 + 24)
+  assert.ok(
+    (await requestsOf(scene)).every(({ status }) => status === 'completed'),
+    'nothing stays open',
+  )
+  await scene.holds.release(scene.own.tenantId, hold_id, 'owner')
+  await clock.advance(msPerDay)
+  await retention.round(signal)
+  await scene.round()
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24)
+})
+
+test('a strict approval policy does not stop retention, whose rule people have set', async () => {
+  const { retention, scene, store } = await retained()
+  const values = {
+    tenant_id: scene.own.tenantId,
+    approval: 'always',
+    pending_approval: null,
+    pending_from_ms: null,
+  }
+  await stores.control.insertInto('deletion_policies').values(values).execute()
+  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await retention.round(signal)
+  await scene.round()
+  assert.deepEqual(
+    (await requestsOf(scene)).map(({ status }) => status),
+    ['completed'],
+  )
+})
+
+test('changing a rule is in the audit log, before and after', async () => {
+  const { scene, store } = await retained()
+  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: null, traces_days: 3 }, 'admin')
+  assert.deepEqual(await store.get(scene.own.tenantId), {
+    metrics_days: null,
+    logs_days: null,
+    traces_days: 3,
+  })
+  const audit = await readChain(stores.control, 'audit_entries', scene.own.tenantId)
+  const { action, actor, facts } = JSON.parse(audit.at(-1)?.text ?? '{}')
+  assert.deepEqual(
+    [action, actor, facts.before.logs_days, facts.after.traces_days],
+    ['retention.changed', 'admin', 14, 3],
+  )
+})
