@@ -96,7 +96,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     await failpoint('restore built')
     await renameSynced(places.building, places.promised)
     await failpoint('restore promised')
-    await settleRestore(options)
+    await settleRestore(options, failpoint)
     return { manifest, control, journalled }
   } finally {
     lock.close()
@@ -107,20 +107,26 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
  * Keeps the promise of a restore that was cut short, and throws an unfinished one away. The caller holds the lock
  * of the telemetry folder and has opened nothing in it. Any number of interruptions end in the same state.
  */
-export async function settleRestore({ dataDir, controlPath }: DataPlace): Promise<void> {
+export async function settleRestore(
+  { dataDir, controlPath }: DataPlace,
+  failpoint: RestoreOptions['failpoint'] = async () => {},
+): Promise<void> {
   const { engine, building, instance, promised, telemetry } = placesOf(dataDir)
   await rm(building, { recursive: true, force: true })
   if (!existsSync(promised)) return
   if (existsSync(join(promised, engineFolder))) {
     await rm(engine, { recursive: true, force: true })
+    await failpoint('restore old engine removed')
     await renameSynced(join(promised, engineFolder), engine)
   }
   if (existsSync(join(promised, controlFile))) {
     // The log belongs to the file that is being replaced; with another file it would corrupt that.
     for (const log of ['-wal', '-shm', '-journal']) await rm(`${controlPath}${log}`, { force: true })
+    await failpoint('restore old log removed')
     await place(join(promised, controlFile), controlPath)
   }
   if (existsSync(join(promised, instanceFile))) await place(join(promised, instanceFile), instance)
+  await failpoint('restore in place')
   await rm(promised, { recursive: true, force: true })
   await syncPath(telemetry)
 }

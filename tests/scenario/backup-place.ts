@@ -1,0 +1,233 @@
+// A data folder with its backups, the processes that use it, and what two organisations can read there: for tests
+// of backup and restore, where every step is another process on the same folder.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { systemClock } from '../../server/core/clock.ts'
+import { temporaryFolder } from '../fixtures.ts'
+import type { BackupChildOptions } from './backup-child.ts'
+
+export const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
+export const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
+
+/** Monday 2026-01-05T00:00:00Z. */
+export const mondayMs = 1_767_571_200_000
+
+const childProgram = fileURLToPath(new URL('backup-child.ts', import.meta.url))
+const cli = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+const node = ['--disable-warning=ExperimentalWarning']
+
+const folders: string[] = []
+const children = new Set<ChildProcess>()
+
+export function cleanUp(): void {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+}
+
+export interface Place {
+  readonly dataDir: string
+  readonly backupDir: string
+  readonly settings: Readonly<Record<string, string>>
+}
+
+export function newPlace(): Place {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  return placeOf(join(folder, 'data'), join(folder, 'backups'))
+}
+
+export function placeOf(dataDir: string, backupDir: string): Place {
+  return { dataDir, backupDir, settings: { LETHE_DATA_DIR: dataDir, LETHE_BACKUP_DIR: backupDir } }
+}
+
+/** Runs `lethe` to its end. */
+export async function lethe(place: Place, ...words: string[]) {
+  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...place.settings }
+  return promisify(execFile)(process.execPath, [...node, cli, ...words], { env }).then(
+    ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
+    ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
+  )
+}
+
+/** Takes a backup by the command; answers its id. */
+export async function takeBackup(place: Place): Promise<string> {
+  const { code, err, out } = await lethe(place, 'backup', 'create')
+  assert.equal(code, 0, err)
+  const [id = '', status] = out.split(/ +/)
+  assert.equal(status, 'ready')
+  return id
+}
+
+export interface Process {
+  /** Once it listens; before it is ready. */
+  readonly address: string
+  readonly ready: Promise<void>
+  /** Resolves when it stands at its failpoint. */
+  readonly standing: Promise<void>
+  goOn(): void
+  kill(): Promise<void>
+  terminate(): Promise<void>
+}
+
+type Changes = Partial<Omit<BackupChildOptions, 'settings'>>
+
+export async function serve(place: Place, changes: Changes = {}): Promise<Process> {
+  const child = start(place, changes)
+  return { ...child, address: await child.listening }
+}
+
+export async function serveReady(place: Place, changes: Changes = {}): Promise<Process> {
+  const service = await serve(place, changes)
+  await service.ready
+  return service
+}
+
+/** Begins a restore and kills it at a failpoint. */
+export async function killRestoreAt(
+  place: Place,
+  point: string,
+  restore: NonNullable<BackupChildOptions['restore']>,
+): Promise<void> {
+  const child = start(place, { restore, standStill: point })
+  await child.standing
+  await child.kill()
+}
+
+function start(place: Place, changes: Changes) {
+  const options: BackupChildOptions = {
+    settings: place.settings,
+    organisations: [],
+    standStill: null,
+    restore: null,
+    ...changes,
+  }
+  const child = spawn(process.execPath, [...node, childProgram, JSON.stringify(options)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  children.add(child)
+  const ended = once(child, 'exit').then(([code]) => {
+    children.delete(child)
+    return code as number | null
+  })
+  const listening = Promise.withResolvers<string>()
+  const ready = Promise.withResolvers<void>()
+  const standing = Promise.withResolvers<void>()
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const fact: { address?: string; isReady?: boolean; standsAt?: string } = JSON.parse(line)
+    if (fact.address !== undefined) listening.resolve(fact.address)
+    if (fact.isReady) ready.resolve()
+    if (fact.standsAt !== undefined) standing.resolve()
+  })
+  void ended.then((code) => {
+    const error = new Error(`the child ended with ${code}`)
+    for (const waiting of [listening, ready, standing]) {
+      waiting.promise.catch(() => {})
+      waiting.reject(error)
+    }
+  })
+  return {
+    listening: listening.promise,
+    ready: ready.promise,
+    standing: standing.promise,
+    goOn: () => void child.stdin.write('\n'),
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+    async terminate() {
+      child.kill('SIGTERM')
+      assert.equal(await ended, 0)
+    },
+  }
+}
+
+export function ask(service: Process, secret: string, path: string, init: RequestInit = {}) {
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  return fetch(`${service.address}${path}`, { ...init, headers })
+}
+
+/** Sends log records, a body at each hour from Monday on, and answers the status. */
+export async function send(
+  service: Process,
+  { secret }: { secret: string },
+  bodies: readonly string[],
+  firstHour = 0,
+): Promise<number> {
+  const logRecords = bodies.map((stringValue, i) => ({
+    timeUnixNano: `${mondayMs + (firstHour + i) * 3_600_000}000000`,
+    body: { stringValue },
+  }))
+  const body = JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] })
+  return (await ask(service, secret, '/v1/logs', { method: 'POST', body })).status
+}
+
+/** Every log body of the organisation, in the order of the alphabet, over all pages. */
+export async function bodiesOf(service: Process, { secret }: { secret: string }): Promise<string[]> {
+  const bodies: string[] = []
+  let cursor: string | null = null
+  do {
+    const query = new URLSearchParams({
+      start: '2026-01-01T00:00:00Z',
+      end: '2026-02-01T00:00:00Z',
+      limit: '500',
+    })
+    if (cursor !== null) query.set('cursor', cursor)
+    const answer = await ask(service, secret, `/telemetry/logs?${query}`)
+    assert.equal(answer.status, 200, await answer.clone().text())
+    const page = (await answer.json()) as { items: { body: string }[]; next_cursor: string | null }
+    bodies.push(...page.items.map(({ body }) => body))
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return bodies.sort()
+}
+
+export interface Deletion {
+  readonly request_id: string
+  readonly status: string
+  readonly backups_clear_by: string | null
+  readonly detail: Record<string, unknown>
+}
+
+export async function readDeletion(service: Process, requestId: string): Promise<Deletion> {
+  const answer = await ask(service, acme.secret, `/usage/storage/deletions/${requestId}`)
+  assert.equal(answer.status, 200, await answer.clone().text())
+  return (await answer.json()) as Deletion
+}
+
+/** Erases acme's telemetry before the given hour and waits until that is completed. */
+export async function eraseBefore(service: Process, hour: number): Promise<Deletion> {
+  const body = JSON.stringify({
+    scope: 'range',
+    range_end: new Date(mondayMs + hour * 3_600_000).toISOString(),
+    confirm: 'acme',
+  })
+  const answer = await ask(service, acme.secret, '/usage/storage/deletions', { method: 'POST', body })
+  assert.equal(answer.status, 202, await answer.clone().text())
+  const { request_id } = (await answer.json()) as Deletion
+  for (let tries = 0; tries < 1000; tries++) {
+    const found = await readDeletion(service, request_id)
+    if (found.status === 'completed') return found
+    await systemClock.sleep(20)
+  }
+  return assert.fail('The deletion did not complete.')
+}
+
+/** What happened to a request, oldest first, as the ledger tells it. */
+export async function eventsOf(service: Process, requestId: string): Promise<string[]> {
+  const answer = await ask(service, acme.secret, '/ledger?limit=200')
+  assert.equal(answer.status, 200)
+  const page = (await answer.json()) as {
+    items: { request_id: string; actor: string; to_status: string }[]
+  }
+  return page.items
+    .filter(({ request_id }) => request_id === requestId)
+    .map(({ actor, to_status }) => `${actor} ${to_status}`)
+    .reverse()
+}

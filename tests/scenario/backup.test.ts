@@ -1,0 +1,391 @@
+// Backup and restore of the whole service, every step a process of its own: a backup beside running ingest loses
+// nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased after a backup is
+// erased again before anybody can read, whichever control plane comes with it. Two organisations send the same rows.
+
+import assert from 'node:assert/strict'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import {
+  acme,
+  ask,
+  bodiesOf,
+  cleanUp,
+  eraseBefore,
+  eventsOf,
+  globex,
+  killRestoreAt,
+  lethe,
+  newPlace,
+  type Place,
+  type Process,
+  placeOf,
+  readDeletion,
+  send,
+  serve,
+  serveReady,
+  takeBackup,
+} from './backup-place.ts'
+
+after(cleanUp)
+
+/** A row each hour of ten days, so that there are two partitions. */
+const rows = Array.from({ length: 240 }, (_, hour) => `row-${String(hour).padStart(3, '0')}`)
+/** Inside the second week: the first is dropped whole, the second rewritten. */
+const erasedHours = 200
+const kept = rows.slice(erasedHours)
+
+async function sendRows(service: Process): Promise<void> {
+  for (const organisation of [acme, globex]) assert.equal(await send(service, organisation, rows), 200)
+}
+
+/** A service that was started once, holds the rows, and runs. */
+async function populated(place: Place): Promise<Process> {
+  const service = await serveReady(place, { organisations: [acme, globex] })
+  await sendRows(service)
+  return service
+}
+
+interface ErasedSince {
+  readonly place: Place
+  readonly backupId: string
+  readonly requestId: string
+}
+
+/** A stopped service with a backup from before an erasure of acme's, which was completed. */
+async function erasedSinceBackup(): Promise<ErasedSince> {
+  const place = newPlace()
+  const service = await populated(place)
+  const backupId = await takeBackup(place)
+  const { request_id } = await eraseBefore(service, erasedHours)
+  assert.deepEqual(await bodiesOf(service, acme), kept)
+  assert.deepEqual(await bodiesOf(service, globex), rows)
+  await service.terminate()
+  return { place, backupId, requestId: request_id }
+}
+
+async function restored(place: Place, ...words: string[]): Promise<string> {
+  const { code, err, out } = await lethe(place, 'backup', 'restore', ...words)
+  assert.equal(code, 0, err)
+  return out
+}
+
+/** Starts the service and holds that nothing is served until the guard has erased what came back. */
+async function assertGuarded(place: Place, { requestId }: ErasedSince): Promise<Process> {
+  const service = await serve(place, { standStill: 'before partition step' })
+  await service.standing
+  for (const path of ['/telemetry/logs', '/usage/storage', `/usage/storage/deletions/${requestId}`, '/me']) {
+    assert.equal((await ask(service, acme.secret, path)).status, 503, path)
+    assert.equal((await ask(service, globex.secret, path)).status, 503, path)
+  }
+  assert.equal(await send(service, acme, ['too early']), 503)
+  assert.equal((await fetch(`${service.address}/readyz`)).status, 503)
+  service.goOn()
+  await service.ready
+  assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
+  assert.deepEqual(await bodiesOf(service, acme), kept)
+  assert.deepEqual(await bodiesOf(service, globex), rows)
+  const request = await readDeletion(service, requestId)
+  assert.equal(request.status, 'completed')
+  assert.equal(request.detail.rows_erased, erasedHours)
+  return service
+}
+
+describe('what was erased after a backup', () => {
+  test('is erased again before anybody can read, by the ledger of the control plane that is kept', async () => {
+    const since = await erasedSinceBackup()
+    const { place, backupId, requestId } = since
+    const out = await restored(place, backupId)
+    assert.match(out, /The control plane that was there is kept\./)
+    const service = await assertGuarded(place, since)
+    const events = await eventsOf(service, requestId)
+    assert.ok(
+      events.some((event) => event.startsWith('system:restore-guard ')),
+      events.join(),
+    )
+    assert.equal(events.at(-1), 'system:deletion completed')
+    assert.equal((await readDeletion(service, requestId)).status, 'completed')
+    await service.terminate()
+    const again = await serveReady(place)
+    assert.deepEqual(await eventsOf(again, requestId), events, 'a later start has nothing to do')
+    await again.terminate()
+  })
+
+  test('is erased again by the journal, where the control plane is the backup’s', async () => {
+    const since = await erasedSinceBackup()
+    const out = await restored(since.place, since.backupId, '--control-plane', 'from-backup')
+    assert.match(out, /It knows 2 organisations and 2 live access tokens/)
+    assert.match(out, /The journal names 1 erasure/)
+    const service = await assertGuarded(since.place, since)
+    const events = await eventsOf(service, since.requestId)
+    assert.match(events[0] ?? '', /^system:restore-guard /)
+    assert.equal(events.at(-1), 'system:deletion completed')
+    await service.terminate()
+  })
+
+  test('is erased again in a new data folder that has nothing but the backups', async () => {
+    const since = await erasedSinceBackup()
+    rmSync(since.place.dataDir, { recursive: true })
+    const place = placeOf(join(since.place.dataDir, 'new'), since.place.backupDir)
+    const list = await lethe(place, 'backup', 'list')
+    assert.match(list.out, new RegExp(`^${since.backupId}  found `))
+    await restored(since.place, since.backupId, '--into', place.dataDir)
+    await (await assertGuarded(place, since)).terminate()
+  })
+
+  test('is erased again where the new folder has its own folder for backups, because the journal comes along', async () => {
+    const since = await erasedSinceBackup()
+    const base = newPlace()
+    const target = placeOf(base.dataDir, base.backupDir)
+    const folder = join(since.place.backupDir, since.backupId)
+    await restored(target, folder)
+    await (await assertGuarded(target, since)).terminate()
+  })
+
+  test('stays erased when the guard is killed at work', async () => {
+    const since = await erasedSinceBackup()
+    await restored(since.place, since.backupId)
+    for (const point of ['planned', 'partition dropped', 'swap promised']) {
+      const killed = await serve(since.place, { standStill: point })
+      await killed.standing
+      assert.equal((await ask(killed, acme.secret, '/telemetry/logs')).status, 503)
+      await killed.kill()
+    }
+    const service = await serveReady(since.place)
+    assert.deepEqual(await bodiesOf(service, acme), kept)
+    assert.deepEqual(await bodiesOf(service, globex), rows)
+    await service.terminate()
+  })
+
+  test('is named with the backups that hold it, until they are gone', async () => {
+    const { place, backupId, requestId } = await erasedSinceBackup()
+    const service = await serveReady(place)
+    const held = await readDeletion(service, requestId)
+    const [line = ''] = (await lethe(place, 'backup', 'list')).out.split('\n')
+    const expires = /expires (\S+)/.exec(line)?.[1]
+    assert.equal(held.backups_clear_by, expires)
+    const removed = await lethe(place, 'backup', 'remove', backupId)
+    assert.equal(removed.code, 0, removed.err)
+    assert.notEqual((await readDeletion(service, requestId)).backups_clear_by, expires)
+    await service.terminate()
+  })
+})
+
+describe('a journal that can’t be trusted', () => {
+  test('stops a restore with the backup’s control plane where it is lost, unless that is accepted', async () => {
+    const { place, backupId } = await erasedSinceBackup()
+    rmSync(join(place.backupDir, 'erasures.ndjson'))
+    const refused = await lethe(place, 'backup', 'restore', backupId, '--control-plane', 'from-backup')
+    assert.equal(refused.code, 1)
+    assert.match(refused.err, /^lethe: There is no .*erasures\.ndjson: .* --without-journal\.$/)
+    const untouched = await serveReady(place)
+    assert.deepEqual(await bodiesOf(untouched, acme), kept)
+    await untouched.terminate()
+    rmSync(join(place.backupDir, 'erasures.ndjson'))
+    await restored(place, backupId, '--control-plane', 'from-backup', '--without-journal')
+    const service = await serveReady(place)
+    assert.deepEqual(await bodiesOf(service, acme), rows, 'as was accepted')
+    await service.terminate()
+  })
+
+  test('stops the service, with the line that was changed', async () => {
+    const { place } = await erasedSinceBackup()
+    const path = join(place.backupDir, 'erasures.ndjson')
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"acme"', '"globex"'))
+    const { code, err } = await lethe(place, 'serve')
+    assert.equal(code, 1)
+    assert.match(err, /Line 1 of the erasure journal .* does not match its seal/)
+  })
+})
+
+describe('a backup', () => {
+  test('beside ingest has every row that was acknowledged before it, each once', async () => {
+    const place = newPlace()
+    const service = await populated(place)
+    const acknowledged: string[] = []
+    let isSending = true
+    const sender = async (name: string) => {
+      for (let batch = 0; isSending; batch++) {
+        const bodies = Array.from({ length: 20 }, (_, i) => `${name}-${batch}-${i}`)
+        assert.equal(await send(service, acme, bodies, 50), 200)
+        acknowledged.push(...bodies)
+      }
+    }
+    const senders = ['a', 'b'].map(sender)
+    while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
+    const before = [...acknowledged]
+    const backupId = await takeBackup(place)
+    const atTheEnd = acknowledged.length
+    isSending = false
+    await Promise.all(senders)
+    await service.terminate()
+    assert.ok(atTheEnd > before.length, 'ingest went on meanwhile')
+
+    await restored(place, backupId)
+    const again = await serveReady(place)
+    const found = await bodiesOf(again, acme)
+    const counted = new Set(found)
+    assert.equal(counted.size, found.length, 'no row is there twice')
+    assert.deepEqual(
+      [...before, ...rows].filter((body) => !counted.has(body)),
+      [],
+    )
+    const sent = new Set([...acknowledged, ...rows])
+    assert.deepEqual(
+      found.filter((body) => !sent.has(body)),
+      [],
+    )
+    assert.deepEqual(await bodiesOf(again, globex), rows)
+    await again.terminate()
+  })
+
+  test('is taken without a service too', async () => {
+    const place = newPlace()
+    await (await populated(place)).terminate()
+    const backupId = await takeBackup(place)
+    await restored(place, backupId, '--control-plane', 'from-backup')
+    const service = await serveReady(place)
+    assert.deepEqual(await bodiesOf(service, acme), rows)
+    await service.terminate()
+  })
+
+  for (const [point, status] of [
+    ['backup engine copied', 'failed'],
+    ['backup sealed', 'failed'],
+    ['backup in place', 'ready'],
+  ] as const) {
+    test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
+      const place = newPlace()
+      const service = await serveReady(place, { organisations: [acme, globex], standStill: point })
+      await sendRows(service)
+      const command = lethe(place, 'backup', 'create')
+      await service.standing
+      await service.kill()
+      // The command sees that there is no service any more, and starts what a service does at its start.
+      const { code, err } = await command
+      assert.equal(code, status === 'ready' ? 0 : 1, err)
+      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/)
+      const names = readdirSync(place.backupDir).filter((name) => name !== 'erasures.ndjson')
+      assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
+      const again = await serveReady(place)
+      assert.deepEqual(await bodiesOf(again, acme), rows)
+      await again.terminate()
+    })
+  }
+})
+
+describe('a restore', () => {
+  for (const [point, isDone] of [
+    ['restore built', false],
+    ['restore promised', true],
+    ['restore old engine removed', true],
+    ['restore old log removed', true],
+    ['restore in place', true],
+  ] as const) {
+    test(`that kill -9 ends at "${point}" leaves ${isDone ? 'the backup' : 'what was there'}`, async () => {
+      const place = newPlace()
+      const service = await populated(place)
+      const backupId = await takeBackup(place)
+      assert.equal(await send(service, acme, ['later'], 300), 200)
+      const created = await ask(service, acme.secret, '/tokens', {
+        method: 'POST',
+        body: JSON.stringify({ name: 'later', role: 'viewer' }),
+      })
+      assert.equal(created.status, 201, await created.clone().text())
+      const { secret } = (await created.json()) as { secret: string }
+      await service.terminate()
+      const backup = join(place.backupDir, backupId)
+      await killRestoreAt(place, point, { backup, isControlReplaced: true })
+      const again = await serveReady(place)
+      assert.deepEqual(await bodiesOf(again, acme), isDone ? rows : ['later', ...rows])
+      assert.deepEqual(await bodiesOf(again, globex), rows)
+      assert.equal((await ask(again, secret, '/me')).status, isDone ? 401 : 200)
+      assert.deepEqual(
+        readdirSync(join(place.dataDir, 'telemetry')).filter((name) => name.startsWith('restore.')),
+        [],
+      )
+      await again.terminate()
+    })
+  }
+
+  test('is refused before anything is changed', async () => {
+    const place = newPlace()
+    const service = await populated(place)
+    const backupId = await takeBackup(place)
+    const backup = join(place.backupDir, backupId)
+    const refused = async (reason: RegExp, ...words: string[]) => {
+      const { code, err } = await lethe(place, 'backup', 'restore', ...words)
+      assert.match(err, reason)
+      assert.equal(code, 1)
+    }
+    await refused(/Another process uses the data folder/, backupId)
+    await service.terminate()
+    await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
+    await refused(/is not a backup: it has no manifest\.json/, place.backupDir)
+
+    const broken = (name: string, change: (folder: string) => void) => {
+      const folder = join(place.backupDir, '..', name)
+      cpSync(backup, folder, { recursive: true })
+      change(folder)
+      return folder
+    }
+    const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
+    const rewrite = (changes: object) => (folder: string) =>
+      writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifestOf(folder), ...changes }))
+    const part = Object.keys(manifestOf(backup).files).find((name) => name.endsWith('Body.bin')) ?? ''
+    const flip = (folder: string) => {
+      const bytes = readFileSync(join(folder, part))
+      bytes.writeUInt8(bytes.readUInt8(9) ^ 1, 9)
+      writeFileSync(join(folder, part), bytes)
+    }
+    await refused(/has other bytes in engine\/.*Body\.bin/, broken('flipped', flip))
+    await refused(
+      /has another length of control\.db/,
+      broken('longer', (folder) => appendFileSync(join(folder, 'control.db'), 'x')),
+    )
+    await refused(
+      /lacks engine\/.*Body\.bin/,
+      broken('lost', (folder) => rmSync(join(folder, part))),
+    )
+    await refused(
+      /has a file engine\/more that was not in it/,
+      broken('more', (folder) => writeFileSync(join(folder, 'engine/more'), '')),
+    )
+    await refused(
+      /was taken by Lethe .* restore it with that version/,
+      broken('newer', rewrite({ migration: '9999-future' })),
+    )
+    await refused(
+      /was taken by Lethe .* restore it with that version/,
+      broken('tables', rewrite({ telemetry_schema: 'other' })),
+    )
+    await refused(/is not a manifest that this version can read/, broken('format', rewrite({ format: 2 })))
+    await refused(
+      /has another instance-id than it had/,
+      broken('foreign', (folder) => writeFileSync(join(folder, 'instance-id'), 'x')),
+    )
+
+    const other = newPlace()
+    await (await populated(other)).terminate()
+    const theirs = await takeBackup(other)
+    await refused(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
+    const noFolder = join(place.dataDir, '..', 'with-engine-only')
+    mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
+    await refused(/holds the telemetry of another data folder/, backup, '--into', noFolder)
+
+    const again = await serveReady(place)
+    assert.deepEqual(await bodiesOf(again, acme), rows)
+    assert.deepEqual(await bodiesOf(again, globex), rows)
+    await again.terminate()
+    assert.ok(existsSync(backup))
+  })
+})
