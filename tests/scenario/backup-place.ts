@@ -210,9 +210,13 @@ export async function eraseBefore(service: Process, hour: number): Promise<Delet
   })
   const answer = await ask(service, acme.secret, '/usage/storage/deletions', { method: 'POST', body })
   assert.equal(answer.status, 202, await answer.clone().text())
-  const { request_id } = (await answer.json()) as Deletion
+  return completed(service, ((await answer.json()) as Deletion).request_id)
+}
+
+/** Waits until a request is completed. */
+export async function completed(service: Process, requestId: string): Promise<Deletion> {
   for (let tries = 0; tries < 1000; tries++) {
-    const found = await readDeletion(service, request_id)
+    const found = await readDeletion(service, requestId)
     if (found.status === 'completed') return found
     await systemClock.sleep(20)
   }

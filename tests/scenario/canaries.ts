@@ -1,0 +1,206 @@
+// Telemetry in which every text, id and number is one of a kind, so that a search through files tells whether any of
+// it is left, and which part. The search can be shown to find them all before it is trusted to find none.
+
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { unpackColumns } from './engine-files.ts'
+
+/** Where a canary was put, such as `log body`, and the bytes it is found by. */
+export interface Canary {
+  readonly place: string
+  readonly bytes: Buffer
+}
+
+export class Canaries {
+  readonly all: Canary[] = []
+
+  /** A text that is nowhere else. */
+  text(place: string): string {
+    const text = `cnry${randomBytes(9).toString('base64url')}`
+    this.all.push({ place, bytes: Buffer.from(text) })
+    return text
+  }
+
+  /** A trace or span id; the engine keeps ids as hexadecimal text. */
+  id(place: string, bytes: 8 | 16): string {
+    const text = randomBytes(bytes).toString('hex')
+    this.all.push({ place, bytes: Buffer.from(text) })
+    return text
+  }
+
+  /** A number; found as the eight bytes of a double, which is how columns and SQLite pages keep it in either order. */
+  number(place: string): number {
+    const double = randomBytes(8)
+    // A positive, finite number of ordinary size.
+    double[7] = 0x41
+    this.all.push({ place, bytes: double })
+    return double.readDoubleLE()
+  }
+}
+
+const keyed = (key: string, value: string) => [{ key, value: { stringValue: value } }]
+
+/** Export bodies in OTLP/JSON, by signal, each part of which holds a canary. */
+export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string, object> {
+  const time = timeNs.toString()
+  const text = (place: string) => canaries.text(place)
+  const attributes = (place: string) => keyed(text(`${place} key`), text(`${place} value`))
+  const resource = (signal: string) => ({
+    resource: {
+      attributes: [
+        ...keyed('service.name', text(`${signal} service name`)),
+        ...attributes(`${signal} resource attribute`),
+      ],
+    },
+    // The table of spans, as the Collector's exporter lays it out, has no column for this nor for the scope's attributes.
+    ...(signal !== 'traces' && { schemaUrl: text(`${signal} resource schema`) }),
+  })
+  const scope = (signal: string) => ({
+    scope: {
+      name: text(`${signal} scope name`),
+      version: text(`${signal} scope version`),
+      ...(signal !== 'traces' && { attributes: attributes(`${signal} scope attribute`) }),
+    },
+  })
+  const ids = (place: string) => ({
+    traceId: canaries.id(`${place} trace id`, 16),
+    spanId: canaries.id(`${place} span id`, 8),
+  })
+  const logRecord = {
+    timeUnixNano: time,
+    severityNumber: 9,
+    severityText: text('log severity'),
+    eventName: text('log event name'),
+    body: { stringValue: text('log body') },
+    attributes: attributes('log attribute'),
+    ...ids('log'),
+  }
+  const span = {
+    ...ids('span'),
+    parentSpanId: canaries.id('span parent id', 8),
+    traceState: text('span trace state'),
+    name: text('span name'),
+    kind: 2,
+    startTimeUnixNano: time,
+    endTimeUnixNano: String(timeNs + 5_000_000n),
+    status: { code: 2, message: text('span status message') },
+    attributes: attributes('span attribute'),
+    events: [
+      { timeUnixNano: time, name: text('span event name'), attributes: attributes('span event attribute') },
+    ],
+    links: [
+      { ...ids('span link'), traceState: text('link trace state'), attributes: attributes('link attribute') },
+    ],
+  }
+  return {
+    logs: {
+      resourceLogs: [{ ...resource('logs'), scopeLogs: [{ ...scope('logs'), logRecords: [logRecord] }] }],
+    },
+    traces: {
+      resourceSpans: [{ ...resource('traces'), scopeSpans: [{ ...scope('traces'), spans: [span] }] }],
+    },
+    metrics: {
+      resourceMetrics: [
+        {
+          ...resource('metrics'),
+          scopeMetrics: [{ ...scope('metrics'), metrics: metricsOf(canaries, time) }],
+        },
+      ],
+    },
+  }
+}
+
+function metricsOf(canaries: Canaries, time: string): object[] {
+  const named = (kind: string) => ({
+    name: canaries.text(`${kind} name`),
+    description: canaries.text(`${kind} description`),
+    unit: canaries.text(`${kind} unit`),
+  })
+  const point = (kind: string) => ({
+    timeUnixNano: time,
+    attributes: keyed(canaries.text(`${kind} attribute key`), canaries.text(`${kind} attribute value`)),
+  })
+  const exemplar = (kind: string) => ({
+    timeUnixNano: time,
+    asDouble: canaries.number(`${kind} exemplar value`),
+    traceId: canaries.id(`${kind} exemplar trace id`, 16),
+    spanId: canaries.id(`${kind} exemplar span id`, 8),
+    filteredAttributes: keyed(canaries.text(`${kind} exemplar key`), canaries.text(`${kind} exemplar text`)),
+  })
+  const number = (kind: string) => ({
+    ...point(kind),
+    asDouble: canaries.number(`${kind} value`),
+    exemplars: [exemplar(kind)],
+  })
+  const quantileValues = [{ quantile: 0.5, value: canaries.number('summary quantile value') }]
+  return [
+    { ...named('gauge'), gauge: { dataPoints: [number('gauge')] } },
+    {
+      ...named('sum'),
+      sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [number('sum')] },
+    },
+    {
+      ...named('histogram'),
+      histogram: {
+        aggregationTemporality: 2,
+        dataPoints: [
+          {
+            ...point('histogram'),
+            count: '3',
+            sum: canaries.number('histogram sum'),
+            min: canaries.number('histogram min'),
+            max: canaries.number('histogram max'),
+            bucketCounts: ['1', '2'],
+            explicitBounds: [canaries.number('histogram bound')],
+            exemplars: [exemplar('histogram')],
+          },
+        ],
+      },
+    },
+    {
+      ...named('exponential histogram'),
+      exponentialHistogram: {
+        aggregationTemporality: 2,
+        dataPoints: [
+          {
+            ...point('exponential histogram'),
+            count: '3',
+            sum: canaries.number('exponential histogram sum'),
+            scale: 2,
+            zeroCount: '0',
+            positive: { offset: 1, bucketCounts: ['3'] },
+          },
+        ],
+      },
+    },
+    {
+      ...named('summary'),
+      summary: {
+        dataPoints: [
+          { ...point('summary'), count: '3', sum: canaries.number('summary sum'), quantileValues },
+        ],
+      },
+    },
+  ]
+}
+
+/** Every file below a folder whose bytes, as they are or unpacked, hold the canary; numbers in either byte order. */
+export function filesHolding(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
+  const found = new Map(canaries.map(({ place }) => [place, [] as string[]]))
+  for (const path of filesBelow(folder)) {
+    const file = readFileSync(path)
+    const content = path.endsWith('.bin') ? Buffer.concat([file, unpackColumns(file)]) : file
+    for (const { bytes, place } of canaries) {
+      const isThere = content.includes(bytes) || content.includes(Buffer.from(bytes).reverse())
+      if (isThere) found.get(place)?.push(path)
+    }
+  }
+  return found
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false)
+}

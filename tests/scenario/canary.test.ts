@@ -1,0 +1,130 @@
+// Every text, id and number of an organisation's telemetry is one of a kind and is searched for in every file of the
+// data folder, the control database and its log among them: found before the erasure, in none of them afterwards.
+// What happens to telemetry on its way is part of it: it is read, searched for, watched by a detector that finds an
+// anomaly, previewed. A neighbour in the same partitions keeps every one of its own.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { pageOf } from '../../contract/common.ts'
+import { Anomaly, Detector } from '../../contract/detection.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import { Canaries, canaryExports, filesHolding } from './canaries.ts'
+import { eraseCompletely, type Service, startService, type Who } from './service.ts'
+
+const hourNs = 3_600_000_000_000n
+
+/** A full hour, three hours ago. */
+const plantedNs = (systemClock.nowNs() / hourNs) * hourNs - 3n * hourNs
+
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.stop())
+
+async function send(as: Who, bodies: Record<string, object>): Promise<void> {
+  for (const [signal, json] of Object.entries(bodies)) {
+    const answer = await service.send('POST', `/v1/${signal}`, { as, json })
+    assert.deepEqual([answer.status, answer.text], [200, '{}'], signal)
+  }
+}
+
+/** A gauge whose one high reading a detector reports, grouped by an attribute that only this telemetry has. */
+async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promise<void> {
+  const attributes = [{ key: 'shelf', value: { stringValue: canaries.text('anomaly group') } }]
+  const dataPoints = Array.from({ length: 30 }, (_, minute) => ({
+    timeUnixNano: String(timeNs + BigInt(minute) * 60_000_000_000n),
+    attributes,
+    asDouble: minute === 20 ? canaries.number('anomaly value') : 1,
+  }))
+  const metrics = [{ name: 'shelf.load', gauge: { dataPoints } }]
+  await send(as, { metrics: { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] } })
+  const detector = {
+    name: 'Shelf',
+    metric_key: 'shelf.load',
+    method_key: 'threshold',
+    params: { upper: 100, violate_n: 1 },
+    scope: { group_by: 'shelf' },
+    window_minutes: 600,
+    schedule_minutes: 10_080,
+  }
+  const created = await service.send('POST', '/anomalies/detectors', { as, json: detector })
+  assert.equal(created.status, 201, created.text)
+  const { id } = Detector.parse(JSON.parse(created.text))
+  await service.send('POST', `/anomalies/detectors/${id}/run`, { as })
+  const found = await service.read(`/anomalies?detector_id=${id}`, pageOf(Anomaly), as)
+  assert.ok(found.items.length > 0, 'the anomaly that is to be erased is there')
+}
+
+/** Asks for what was planted in every way a person can, so that whatever keeps questions keeps these. */
+async function ask(as: Who, canaries: Canaries): Promise<void> {
+  const range = `start=${formatInstant(plantedNs - hourNs)}&end=${formatInstant(plantedNs + hourNs)}`
+  for (const { bytes, place } of canaries.all) {
+    if (!/body|name|trace id$/.test(place)) continue
+    const word = encodeURIComponent(bytes.toString())
+    for (const path of [
+      `/telemetry/logs?${range}&search=${word}`,
+      `/telemetry/spans?${range}&service=${word}`,
+      `/telemetry/series?${range}&metric=${word}`,
+      `/telemetry/traces/${word}`,
+    ]) {
+      await service.send('GET', path, { as })
+    }
+  }
+  for (const path of ['/telemetry/services', '/telemetry/metrics', '/anomalies/metrics', '/usage/storage']) {
+    await service.send('GET', `${path}?${range}`, { as })
+  }
+  const preview = { scope: 'range', range_end: formatInstant(plantedNs + hourNs) }
+  await service.send('POST', '/usage/storage/deletions/preview', { as, json: preview })
+}
+
+/** Plants, looks, and answers the canaries that were found. */
+async function plant(as: Who, timeNs: bigint): Promise<Canaries> {
+  const canaries = new Canaries()
+  await send(as, canaryExports(canaries, timeNs))
+  await plantAnomaly(as, canaries, timeNs)
+  await ask(as, canaries)
+  return canaries
+}
+
+function assertPlanted(canaries: Canaries): void {
+  for (const [place, files] of filesHolding(service.folder, canaries.all)) {
+    assert.ok(files.length > 0, `the search can’t find the ${place}, so it would prove nothing`)
+  }
+}
+
+function assertGone(canaries: Canaries): void {
+  for (const [place, files] of filesHolding(service.folder, canaries.all)) {
+    assert.deepEqual(files, [], `the ${place} is still there`)
+  }
+}
+
+test('after a range is erased no file holds a byte of what was in it, and what is around it and the neighbour’s is whole', async () => {
+  const [erased, kept, neighbour] = [new Canaries(), new Canaries(), new Canaries()]
+  await send('acme/owner', canaryExports(kept, plantedNs - 2n * hourNs))
+  await send('globex/owner', canaryExports(neighbour, plantedNs))
+  erased.all.push(...(await plant('acme/owner', plantedNs)).all)
+  for (const canaries of [erased, kept, neighbour]) assertPlanted(canaries)
+  const done = await eraseCompletely(service, {
+    scope: 'range',
+    confirm: 'acme',
+    range_start: formatInstant(plantedNs - hourNs),
+    range_end: formatInstant(plantedNs + hourNs),
+  })
+  assert.ok(Number(done.detail.partitions_rewritten) > 0, 'survivors shared its partitions')
+  assertGone(erased)
+  assertPlanted(kept)
+  assertPlanted(neighbour)
+})
+
+test('after everything is erased no file holds a byte of it, and the neighbour’s is whole', async () => {
+  // Past the range above: of erased time no detector says anything.
+  const laterNs = plantedNs + hourNs + hourNs / 2n
+  const neighbour = await plant('globex/owner', laterNs)
+  const erased = await plant('acme/owner', laterNs)
+  assertPlanted(erased)
+  await eraseCompletely(service, { scope: 'all', confirm: 'acme' })
+  assertGone(erased)
+  assertPlanted(neighbour)
+})
