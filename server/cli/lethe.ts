@@ -10,6 +10,7 @@ import { createBackup, listBackups, type RestoreCommand, removeBackupById, resto
 import { verifyCertificate } from './certificate.ts'
 import { demo } from './demo.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
+import { type HoldOptions, listHolds, placeHold, releaseHold } from './hold.ts'
 import { listKeys, rotateKeys } from './keys.ts'
 import { serve } from './serve.ts'
 
@@ -61,6 +62,29 @@ token
   .argument('<token_id>')
   .addOption(ofOrg())
   .action((id: string, options) => revokeToken(readConfig(process.env), id, options))
+
+const hold = program.command('hold').description('legal holds that only the operator can release')
+hold
+  .command('place')
+  .description('keep telemetry from being erased until the hold is released')
+  .addOption(ofOrg())
+  .addOption(new Option('--case <reference>', 'what it is for').makeOptionMandatory())
+  .option('--from <instant>', 'inclusive, with an offset; from the beginning where absent')
+  .option('--until <instant>', 'exclusive; to the end where absent')
+  .option('--signals <list>', 'such as logs,traces; all where absent')
+  .option('--review <instant>', 'when to look whether it is still needed')
+  .action((options: HoldOptions) => placeHold(readConfig(process.env), options))
+hold
+  .command('list')
+  .description('list legal holds, newest first')
+  .addOption(ofOrg())
+  .action((options) => listHolds(readConfig(process.env), options))
+hold
+  .command('release')
+  .description('release a hold; deletions it deferred go on by themselves')
+  .argument('<hold_id>')
+  .addOption(ofOrg())
+  .action((id: string, options) => releaseHold(readConfig(process.env), id, options))
 
 for (const [chain, what] of [
   ['ledger', 'the life of every deletion request'],

@@ -1,0 +1,83 @@
+// Legal holds that the operator places, for an order that the organisation itself can't lift. They act from the next
+// step of an erasure on; what a running service is erasing at that very moment it finishes.
+
+import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
+import { type Config, ConfigError } from '../config.ts'
+import { systemClock } from '../core/clock.ts'
+import { LegalHolds } from '../deletion/holds.ts'
+import { TenancyStore } from '../tenancy/store.ts'
+import { withControl } from './open-control.ts'
+
+const actor = 'operator:command-line'
+
+/** Holds that are listed at most; nobody has more of them than this. */
+const listMax = 500
+
+export interface HoldOptions {
+  readonly org: string
+  readonly case: string
+  readonly from?: string
+  readonly until?: string
+  readonly signals?: string
+  readonly review?: string
+}
+
+export async function placeHold(config: Config, options: HoldOptions): Promise<void> {
+  const body = PlaceHold.safeParse({
+    case_ref: options.case,
+    ...(options.from !== undefined && { range_start: options.from }),
+    ...(options.until !== undefined && { range_end: options.until }),
+    ...(options.signals !== undefined && { signals: options.signals.split(',') }),
+    ...(options.review !== undefined && { review_at: options.review }),
+  })
+  if (!body.success) {
+    const [issue] = body.error.issues
+    throw new ConfigError(`The hold can't be placed: ${issue?.path.join('.')}: ${issue?.message}`)
+  }
+  const { range_start: startNs, range_end: endNs } = body.data
+  if (startNs !== undefined && endNs !== undefined && startNs >= endNs) {
+    throw new ConfigError('The hold can’t be placed: --until must be after --from.')
+  }
+  await withHolds(config, options.org, async (holds) => {
+    print(describe(await holds.place(options.org, body.data, actor)))
+    print('An erasure that is at work keeps what this covers from its next step on.')
+  })
+}
+
+export async function listHolds(config: Config, options: { org: string }): Promise<void> {
+  await withHolds(config, options.org, async (holds) => {
+    const page = { limit: listMax, beforeId: null, isActive: null }
+    for (const hold of await holds.list(options.org, page)) print(describe(hold))
+  })
+}
+
+export async function releaseHold(config: Config, id: string, options: { org: string }): Promise<void> {
+  await withHolds(config, options.org, async (holds) => {
+    print(describe(await holds.release(options.org, id, actor)))
+  })
+}
+
+async function withHolds(
+  config: Config,
+  tenantId: string,
+  work: (holds: LegalHolds) => Promise<void>,
+): Promise<void> {
+  await withControl(config, async (control) => {
+    if ((await new TenancyStore(control, systemClock).findOrganisation(tenantId)) === null) {
+      throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
+    }
+    await work(new LegalHolds(control, systemClock))
+  })
+}
+
+function describe(hold: LegalHold): string {
+  const range = `${hold.range_start ?? 'the beginning'} to ${hold.range_end ?? 'the end'}`
+  const state = hold.released_at === null ? 'active' : `released ${hold.released_at}`
+  // A case reference is free text; control characters would steer the terminal.
+  const caseRef = hold.case_ref.replaceAll(/\p{Cc}/gu, '?')
+  return `${hold.hold_id}  ${state}  ${hold.signals.join(',')}  ${range}  by ${hold.placed_by}  ${caseRef}`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
