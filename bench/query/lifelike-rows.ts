@@ -4,8 +4,8 @@
 // swing by the day, cumulative counters and histograms that grow), traces whose spans lie together, log bodies of
 // words and numbers, and maps of six attributes with few distinct values.
 
-import { raw } from '../../server/telemetry/sql.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
+import { raw } from '../../server/telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/telemetry.ts'
 
 export const days = 30
@@ -66,7 +66,9 @@ export async function fill(
         const count = Math.min(insertRows, total - from)
         const { columns, select } = rowsOf(table, index, { total, from, count })
         await engine.command(
-          raw(`INSERT INTO ${into(table)} (Placement, TenantId, ${columns}) SELECT ${placeOf(index)}, ${select}`),
+          raw(
+            `INSERT INTO ${into(table)} (Placement, TenantId, ${columns}) SELECT ${placeOf(index)}, ${select}`,
+          ),
         )
       }
     }

@@ -72,14 +72,24 @@ function chart(spanSeconds: number, stepSeconds: number, query: Partial<typeof S
   return (reader, endNs) =>
     answerSeries(
       reader,
-      { attribute: [], ...query, start: endNs - ns(spanSeconds), end: endNs, step_seconds: stepSeconds } as Query,
+      {
+        attribute: [],
+        ...query,
+        start: endNs - ns(spanSeconds),
+        end: endNs,
+        step_seconds: stepSeconds,
+      } as Query,
       endNs,
     )
 }
 
 function logs(spanSeconds: number, query: { text?: string; service?: string; severity?: 'error' }): Read {
   return (reader, endNs) =>
-    listLogs(reader, { attribute: [], limit: 100, ...query, start: endNs - ns(spanSeconds), end: endNs } as never, endNs)
+    listLogs(
+      reader,
+      { attribute: [], limit: 100, ...query, start: endNs - ns(spanSeconds), end: endNs } as never,
+      endNs,
+    )
 }
 
 const [service = ''] = serviceNames
@@ -95,11 +105,20 @@ const reads: Readonly<Record<string, Read>> = {
   'window 5 d, latency p95 by service': window(5 * day, { metric: 'spans.latency_p95', groupBy: 'service' }),
   'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
   'chart 24 h, busiest gauge by service': chart(day, 120, { metric: at(gaugeNames, 0), group_by: 'service' }),
-  'chart 24 h, busiest counter by service': chart(day, 120, { metric: at(counterNames, 0), group_by: 'service' }),
+  'chart 24 h, busiest counter by service': chart(day, 120, {
+    metric: at(counterNames, 0),
+    group_by: 'service',
+  }),
   'chart 24 h, busiest histogram p95': chart(day, 120, { metric: at(histogramNames, 0) }),
   'chart 24 h, request rate by service': chart(day, 120, { metric: 'spans.rate', group_by: 'service' }),
-  'chart 30 d, busiest gauge by service': chart(30 * day, hour, { metric: at(gaugeNames, 0), group_by: 'service' }),
-  'chart 30 d, busiest counter by service': chart(30 * day, hour, { metric: at(counterNames, 0), group_by: 'service' }),
+  'chart 30 d, busiest gauge by service': chart(30 * day, hour, {
+    metric: at(gaugeNames, 0),
+    group_by: 'service',
+  }),
+  'chart 30 d, busiest counter by service': chart(30 * day, hour, {
+    metric: at(counterNames, 0),
+    group_by: 'service',
+  }),
   'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric: at(histogramNames, 0) }),
   'chart 30 d, request rate by service': chart(30 * day, hour, { metric: 'spans.rate', group_by: 'service' }),
   'logs 1 h, newest 100': logs(hour, {}),
@@ -120,13 +139,16 @@ try {
   if (!isFilled) {
     const filling = await timed(() => fill(engine, rows))
     writeFileSync(join(folder, 'filled'), String(rows))
-    process.stderr.write(`filled in ${Math.round(filling.ms / 1000)} s, ${Math.round(filling.cpuS)} s of CPU\n`)
+    process.stderr.write(
+      `filled in ${Math.round(filling.ms / 1000)} s, ${Math.round(filling.cpuS)} s of CPU\n`,
+    )
   }
   const store = await storeFacts(engine)
   const results: Record<string, Record<string, Awaited<ReturnType<typeof measure>>>> = {}
   for (const [name, read] of Object.entries(reads).filter(([name]) => name.includes(options.only))) {
     const byOrganisation: Record<string, Awaited<ReturnType<typeof measure>>> = {}
-    for (const [size, index] of Object.entries(asked)) byOrganisation[size] = await measure(engine, index, read)
+    for (const [size, index] of Object.entries(asked))
+      byOrganisation[size] = await measure(engine, index, read)
     results[name] = byOrganisation
     const cells = Object.values(byOrganisation).map(({ p50, p95, cpuMs }) => `${p50} | ${p95} | ${cpuMs}`)
     process.stderr.write(`| ${name} | ${cells.join(' | ')} |\n`)
@@ -147,7 +169,9 @@ async function measure(engine: TelemetryEngine, index: number, read: Read) {
   const untilMs = performance.now() + Number(options.seconds) * 1000
   for (let i = 0; i < 6 || (performance.now() < untilMs && i < 200); i++) {
     const endNs = ns(endSeconds - random() * 10 * day)
-    const [trace] = await engine.select<{ id: string }>(raw(traceIdStatement(index, own, Math.floor(random() * 900))))
+    const [trace] = await engine.select<{ id: string }>(
+      raw(traceIdStatement(index, own, Math.floor(random() * 900))),
+    )
     const { ms, cpuS } = await timed(() => read(reader, endNs, trace?.id ?? ''))
     if (i === 0) continue
     times.push(ms)
