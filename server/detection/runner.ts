@@ -18,7 +18,7 @@ import { readSeriesTogether } from '../telemetry/series-together.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState } from './alarm.ts'
-import type { RunFound } from './anomaly-records.ts'
+import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
@@ -39,6 +39,9 @@ export interface RunnerOptions {
 
 /** Series per detector; a detector with more is `degraded` and says so. */
 const groupsMax = 50
+
+/** Runs recorded in one transaction: what costs is the wait for the disk, and others wait for the connection. */
+const recordsMax = 25
 
 /** Everything a run is about; made once and passed along. */
 interface Run {
@@ -105,18 +108,33 @@ export class DetectorRunner {
         : [{ detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }]
     })
     const read = await this.#readAhead(reader, runs)
-    const byId = new Map(detectors.map((detector) => [detector.id, detector]))
-    await eachOnItsOwn(byId.keys(), round, async (id) => {
-      const detector = byId.get(id)
-      if (detector === undefined) return
-      const run = runs.find((one) => one.detector === detector)
+    for (let i = 0; i < detectors.length; i += recordsMax) {
+      await this.#runSome(detectors.slice(i, i + recordsMax), { ...round, runs, read, ranAtMs })
+    }
+  }
+
+  /** Judges, then records in one transaction; where that fails, each in its own, so that one's fault is one's own. */
+  async #runSome(detectors: readonly StoredDetector[], round: ReadRound): Promise<void> {
+    const { store } = this.#options
+    const records = new Map<string, RunRecord>()
+    for (const detector of detectors) {
+      if (round.signal?.aborted) break
+      const run = round.runs.find((one) => one.detector === detector)
       const { outcome, found } =
         run === undefined
           ? failed('The method no longer accepts these params; set them again.')
-          : await this.#evaluate(run, read.get(run))
-      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, ranAtMs)
-      await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found })
-    })
+          : await this.#evaluate(run, round.read.get(run))
+      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found })
+    }
+    try {
+      await store.recordRuns([...records.values()])
+    } catch {
+      await eachOnItsOwn(records.keys(), { failures: round.failures, signal: undefined }, async (id) => {
+        const record = records.get(id)
+        if (record !== undefined) await store.recordRun(record)
+      })
+    }
   }
 
   /**
@@ -154,6 +172,13 @@ export class DetectorRunner {
 interface Round {
   readonly failures: Map<string, unknown>
   readonly signal: AbortSignal | undefined
+}
+
+interface ReadRound extends Round {
+  readonly runs: readonly Run[]
+  /** What was read ahead. */
+  readonly read: ReadonlyMap<Run, SeriesSet>
+  readonly ranAtMs: number
 }
 
 /** One's failure is noted and leaves the others alone. */
