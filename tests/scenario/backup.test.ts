@@ -303,14 +303,14 @@ describe('a restore', () => {
         body: JSON.stringify({ name: 'later', role: 'viewer' }),
       })
       assert.equal(created.status, 201, await created.clone().text())
-      const { secret } = (await created.json()) as { secret: string }
+      const { token } = (await created.json()) as { token: string }
       await service.terminate()
       const backup = join(place.backupDir, backupId)
       await killRestoreAt(place, point, { backup, isControlReplaced: true })
       const again = await serveReady(place)
       assert.deepEqual(await bodiesOf(again, acme), isDone ? rows : ['later', ...rows])
       assert.deepEqual(await bodiesOf(again, globex), rows)
-      assert.equal((await ask(again, secret, '/me')).status, isDone ? 401 : 200)
+      assert.equal((await ask(again, token, '/me')).status, isDone ? 401 : 200)
       assert.deepEqual(
         readdirSync(join(place.dataDir, 'telemetry')).filter((name) => name.startsWith('restore.')),
         [],
@@ -343,19 +343,19 @@ describe('a restore', () => {
     const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
     const rewrite = (changes: object) => (folder: string) =>
       writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifestOf(folder), ...changes }))
-    const part = Object.keys(manifestOf(backup).files).find((name) => name.endsWith('Body.bin')) ?? ''
+    const part = Object.keys(manifestOf(backup).files).find((name) => name.endsWith('data.bin')) ?? ''
     const flip = (folder: string) => {
       const bytes = readFileSync(join(folder, part))
       bytes.writeUInt8(bytes.readUInt8(9) ^ 1, 9)
       writeFileSync(join(folder, part), bytes)
     }
-    await refused(/has other bytes in engine\/.*Body\.bin/, broken('flipped', flip))
+    await refused(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
     await refused(
       /has another length of control\.db/,
       broken('longer', (folder) => appendFileSync(join(folder, 'control.db'), 'x')),
     )
     await refused(
-      /lacks engine\/.*Body\.bin/,
+      /lacks engine\/.*data\.bin/,
       broken('lost', (folder) => rmSync(join(folder, part))),
     )
     await refused(
