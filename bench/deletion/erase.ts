@@ -5,14 +5,16 @@
 // in the same way (files.ts). Times depend on the machine, so read the ratios.
 //
 //   node bench/deletion/erase.ts [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
-//     [--limit-seconds 600] [--root /tmp] [--out result.json]
+//     [--limit-seconds 600] [--calm-seconds 0] [--root /tmp] [--out result.json]
+//
+// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { provenance } from '../storage/bench-store.ts'
 import { alterDelete, eraseInProduct, fillProduct, fillYardstick, lightweightAndMerge } from './engine.ts'
-import { measureWay, type StoreResult, type Way, type WayResult } from './erasure.ts'
+import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
 import { bytesOf, filesUnder } from './files.ts'
 import { productClients } from './load.ts'
 import { influxdb } from './peers/influxdb.ts'
@@ -31,6 +33,7 @@ const { values: flags } = parseArgs({
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
     'limit-seconds': { type: 'string', default: '600' },
+    'calm-seconds': { type: 'string', default: '0' },
     root: { type: 'string', default: '/tmp' },
     out: { type: 'string', default: '' },
   },
@@ -122,6 +125,7 @@ async function measureWays(
 ): Promise<StoreResult> {
   const results: WayResult[] = []
   for (const way of ways) {
+    await untilCalm(Number(flags['calm-seconds']) * 1000)
     const result = await measureWay(way, clients, limitMs)
     console.error(store.store, JSON.stringify(result))
     results.push(result)

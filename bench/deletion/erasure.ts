@@ -1,18 +1,11 @@
 // What one erasure costs, measured the same way for every contender: until it was answered as done, until no file
 // that held the rows was on disk, what was written for it; and what the neighbours felt of it.
 
+import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bytesOf, bytesWrittenBy, type HeldFile, untilGone } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
-
-/** What the product says of an erasure, milliseconds. */
-export interface Clocks {
-  /** From the POST to the 202. */
-  readonly hiddenMs: number
-  /** `removed_at` and `verified_at`, after `created_at`. */
-  readonly removedMs: number
-  readonly verifiedMs: number
-}
+import type { Clocks } from './product.ts'
 
 export interface Erasure {
   /** Until the statement, or the request, was answered as done. */
@@ -73,6 +66,8 @@ interface Felt {
 
 export interface WayResult {
   readonly way: string
+  /** Of the machine over the minute before; above the cores, times are too long, ratios less so. */
+  readonly loadAverage: number
   /** With nothing else going on. */
   readonly quiet: readonly Erasure[]
   /** With clients at work. */
@@ -92,12 +87,23 @@ export interface StoreResult {
 }
 
 const beforeMs = 10_000
+const calmLoad = 1.5
+
+const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
+
+/** Waits, at most `limitMs`, until the machine has had little to do for a minute. */
+export async function untilCalm(limitMs: number): Promise<void> {
+  const untilMs = performance.now() + limitMs
+  while (loadAverageNow() > calmLoad && performance.now() < untilMs) await sleep(1000)
+}
 
 /** Erases first in silence, then while neighbours send and ask. */
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
+  const loadAverage = loadAverageNow()
   const quiet: Erasure[] = []
   for (const organisation of way.quiet) quiet.push(await way.erase(organisation, limitMs))
-  if (way.loaded.length === 0) return { way: way.name, quiet, loaded: [], before: null, during: null }
+  if (way.loaded.length === 0)
+    return { way: way.name, loadAverage, quiet, loaded: [], before: null, during: null }
   const load = startLoad(clients)
   try {
     await sleep(beforeMs / 2)
@@ -107,7 +113,7 @@ export async function measureWay(way: Way, clients: Clients, limitMs: number): P
     load.restart()
     const loaded: Erasure[] = []
     for (const organisation of way.loaded) loaded.push(await way.erase(organisation, limitMs))
-    return { way: way.name, quiet, loaded, before, during: load.read() }
+    return { way: way.name, loadAverage, quiet, loaded, before, during: load.read() }
   } finally {
     await load.stop()
   }

@@ -9,6 +9,7 @@ const heads = [
   'store',
   'rows',
   'way',
+  'load',
   'answered s',
   'bytes gone s',
   'MB held',
@@ -27,10 +28,11 @@ export function tableOf(stores: readonly StoreResult[]): string {
   return [heads, heads.map(() => '---'), ...lines].map((line) => `| ${line.join(' | ')} |`).join('\n')
 }
 
-function cells({ way, quiet, loaded, before, during }: WayResult): string[] {
+function cells({ way, loadAverage, quiet, loaded, before, during }: WayResult): string[] {
   const megabytes = (pick: (erasure: Erasure) => number) => (median(quiet, pick) / 1e6).toFixed(1)
   return [
     way,
+    String(loadAverage),
     seconds(median(quiet, ({ doneMs }) => doneMs)),
     gone(quiet),
     megabytes(({ heldBytes }) => heldBytes),
