@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { sql as controlSql } from 'kysely'
-import { openStores, type Stores } from '../../tests/fixtures.ts'
+import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -99,8 +99,9 @@ describe('an engine that fails at', () => {
       assert.equal(await scene.visible(scene.own, 'otel_logs'), half)
       assert.equal(refuses(scene, monday), true)
       assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
-      const chain = await scene.moves(id)
-      assert.equal(chain.at(-1), 'incomplete')
+      assert.equal((await scene.moves(id)).at(-1), 'incomplete')
+      const isPromised = /swap/.test(what)
+      assert.equal(scene.gate.isClosed(scene.own.placement), isPromised, 'nobody writes into an open swap')
       await scene.round()
       assert.equal((await scene.status(id)).status, 'incomplete', 'not before it is due')
       assert.equal(scene.gate.isClosed(scene.own.placement), false, 'and nobody else waits for that')
@@ -109,6 +110,24 @@ describe('an engine that fails at', () => {
       await assertErased(scene, id)
     })
   }
+
+  test('nothing, while another writes into the partition, swaps in no copy that lacks a row', async () => {
+    const { scene, id } = await begun(logs, true)
+    const intruder: TenantPlace = { ...scene.neighbour, tenantId: `${scene.neighbour.tenantId}-late` }
+    scene.faults.runAt('before partition step', async () => {
+      scene.faults.runAt('', () => {})
+      await insertRows(stores.engine, intruder, batchOf('otel_logs', [monday]))
+    })
+    await scene.round()
+    const ended = await scene.status(id)
+    assert.equal(ended.status, 'incomplete')
+    assert.match(String(ended.detail.blocked_reason), /copy of what survives .* is not complete/)
+    assert.equal(await scene.count(intruder, 'otel_logs'), 1)
+    scene.clock.advance(minuteMs)
+    await scene.round()
+    await assertErased(scene, id)
+    assert.equal(await scene.count(intruder, 'otel_logs'), 1)
+  })
 
   test('everything still takes the request, hides it, and erases when it is back', async () => {
     const { scene, id } = await begun()
