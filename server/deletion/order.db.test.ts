@@ -67,7 +67,7 @@ test('a wider erasure finishes only what it includes: other signals and what was
   scene.clock.advance(minuteMs)
   await scene.round()
   const erasedBy = async (id: string) => (await scene.status(id)).detail.erased_by
-  assert.deepEqual([await erasedBy(logs), await erasedBy(traces), await erasedBy(after)], [full, null, null])
+  assert.deepEqual(await Promise.all([logs, traces, empty, after].map(erasedBy)), [full, null, null, null])
   assert.deepEqual(new Set(await completed(scene)), new Set([full, logs, traces, empty, after]))
   assert.equal(await scene.count(scene.own, 'otel_traces'), times.length / 2)
   assert.equal(await scene.count(scene.own, 'otel_logs'), 0)
