@@ -221,9 +221,12 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     await http.close()
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await writer.close()
-    await deletion.lateRows.flush()
-    await engine.close()
-    await control.destroy()
+    try {
+      await deletion.lateRows.flush()
+    } finally {
+      await engine.close()
+      await control.destroy()
+    }
   }
   return {
     http,

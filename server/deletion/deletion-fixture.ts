@@ -71,6 +71,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
+  const founded = { atMs: 0 }
   // What waits for the engine to take parts off the disk waits for real, whatever time the test has set.
   const ownTime: Clock = { nowMs: () => clock.nowMs(), nowNs: () => clock.nowNs(), sleep: systemClock.sleep }
   const newWorker = (gate: TelemetryGate) =>
@@ -84,6 +85,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       clock: ownTime,
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
+      foundedAtMs: async () => founded.atMs,
       activeHolds: (tenantId) => holds.active(tenantId),
       journal: async (request) => void journal.push(request),
       journalled: async () => journal,
@@ -104,6 +106,8 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     worker,
     faults,
     journal,
+    /** When the organisations were founded. */
+    founded,
     fill,
     count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
     visible: (place: TenantPlace, table: TableName, through = gate) =>

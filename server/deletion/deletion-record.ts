@@ -28,6 +28,10 @@ export interface StoredDeletion extends DeletionSelection {
   /** Attempts before a person last asked for another try. */
   readonly attemptsForgiven: number
   readonly removedAtMs: number | null
+  /** Whether the engine was told of its completion. */
+  readonly hasMark: boolean
+  /** Whether a restore has brought back what it erased. */
+  readonly cameBack: boolean
   readonly progress: DeletionProgress
 }
 
@@ -93,6 +97,8 @@ export function toStored(row: RequestRow): StoredDeletion {
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
     removedAtMs: row.removed_at_ms,
+    hasMark: row.has_mark === 1,
+    cameBack: row.came_back === 1,
     progress: { ...noProgress, ...JSON.parse(row.progress) },
   }
 }
