@@ -111,8 +111,12 @@ export interface HoldingBackup {
   readonly expires_at_ms: number
 }
 
+/** States in which nothing is erased, now or later: what a backup holds of it is what everybody can read. */
+const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
+
 /** When the last of the backups that may hold what this request erases is gone; null where there is none. */
 export function backupsClearByMs(row: RequestRow, backups: readonly HoldingBackup[]): number | null {
+  if (givenBack.some((status) => status === row.status)) return null
   const holding = backups.filter(
     ({ taken_at_ms }) => (taken_at_ms ?? 0) <= (row.removed_at_ms ?? Number.POSITIVE_INFINITY),
   )
