@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
+import type { Control } from '../../server/control/database.ts'
 import { type Signal, signals, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { final, includes, type Range, type Request, type Status } from './model.ts'
 import { edgesNs, exportOf, instantsNs, type SentRow } from './telemetry.ts'
@@ -26,7 +27,7 @@ export async function send(world: World): Promise<void> {
   const own = world.pickOrganisation()
   const signal = world.pick(signals)
   const before = world.model.arrivals.filter(
-    (row) => row.tenantId === own.place.tenantId && row.signal === signal,
+    (row) => row.tenantId === own.place.tenantId && row.signal === signal && row.table !== 'anomalies',
   )
   const rows: SentRow[] =
     before.length > 0 && world.chance(0.15)
@@ -89,6 +90,52 @@ function newRows(world: World, signal: Signal): SentRow[] {
     table: world.pick(own),
     timeNs: world.chance(0.7) ? around : world.pick(instantsNs),
   }))
+}
+
+/** A detector records an anomaly about one instant, of a time that nothing hides. */
+export async function find(world: World): Promise<void> {
+  const own = world.pickOrganisation()
+  const { tenantId } = own.place
+  const signal = world.pick(signals)
+  const row = { id: world.nextId(), table: 'anomalies' as const, timeNs: world.pick(instantsNs) }
+  if (world.model.isHidden({ ...row, tenantId, signal, state: 'there' })) return
+  world.tell(`${tenantId} has an anomaly ${row.id} of its ${signal}`)
+  await insertAnomaly(world.subject.control, tenantId, signal, row, world.subject.nowMs())
+  world.model.arrive(tenantId, [row], 'there', signal)
+}
+
+async function insertAnomaly(
+  control: Control,
+  tenantId: string,
+  signal: Signal,
+  { id, timeNs }: SentRow,
+  nowMs: number,
+): Promise<void> {
+  await control
+    .insertInto('anomalies')
+    .values({
+      id,
+      tenant_id: tenantId,
+      detector_id: 'simulated',
+      group_key: '{}',
+      metric_key: 'simulated',
+      signal,
+      started_at_ns: `${timeNs}`,
+      ended_at_ns: `${timeNs}`,
+      seen_until_ns: `${timeNs + 1n}`,
+      peak_at_ns: `${timeNs}`,
+      value: 1,
+      expected: 0,
+      lower: 0,
+      upper: 0,
+      score: 9,
+      reason: 'simulated',
+      read_from_ns: `${timeNs}`,
+      unread_ns: null,
+      created_at_ms: nowMs,
+      updated_at_ms: nowMs,
+    })
+    .execute()
 }
 
 interface Draft {
