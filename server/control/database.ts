@@ -71,6 +71,10 @@ export interface DeletionRequestsTable {
   late_rows: number
   /** Attempts made before a person asked for another try; they no longer count towards giving up. */
   attempts_forgiven: number
+  /** 1 where the engine was told of the completion; requests completed by older versions have none to miss. */
+  has_mark: number
+  /** 1 from a restore that brought its telemetry back until that is erased again. */
+  came_back: number
 }
 
 /** What was counted for somebody who is about to erase; counts only, no telemetry. */
@@ -150,8 +154,9 @@ export interface DeletionStepsTable {
   store: Fixed<string>
   action: string
   partition_id: Fixed<string | null>
-  rows: Fixed<number>
-  bytes: Fixed<number>
+  /** As counted last: when it was planned, or by the step itself before it acted. */
+  rows: number
+  bytes: number
   done_at_ms: number | null
 }
 

@@ -1,0 +1,216 @@
+// What it costs to erase one organisation of 64, bytes and all. The product is driven over HTTP; beside it, in the same
+// engine and process, stand the plain ALTER DELETE and the lightweight DELETE on tables partitioned by day that hold the
+// same rows; then PostgreSQL, Prometheus, InfluxDB and VictoriaMetrics, where they are installed, with the gauges and
+// counters of the same seeds, and the product again with exactly those points. Everybody's bytes are watched from outside
+// in the same way (files.ts). Times depend on the machine, so read the ratios.
+//
+//   node bench/deletion/erase.ts [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
+//     [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp] [--out result.json]
+//
+// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone. With
+// `--filled` what was filled into the engine is kept there, and copied by the next run with the same rows and seed.
+
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { provenance } from '../storage/bench-store.ts'
+import { alterDelete, eraseInProduct, fillProduct, fillYardstick, lightweightAndMerge } from './engine.ts'
+import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
+import { bytesOf, filesUnder } from './files.ts'
+import { type Clients, productClients } from './load.ts'
+import { influxdb } from './peers/influxdb.ts'
+import { isInstalled, type Peer } from './peers/peer.ts'
+import { postgresql } from './peers/postgresql.ts'
+import { prometheus } from './peers/prometheus.ts'
+import { victoriaMetrics } from './peers/victoria-metrics.ts'
+import { type Product, startProduct } from './product.ts'
+import { dayStart, everyTable, type History, historyOf, pointTables, rowsOf } from './rows.ts'
+import { tableOf } from './table.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '50000000' },
+    points: { type: 'string', default: '10000000' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+    'limit-seconds': { type: 'string', default: '600' },
+    'calm-seconds': { type: 'string', default: '0' },
+    filled: { type: 'string', default: '' },
+    root: { type: 'string', default: '/tmp' },
+    out: { type: 'string', default: '' },
+  },
+})
+const seed = Number(flags.seed)
+const limitMs = Number(flags['limit-seconds']) * 1000
+
+/** Nobody erases these two: one sends, the other is asked about. */
+const [sender, asker] = [63, 62]
+const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i)
+
+/** Two whole weeks, and a range of the same length whose ends lie inside a week and inside a day. */
+const wholeWeeks = { start: dayStart(7), end: dayStart(21) }
+const withEdges = { start: dayStart(9.5), end: dayStart(23.5) }
+
+function waysOfProduct(product: Product, history: History): Way[] {
+  const way = (name: string, first: number, range: typeof wholeWeeks | null): Way => ({
+    name,
+    quiet: from(first, 5),
+    loaded: from(first + 5, 5),
+    erase: (organisation, limit) => eraseInProduct(product, history, { organisation, range, limitMs: limit }),
+  })
+  return [
+    way('all', 0, null),
+    way('two whole weeks', 10, wholeWeeks),
+    way('two weeks with edges', 20, withEdges),
+  ]
+}
+
+function waysOfYardstick(product: Product, history: History): Way[] {
+  return [
+    {
+      name: 'ALTER DELETE, all',
+      quiet: [1],
+      loaded: [2],
+      erase: (organisation, limit) =>
+        alterDelete(product, history, { organisation, range: null, limitMs: limit }),
+    },
+    {
+      name: 'ALTER DELETE, two weeks with edges',
+      quiet: [3],
+      loaded: [],
+      erase: (organisation, limit) =>
+        alterDelete(product, history, { organisation, range: withEdges, limitMs: limit }),
+    },
+    {
+      name: 'lightweight DELETE and OPTIMIZE FINAL, all',
+      quiet: [4],
+      loaded: [],
+      erase: (organisation, limit) =>
+        lightweightAndMerge(product, history, { organisation, range: null, limitMs: limit }),
+    },
+  ]
+}
+
+/** The product, and beside it the yardstick where that is wanted; their ways take turns. */
+async function inEngine(name: string, history: History, withYardstick: boolean): Promise<StoreResult[]> {
+  const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
+  try {
+    const fills = await fillOrCopy(name, folder, history, withYardstick)
+    const product = await startProduct(folder)
+    try {
+      const [{ version = '' } = {}] = await product.rows<{ version: string }>('SELECT version() AS version')
+      const ways = [waysOfProduct(product, history), withYardstick ? waysOfYardstick(product, history) : []]
+      const clients = productClients(product, sender, asker, seed)
+      const results: WayResult[][] = fills.map(() => [])
+      for (const turn of from(0, 3))
+        for (const [i, fill] of fills.entries()) {
+          const way = ways[i]?.[turn]
+          if (way !== undefined) results[i]?.push(await measureCalmly(fill.store, way, clients))
+        }
+      return fills.map((fill, i) => ({ ...fill, version, rows: rowsOf(history), ways: results[i] ?? [] }))
+    } finally {
+      await product.stop()
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+type Fill = Pick<StoreResult, 'store' | 'loadSeconds' | 'diskBytes'>
+
+/** Fills a folder, or copies what an earlier run with the same rows and seed has filled and kept. */
+async function fillOrCopy(
+  name: string,
+  folder: string,
+  history: History,
+  withYardstick: boolean,
+): Promise<Fill[]> {
+  const kept = join(flags.filled, `${name}-${rowsOf(history)}-${seed}`)
+  const sizesAt = join(kept, 'sizes.json')
+  if (flags.filled !== '' && existsSync(sizesAt)) {
+    cpSync(kept, folder, { recursive: true, verbatimSymlinks: true })
+    return JSON.parse(readFileSync(sizesAt, 'utf8'))
+  }
+  const product = await startProduct(folder)
+  const fills: Fill[] = []
+  const filled = async (store: string, fill: () => Promise<void>) => {
+    const bytesBefore = bytesOf(filesUnder(product.folder))
+    const startMs = performance.now()
+    await fill()
+    const loadSeconds = (performance.now() - startMs) / 1000
+    fills.push({ store, loadSeconds, diskBytes: bytesOf(filesUnder(product.folder)) - bytesBefore })
+  }
+  try {
+    // Both before anybody erases, so that the engine holds the same in all measurements.
+    await filled('Lethe', () => fillProduct(product, history))
+    if (withYardstick) await filled('ClickHouse by day', () => fillYardstick(product, history))
+  } finally {
+    await product.stop()
+  }
+  if (flags.filled !== '') {
+    cpSync(folder, kept, { recursive: true, verbatimSymlinks: true })
+    writeFileSync(sizesAt, JSON.stringify(fills))
+  }
+  return fills
+}
+
+async function measureCalmly(store: string, way: Way, clients: Clients): Promise<WayResult> {
+  await untilCalm(Number(flags['calm-seconds']) * 1000)
+  const result = await measureWay(way, clients, limitMs)
+  console.error(store, JSON.stringify(result))
+  return result
+}
+
+async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
+  const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
+  const startMs = performance.now()
+  const open = await peer.open({ folder, history })
+  try {
+    const store = {
+      store: peer.name,
+      version: open.version,
+      rows: rowsOf(history),
+      loadSeconds: (performance.now() - startMs) / 1000,
+      diskBytes: bytesOf(filesUnder(open.dataFolder)),
+    }
+    console.error(JSON.stringify(store))
+    const ways = open.ways.map((way, i) => ({ ...way, quiet: [2 * i], loaded: i === 0 ? [1] : [] }))
+    const results: WayResult[] = []
+    for (const way of ways) results.push(await measureCalmly(peer.name, way, open.clients))
+    return { ...store, ways: results }
+  } finally {
+    await open.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const history = historyOf(Number(flags.rows), seed, everyTable)
+const points = historyOf(Number(flags.points), seed, pointTables)
+const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
+  engine: () => inEngine('engine', history, true),
+  points: () => inEngine('points', points, false),
+  ...Object.fromEntries(
+    [postgresql, prometheus, victoriaMetrics, influxdb].map((peer) => [
+      peer.name.toLowerCase(),
+      async () => {
+        if (isInstalled(peer)) return [await inPeer(peer, points)]
+        console.error(`${peer.name} is not installed and was not measured.`)
+        return []
+      },
+    ]),
+  ),
+}
+const chosen = flags.only === '' ? Object.keys(contests) : flags.only.split(',')
+const stores: StoreResult[] = []
+for (const name of chosen) {
+  const contest = contests[name]
+  if (contest === undefined) throw new Error(`There is ${Object.keys(contests).join()}, not ${name}.`)
+  try {
+    stores.push(...(await contest()))
+  } catch (error) {
+    console.error(`${name} could not be measured.`, error)
+  }
+  const result = { bench: 'deletion/erase', ...provenance(), seed, stores }
+  if (flags.out !== '') writeFileSync(flags.out, `${JSON.stringify(result, null, 2)}\n`)
+}
+console.log(tableOf(stores))
