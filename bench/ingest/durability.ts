@@ -30,11 +30,11 @@ const { values: options } = parseArgs({
 })
 const seconds = Number(options.seconds)
 
-const merges = 'min_rows_to_fsync_after_merge = 1, fsync_part_directory = 1'
 const variants: Readonly<Record<string, string>> = {
   'nothing synced': 'fsync_after_insert = 0, fsync_part_directory = 0, min_rows_to_fsync_after_merge = 0',
-  'merges synced': `fsync_after_insert = 0, ${merges}`,
-  'commits and merges synced': `fsync_after_insert = 1, ${merges}`,
+  'merges synced': 'fsync_after_insert = 0, fsync_part_directory = 0, min_rows_to_fsync_after_merge = 1',
+  'commits and merges synced':
+    'fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1',
 }
 
 interface Result {
