@@ -56,7 +56,7 @@ const peoplesSteps: Weighted = [
 
 export const allSteps: Weighted = [
   ...peoplesSteps,
-  [16, pass],
+  [20, pass],
   [2, crash],
   [1, restart],
   [1.5, backUp],
