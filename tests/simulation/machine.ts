@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
 import type { Request } from './model.ts'
-import { ask, decide, hold, send } from './people.ts'
+import { ask, decide, hold } from './people.ts'
 import { predictPass } from './prediction.ts'
+import { send } from './programs.ts'
 import type { Fault } from './subject.ts'
 import type { World } from './world.ts'
 
