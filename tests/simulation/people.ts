@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
-import { final, includes, type Range, type Request, type Status } from './model.ts'
+import { includes, type Range, type Request, type Status } from './model.ts'
 import { mayWait } from './programs.ts'
 import { edgesNs } from './telemetry.ts'
 import { assertAnswer, requestOf, type World } from './world.ts'
