@@ -58,7 +58,7 @@ export class World {
   /** How often a pass was begun to be killed; the named points take turns. */
   kills = 0
   readonly told: string[] = []
-  readonly counts = { steps: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
+  readonly counts = { steps: 0, checks: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
   #walks = new Map<string, { walk: ChainWalk; statuses: Map<string, string> }>()
   #serial = 0
 
@@ -94,6 +94,7 @@ export class World {
 
   /** After every step: the requests, the tables, the readers, and the chains are as the model says. */
   async check(expected: ReadonlyMap<string, Status> | 'any move' = new Map()): Promise<void> {
+    this.counts.checks++
     await this.#compareRequests(expected)
     const stored = await this.subject.stored()
     const anomalies = await this.subject.control.selectFrom('anomalies').select(['id', 'tenant_id']).execute()
