@@ -29,7 +29,8 @@ const { values: options } = parseArgs({
 const rate = Number(options.rate)
 const seconds = Number(options.minutes) * 60
 const intervalSeconds = 30
-const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+/** Each organisation has connections of its own, as its exporters would. */
+const agent = new Agent({ keepAlive: true })
 
 const results = []
 for (const organisations of options.organisations.split(',').map(Number))
@@ -43,6 +44,11 @@ interface Interval {
   readonly logs: number[]
   refused: number
 }
+/** Answers count in the interval in which they come. */
+interface Watch {
+  seen: Interval
+}
+
 function nothingYet(): Interval {
   return { sent: [], charts: [], logs: [], refused: 0 }
 }
@@ -53,7 +59,7 @@ async function run(organisations: number) {
   const { child, address } = await startService(dataDir, secrets)
   const intervals: Record<string, number>[] = []
   try {
-    let seen = nothingYet()
+    const watch: Watch = { seen: nothingYet() }
     let cpuS = cpuSecondsOf(child)
     const startMs = performance.now()
     const pending = new Set<Promise<void>>()
@@ -61,7 +67,7 @@ async function run(organisations: number) {
     for (let second = 0, sent = 0; second < seconds; second++) {
       for (let tick = 0; tick < 10; tick++) {
         for (; sent < (second + (tick + 1) / 10) * rate; sent++) {
-          const sending = send(address, secrets[sent % organisations] ?? '', sent, seen)
+          const sending = send(address, secrets[sent % organisations] ?? '', sent, watch)
           pending.add(sending)
           void sending.finally(() => pending.delete(sending))
         }
@@ -70,7 +76,7 @@ async function run(organisations: number) {
       }
       if (!isLooking) {
         isLooking = true
-        const looking = look(address, secrets[second % organisations] ?? '', seen)
+        const looking = look(address, secrets[second % organisations] ?? '', watch)
         pending.add(looking)
         void looking.finally(() => {
           pending.delete(looking)
@@ -79,11 +85,11 @@ async function run(organisations: number) {
       }
       if ((second + 1) % intervalSeconds !== 0) continue
       const nowCpuS = cpuSecondsOf(child)
-      const interval = summary(seen, { dataDir, child, cpuS: nowCpuS - cpuS })
+      const interval = summary(watch.seen, { dataDir, child, cpuS: nowCpuS - cpuS })
       process.stderr.write(`${organisations} organisations, ${second + 1} s: ${JSON.stringify(interval)}\n`)
       intervals.push(interval)
       cpuS = nowCpuS
-      seen = nothingYet()
+      watch.seen = nothingYet()
     }
     await Promise.all(pending)
   } finally {
@@ -121,22 +127,22 @@ async function startService(dataDir: string, secrets: readonly string[]) {
   return { child, address }
 }
 
-async function send(address: string, secret: string, number: number, seen: Interval): Promise<void> {
+async function send(address: string, secret: string, number: number, watch: Watch): Promise<void> {
   const startMs = performance.now()
   const [signal, body] = bodyOf(number)
   const status = await call(`${address}/v1/${signal}`, secret, body)
-  if (status === 200) seen.sent.push(performance.now() - startMs)
-  else seen.refused++
+  if (status === 200) watch.seen.sent.push(performance.now() - startMs)
+  else watch.seen.refused++
 }
 
 /** What a person does who looks at the service: a chart of an hour and the newest logs. */
-async function look(address: string, secret: string, seen: Interval): Promise<void> {
+async function look(address: string, secret: string, watch: Watch): Promise<void> {
   const chartMs = performance.now()
   const chart = call(`${address}/telemetry/series?metric=app.gauge.1&group_by=service`, secret)
-  if ((await chart) === 200) seen.charts.push(performance.now() - chartMs)
+  if ((await chart) === 200) watch.seen.charts.push(performance.now() - chartMs)
   const logsMs = performance.now()
   if ((await call(`${address}/telemetry/logs?limit=50`, secret)) === 200)
-    seen.logs.push(performance.now() - logsMs)
+    watch.seen.logs.push(performance.now() - logsMs)
 }
 
 async function call(url: string, secret: string, body?: string): Promise<number> {
