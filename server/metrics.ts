@@ -5,11 +5,13 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import { workingStatuses } from './deletion/deletion.ts'
 import type { DeletionRequests } from './deletion/requests.ts'
+import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
 export interface MetricSources {
   readonly writer: IngestWriter
+  readonly budget: BodyBudget
   readonly requests: DeletionRequests
   readonly clock: Clock
 }
@@ -19,7 +21,7 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, requests, clock }: MetricSources) {
+  constructor({ writer, budget, requests, clock }: MetricSources) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -59,6 +61,14 @@ export class ServiceMetrics {
       registers,
       collect() {
         this.set(writer.bufferedBytes)
+      },
+    })
+    new Gauge({
+      name: 'lethe_ingest_body_bytes',
+      help: 'Request bodies that are arriving or wait to be decoded.',
+      registers,
+      collect() {
+        this.set(budget.heldBytes)
       },
     })
     new Gauge({

@@ -1,0 +1,2 @@
+// placeholder.
+export async function addRemoteWriteRoute(..._a: unknown[]): Promise<void> {}
