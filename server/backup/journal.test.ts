@@ -112,6 +112,14 @@ test('a line that was cut short at any byte is ignored, and cut off by the next 
   }
 })
 
+test('a cut line that is longer than the next one leaves nothing behind', () => {
+  const journal = filled()
+  appendFileSync(journal.path, 'x'.repeat(5000))
+  journal.append(entryOf('del_4'))
+  assert.deepEqual(journal.read(), [...three, entryOf('del_4')])
+  assert.ok(!readFileSync(journal.path, 'utf8').includes('xx'))
+})
+
 test('a changed entry is refused with its line', () => {
   const journal = filled()
   const lines = linesOf(journal)

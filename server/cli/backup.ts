@@ -3,7 +3,7 @@
 // out. Without a service it does so itself. Restoring needs the service stopped.
 
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createApp } from '../app.ts'
 import { namesIn, removeBackup } from '../backup/backups.ts'
 import { removeFolder } from '../backup/files.ts'
@@ -82,7 +82,7 @@ export async function restore(
 ): Promise<void> {
   const source = readConfig(env)
   const target = options.into === undefined ? source : readConfig({ ...env, LETHE_DATA_DIR: options.into })
-  const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : backup
+  const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : resolve(backup)
   const { manifest, control, journalled } = await restoreBackup({
     backup: folder,
     dataDir: target.dataDir,

@@ -150,8 +150,9 @@ export interface DeletionStepsTable {
   store: Fixed<string>
   action: string
   partition_id: Fixed<string | null>
-  rows: Fixed<number>
-  bytes: Fixed<number>
+  /** As counted last: when it was planned, or by the step itself before it acted. */
+  rows: number
+  bytes: number
   done_at_ms: number | null
 }
 

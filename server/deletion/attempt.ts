@@ -177,7 +177,6 @@ export class Attempts {
     await failpoint('planned')
     for (const step of undone) {
       if (signal.aborted) throw new ErasureStopped()
-      await steps.begin(request.requestId, step.ordinal)
       const action = await this.#eraseStep(place, request, step)
       await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
       await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
@@ -220,9 +219,12 @@ export class Attempts {
   }
 
   async #eraseStep(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<string> {
+    const begin = (rows: number) => this.#deps.steps.begin(request.requestId, step, rows)
     if (step.partitionId !== null) {
-      return erasePartition(this.#deps, place, request, { store: step.store, partitionId: step.partitionId })
+      const partition = { store: step.store, partitionId: step.partitionId }
+      return erasePartition(this.#deps, place, request, partition, begin)
     }
+    await begin(step.rows)
     await this.#removeAnomalies(request)
     await this.#deps.failpoint('anomalies removed')
     return 'removed'

@@ -56,18 +56,20 @@ const swapPrefix = 'erasure_swap_'
 
 /**
  * Erases the selection from one partition while nobody else writes to its placement. The rows are then gone from
- * the table; their old parts may be on disk a moment longer, see {@link waitUntilRemoved}.
+ * the table; their old parts may be on disk a moment longer, see {@link waitUntilRemoved}. `begin` is told how many
+ * rows are about to go, and nothing is erased before it resolves; where there are none it isn't called.
  */
 export async function erasePartition(
   deps: EraserDeps,
   place: TenantPlace,
   selection: DeletionSelection,
   step: { store: string; partitionId: string },
+  begin: (rows: number) => Promise<void>,
 ): Promise<ErasureAction> {
   return deps.gate.exclusively([place.placement], async () => {
     // Read under the lock: a hold that was placed before this step acts is kept, whatever the plan said.
     const target = { ...selection, held: await deps.activeHolds(place.tenantId) }
-    return eraseLocked(deps, place, new Partition(deps.engine, place, target, step))
+    return eraseLocked(deps, place, new Partition(deps.engine, place, target, step), begin)
   })
 }
 
@@ -75,9 +77,11 @@ async function eraseLocked(
   deps: EraserDeps,
   place: TenantPlace,
   partition: Partition,
+  begin: (rows: number) => Promise<void>,
 ): Promise<ErasureAction> {
   const { selected, total } = await partition.counts()
   if (selected === 0) return 'none'
+  await begin(selected)
   await deps.failpoint('before partition step')
   if (selected === total) {
     await partition.drop()

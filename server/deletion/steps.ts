@@ -78,20 +78,25 @@ export class StepStore {
     return (await this.list(requestId)).filter((step) => step.doneAtMs === null)
   }
 
-  /** To be called before a step acts: from here on its rows may be gone because of it. */
-  async begin(requestId: string, ordinal: number): Promise<void> {
+  /**
+   * To be called before a step acts, with the rows it is about to erase: from here on they may be gone because of it.
+   * A legal hold may have been placed since the plan, and then they are fewer than planned.
+   */
+  async begin(requestId: string, step: StoredStep, rows: number): Promise<void> {
+    const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
     await this.#control
       .updateTable('deletion_steps')
-      .set({ action: acting })
+      .set({ action: acting, rows, bytes })
       .where('request_id', '=', requestId)
-      .where('ordinal', '=', ordinal)
+      .where('ordinal', '=', step.ordinal)
       .execute()
   }
 
+  /** A step that found nothing to do erased nothing, whatever was planned. */
   async done(requestId: string, ordinal: number, action: string, nowMs: number): Promise<void> {
     await this.#control
       .updateTable('deletion_steps')
-      .set({ action, done_at_ms: nowMs })
+      .set({ action, done_at_ms: nowMs, ...(action === 'none' && { rows: 0, bytes: 0 }) })
       .where('request_id', '=', requestId)
       .where('ordinal', '=', ordinal)
       .execute()

@@ -50,7 +50,7 @@ function heldAt(time: Sql, signal: Signal, target: ErasureTarget): Sql {
   const bounds = (of: (part: HeldPart) => bigint | null, open: bigint) =>
     new Bound(
       'Array(Int64)',
-      held.map((part) => (of(part) ?? open).toString()),
+      held.map((part) => of(part) ?? open),
     )
   const starts = bounds((part) => part.range.startNs, earliest)
   const ends = bounds((part) => part.range.endNs, latest)

@@ -308,7 +308,7 @@ test('a swap that cannot be made closes its placement alone, until it can be mad
   await assertRows(erasing, 0)
 })
 
-test('an attempt that the stop of the service ends is not counted and goes on at once', async () => {
+test('an attempt that the stop of the service ends is not held against it and goes on at once', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   await erasing.worker.round(AbortSignal.abort())
@@ -317,7 +317,8 @@ test('an attempt that the stop of the service ends is not counted and goes on at
   erasing.faults.runAt('step recorded', () => stopping.abort())
   await erasing.worker.round(stopping.signal)
   const stopped = await erasing.status(request.request_id)
-  assert.deepEqual([stopped.status, stopped.detail.attempts], ['incomplete', 0])
+  assert.deepEqual([stopped.status, stopped.detail.attempts], ['incomplete', 1])
+  assert.equal((await erasing.requests.stored(erasing.own.tenantId, request.request_id)).attemptsForgiven, 1)
   assert.equal(stopped.detail.next_attempt_at, null)
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'completed')

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -82,7 +83,7 @@ test('a line that was bent into a circle by hand ends', async () => {
   const ada = await make('operator', 'ada')
   const child = await make(ada, 'child')
   const id = /\((tok_[0-9a-z]+)\)$/.exec(ada)?.[1] ?? ''
-  await control.updateTable('access_tokens').set({ created_by: child }).where('id', '=', id).execute()
+  await sql`update access_tokens set created_by = ${child} where id = ${id}`.execute(control)
   await assertRelated(ada, child, true)
   await assertRelated(ada, await make('operator'), false)
 })

@@ -31,6 +31,7 @@ import {
   type Process,
   placeOf,
   readDeletion,
+  requestErasure,
   send,
   serve,
   serveReady,
@@ -83,13 +84,15 @@ async function restored(place: Place, ...words: string[]): Promise<string> {
 /** Starts the service and holds that nothing is served until the guard has erased what came back. */
 async function assertGuarded(place: Place, { requestId }: ErasedSince): Promise<Process> {
   const service = await serve(place, { standStill: 'before partition step' })
-  await service.standing
+  const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
+  await Promise.race([service.standing, tooEarly])
   for (const path of ['/telemetry/logs', '/usage/storage', `/usage/storage/deletions/${requestId}`, '/me']) {
     assert.equal((await ask(service, acme.secret, path)).status, 503, path)
     assert.equal((await ask(service, globex.secret, path)).status, 503, path)
   }
   assert.equal(await send(service, acme, ['too early']), 503)
   assert.equal((await fetch(`${service.address}/readyz`)).status, 503)
+  tooEarly.catch(() => {})
   service.goOn()
   await service.ready
   assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
@@ -166,6 +169,31 @@ describe('what was erased after a backup', () => {
     assert.deepEqual(await bodiesOf(service, acme), kept)
     assert.deepEqual(await bodiesOf(service, globex), rows)
     await service.terminate()
+  })
+
+  // The guard takes up what the control plane has never heard of; this request it knows, as one that never began.
+  const notYet = {
+    todo: 'a request that the journal knows to have begun must be carried out, whatever its state',
+  }
+  test('is erased again where the backup’s control plane still waits for its approval', notYet, async () => {
+    const place = newPlace()
+    const service = await populated(place)
+    const call = (secret: string, method: string, path: string, body: object) =>
+      ask(service, secret, path, { method, body: JSON.stringify(body) })
+    // The operator's own, because nobody approves with a token that the requester could have made.
+    const { out: token } = await lethe(place, 'token', 'create', '--org', 'acme', '--role', 'owner')
+    const policy = await call(acme.secret, 'PUT', '/usage/storage/deletion-policy', { approval: 'always' })
+    assert.equal(policy.status, 200, await policy.text())
+    const requestId = await requestErasure(service, erasedHours)
+    assert.equal((await readDeletion(service, requestId)).status, 'awaiting_approval')
+    const backupId = await takeBackup(place)
+    const approved = await call(token, 'POST', `/usage/storage/deletions/${requestId}/approve`, {})
+    assert.equal(approved.status, 200, await approved.text())
+    await completed(service, requestId)
+    await service.terminate()
+
+    await restored(place, backupId, '--control-plane', 'from-backup')
+    await (await assertGuarded(place, { place, backupId, requestId })).terminate()
   })
 
   test('is named with the backups that hold it, until they are gone', async () => {
@@ -303,14 +331,14 @@ describe('a restore', () => {
         body: JSON.stringify({ name: 'later', role: 'viewer' }),
       })
       assert.equal(created.status, 201, await created.clone().text())
-      const { secret } = (await created.json()) as { secret: string }
+      const { token } = (await created.json()) as { token: string }
       await service.terminate()
       const backup = join(place.backupDir, backupId)
       await killRestoreAt(place, point, { backup, isControlReplaced: true })
       const again = await serveReady(place)
       assert.deepEqual(await bodiesOf(again, acme), isDone ? rows : ['later', ...rows])
       assert.deepEqual(await bodiesOf(again, globex), rows)
-      assert.equal((await ask(again, secret, '/me')).status, isDone ? 401 : 200)
+      assert.equal((await ask(again, token, '/me')).status, isDone ? 401 : 200)
       assert.deepEqual(
         readdirSync(join(place.dataDir, 'telemetry')).filter((name) => name.startsWith('restore.')),
         [],
@@ -343,19 +371,19 @@ describe('a restore', () => {
     const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
     const rewrite = (changes: object) => (folder: string) =>
       writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifestOf(folder), ...changes }))
-    const part = Object.keys(manifestOf(backup).files).find((name) => name.endsWith('Body.bin')) ?? ''
+    const part = Object.keys(manifestOf(backup).files).find((name) => name.endsWith('data.bin')) ?? ''
     const flip = (folder: string) => {
       const bytes = readFileSync(join(folder, part))
       bytes.writeUInt8(bytes.readUInt8(9) ^ 1, 9)
       writeFileSync(join(folder, part), bytes)
     }
-    await refused(/has other bytes in engine\/.*Body\.bin/, broken('flipped', flip))
+    await refused(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
     await refused(
       /has another length of control\.db/,
       broken('longer', (folder) => appendFileSync(join(folder, 'control.db'), 'x')),
     )
     await refused(
-      /lacks engine\/.*Body\.bin/,
+      /lacks engine\/.*data\.bin/,
       broken('lost', (folder) => rmSync(join(folder, part))),
     )
     await refused(

@@ -14,7 +14,7 @@ import { decodeProto } from '../otlp/otlp-messages.ts'
 import { type Answer, assertRefused, type Service, startService } from './service.ts'
 
 interface Row {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly url: string
   /** Null for files that aren't ours to guard. */
   readonly access: RouteAccess | null
@@ -53,6 +53,19 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/usage/storage/deletions', access: chiefs, status: 200 },
   { method: 'GET', url: '/usage/storage/deletions/:request_id', access: chiefs, status: 404 },
   { method: 'GET', url: '/usage/storage/deletions/:request_id/certificate', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/cancel', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/approve', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/reject', access: chiefs, status: 422 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/retry', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/verify', access: chiefs, status: 404 },
+  { method: 'GET', url: '/usage/storage/deletion-policy', access: chiefs, status: 200 },
+  { method: 'PUT', url: '/usage/storage/deletion-policy', access: ['owner'], status: 422 },
+  { method: 'GET', url: '/usage/storage/holds', access: chiefs, status: 200 },
+  { method: 'POST', url: '/usage/storage/holds', access: chiefs, status: 422 },
+  { method: 'GET', url: '/usage/storage/holds/:hold_id', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/holds/:hold_id/release', access: chiefs, status: 404 },
+  { method: 'GET', url: '/usage/storage/retention', access: readers, status: 200 },
+  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 200 },
   { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
   { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },
@@ -94,7 +107,7 @@ function isExport({ url }: Row): boolean {
 
 /** An empty object to what takes a body, under any authorization; null for none. */
 function call(row: Row, authorization: string | null, method: string = row.method): Promise<Answer> {
-  const takesBody = method === 'POST' || method === 'PATCH'
+  const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
   return service.send(method, pathOf(row), {
     headers: { authorization },
     ...(takesBody && { json: {} }),

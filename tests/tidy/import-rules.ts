@@ -25,6 +25,7 @@ export const testSupport: readonly string[] = [
   'server/core/manual-clock.ts',
   'server/demo/otlp-reference.ts',
   'server/deletion/deletion-fixture.ts',
+  'server/deletion/governed-fixture.ts',
   'server/detection/detection-fixture.ts',
   'server/detection/seeded-noise.ts',
   'server/telemetry/row-fixture.ts',

@@ -1,0 +1,164 @@
+// Our own contenders: the product, driven over HTTP, and two yardsticks in the same engine, which hold the very same
+// rows in tables partitioned by day and else like the product's: the plain ALTER DELETE, and the lightweight DELETE
+// followed by the merge that makes its bytes go. The yardsticks get the product's settings for prompt removal of
+// old parts, with which they do better than with the engine's defaults (where old parts stay eight minutes).
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createTableText } from '../../server/telemetry/schema/create-schema.ts'
+import { tables } from '../../server/telemetry/schema/tables.ts'
+import { type Erasure, watchErasure } from './erasure.ts'
+import { filesUnder } from './files.ts'
+import { eraseOverHttp, type Product, type Range, settle } from './product.ts'
+import { dayStart, type History, historyDays, insertSql, organisationCount, tenantOf } from './rows.ts'
+
+/** Whose rows go, and how long their bytes are waited for. */
+export interface Wanted {
+  readonly organisation: number
+  /** Null for everything. */
+  readonly range: Range | null
+  readonly limitMs: number
+}
+
+const database = 'yardstick'
+
+/** Fills the product's tables, two statements at a time. */
+export async function fillProduct(product: Product, history: History): Promise<void> {
+  await inPairs(
+    Array.from({ length: organisationCount }, (_, organisation) => async () => {
+      for (const table of history.tables)
+        await product.rows(insertSql(history, table, { organisation, fromDay: 0, toDay: historyDays }))
+    }),
+  )
+  await settle(product)
+}
+
+/** Copies every row of the product into day-partitioned tables. */
+export async function fillYardstick(product: Product, history: History): Promise<void> {
+  await product.rows(`CREATE DATABASE ${database}`)
+  for (const table of yardstickTables(history)) {
+    const text = createTableText(table)
+      .replace(table.name, `${database}.${table.name}`)
+      .replace(/PARTITION BY .*/, `PARTITION BY toDate(${table.timeColumn})`)
+    await product.rows(text)
+  }
+  const days = Array.from({ length: historyDays }, (_, day) => day)
+  await inPairs(
+    days.map((day) => async () => {
+      for (const { name, timeColumn } of yardstickTables(history))
+        await product.rows(`
+          INSERT INTO ${database}.${name} SELECT * FROM default.${name} WHERE ${rangeText(timeColumn, {
+            start: dayStart(day),
+            end: dayStart(day + 1),
+          })} SETTINGS max_threads = 1, max_insert_threads = 1, max_block_size = 131072,
+            min_insert_block_size_rows = 524288, min_insert_block_size_bytes = 0`)
+    }),
+  )
+  await settle(product)
+}
+
+async function inPairs(jobs: readonly (() => Promise<void>)[]): Promise<void> {
+  let next = 0
+  const take = async () => {
+    for (let job = jobs[next++]; job !== undefined; job = jobs[next++]) await job()
+  }
+  await Promise.all([take(), take()])
+}
+
+/** Erases over HTTP and waits until the files of the selection's partitions are gone. */
+export async function eraseInProduct(
+  product: Product,
+  history: History,
+  { organisation, range, limitMs }: Wanted,
+): Promise<Erasure> {
+  const folders = await partFolders(product, 'default', history, (partition) => {
+    const [placement, monday = ''] = partition.split('-')
+    return placement === String(organisation) && touches(range, dateOf(monday), 7)
+  })
+  const files = folders.flatMap(filesUnder)
+  const watched = { pid: product.pid, folder: product.folder, files, limitMs }
+  const { answer, ...erasure } = await watchErasure(watched, () =>
+    eraseOverHttp(product, organisation, range),
+  )
+  return { ...erasure, clocks: answer }
+}
+
+export async function alterDelete(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
+  return eraseFromYardstick(product, history, wanted, async () => {
+    for (const { name, timeColumn } of yardstickTables(history))
+      await product.rows(
+        `ALTER TABLE ${database}.${name} DELETE WHERE ${selection(wanted, timeColumn)} SETTINGS mutations_sync = 2`,
+      )
+  })
+}
+
+/** The lightweight DELETE, which only marks rows, and the merges that make their bytes go. */
+export async function lightweightAndMerge(
+  product: Product,
+  history: History,
+  wanted: Wanted,
+): Promise<Erasure> {
+  return eraseFromYardstick(product, history, wanted, async () => {
+    for (const { name, timeColumn } of yardstickTables(history))
+      await product.rows(`DELETE FROM ${database}.${name} WHERE ${selection(wanted, timeColumn)}`)
+    for (const { name } of yardstickTables(history))
+      await product.rows(`OPTIMIZE TABLE ${database}.${name} FINAL`)
+  })
+}
+
+async function eraseFromYardstick(
+  product: Product,
+  history: History,
+  { range, limitMs }: Wanted,
+  erase: () => Promise<void>,
+): Promise<Erasure> {
+  const folders = await partFolders(product, database, history, (day) => touches(range, dateOf(day), 1))
+  const files = folders.flatMap(filesUnder)
+  return watchErasure({ pid: product.pid, folder: product.folder, files, limitMs }, erase)
+}
+
+/** Folders of the parts whose partition is wanted. */
+async function partFolders(
+  product: Product,
+  of: string,
+  history: History,
+  isWanted: (partition: string) => boolean,
+): Promise<string[]> {
+  const names = history.tables.map((name) => `'${name}'`).join()
+  const found = await product.rows<{ path: string }>(
+    `SELECT data_paths[1] AS path FROM system.tables WHERE database = '${of}' AND name IN (${names})`,
+  )
+  return found.flatMap(({ path }) =>
+    readdirSync(path)
+      .filter((part) => /_\d+_\d+_\d+/.test(part) && isWanted(part.split('_')[0] ?? ''))
+      .map((part) => join(path, part)),
+  )
+}
+
+const yardstickTables = ({ tables: filled }: History) =>
+  tables.filter(({ name }) => filled.some((wanted) => wanted === name))
+
+function selection({ organisation, range }: Wanted, timeColumn: string): string {
+  const tenant = `TenantId = '${tenantOf(organisation)}'`
+  return range === null ? tenant : `${tenant} AND ${rangeText(timeColumn, range)}`
+}
+
+function rangeText(timeColumn: string, { start, end }: Range): string {
+  const instant = (date: Date) =>
+    `toDateTime64('${date.toISOString().slice(0, 19).replace('T', ' ')}', 9, 'UTC')`
+  return `${timeColumn} >= ${instant(start)} AND ${timeColumn} < ${instant(end)}`
+}
+
+const msPerDay = 86_400_000
+
+/** Whether a partition that begins at `startMs` and is this long has a part of the range. */
+function touches(range: Range | null, startMs: number, days: number): boolean {
+  return (
+    range === null || (startMs < range.end.getTime() && startMs + days * msPerDay > range.start.getTime())
+  )
+}
+
+/** The instant of a date as partitions name it, such as 20260302. */
+function dateOf(text: string): number {
+  return Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6, 8)))
+}

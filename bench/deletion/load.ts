@@ -1,0 +1,111 @@
+// Closed-loop clients of organisations that erase nothing: some send telemetry, some ask for a window of a metric.
+// Every client waits for its answer before it asks again, so a store that stalls is seen in the latencies and not
+// in a queue of our own.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { historyPayloads } from '../../server/demo/payloads.ts'
+import { openShop } from '../../server/demo/shop.ts'
+import { quantile } from '../storage/bench-store.ts'
+import type { Product } from './product.ts'
+import { askedMetric, dayStart, historyDays } from './rows.ts'
+
+/** One request each; rejects where it is refused. */
+export interface Clients {
+  readonly ingest: (() => Promise<void>) | null
+  readonly query: () => Promise<void>
+}
+
+export interface Latencies {
+  readonly count: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
+}
+
+export interface Load {
+  /** Forgets what was measured so far. */
+  readonly restart: () => void
+  /** Latencies since the last restart; of requests that have been answered. */
+  readonly read: () => { ingest: Latencies | null; query: Latencies }
+  readonly stop: () => Promise<void>
+}
+
+/** A pause between a query client's requests, so that one client doesn't take a core for itself. */
+const pauseMs = 20
+const ingestClients = 2
+
+export function startLoad(clients: Clients): Load {
+  let isStopping = false
+  let ingestMs: number[] = []
+  let queryMs: number[] = []
+  const loop = async (ask: () => Promise<void>, record: (ms: number) => void, restMs: number) => {
+    while (!isStopping) {
+      const sentMs = performance.now()
+      await ask()
+      record(performance.now() - sentMs)
+      await sleep(restMs)
+    }
+  }
+  const { ingest } = clients
+  const loops = [loop(clients.query, (ms) => queryMs.push(ms), pauseMs)]
+  if (ingest !== null)
+    for (let i = 0; i < ingestClients; i++) loops.push(loop(ingest, (ms) => ingestMs.push(ms), 0))
+  const failed = Promise.all(loops)
+  failed.catch(() => {})
+  return {
+    restart: () => {
+      ingestMs = []
+      queryMs = []
+    },
+    read: () => ({ ingest: ingest === null ? null : latencies(ingestMs), query: latencies(queryMs) }),
+    stop: async () => {
+      isStopping = true
+      await failed
+    },
+  }
+}
+
+function latencies(samples: readonly number[]): Latencies {
+  const at = (q: number) => Math.round(quantile(samples, q) * 10) / 10
+  return { count: samples.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
+}
+
+/** Rows in a body that an ingest client sends. */
+const rowsPerBody = 500
+
+/** Clients of the product over HTTP: one organisation sends what a shop sends, another asks for a day of a metric. */
+export function productClients(product: Product, sender: number, asker: number, seed: number): Clients {
+  const anchorNs = BigInt(dayStart(historyDays + 14).getTime()) * 1_000_000n
+  const shop = openShop({ seed, anchorNs, historyDays: 1 })
+  const payloads = [...historyPayloads(shop, rowsPerBody)]
+  let next = 0
+  const asked = new URLSearchParams({
+    metric: askedMetric,
+    start: dayStart(historyDays - 1).toISOString(),
+    end: dayStart(historyDays).toISOString(),
+    step_seconds: '300',
+  })
+  const url = `${product.address}/telemetry/series?${asked}`
+  return {
+    ingest: async () => {
+      const payload = payloads[next++ % payloads.length]
+      if (payload === undefined) throw new Error('The shop has nothing to send.')
+      await expect200(`${product.address}/v1/${payload.signal}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${product.secretOf(sender)}`,
+          'content-type': 'application/x-protobuf',
+        },
+        body: payload.body,
+      })
+    },
+    query: () => expect200(url, { headers: { authorization: `Bearer ${product.secretOf(asker)}` } }),
+  }
+}
+
+/** Makes a request that has to succeed, and reads its answer to the end. */
+export async function expect200(url: string, request: RequestInit): Promise<void> {
+  const answer = await fetch(url, request)
+  const body = await answer.text()
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${body.slice(0, 300)}`)
+}

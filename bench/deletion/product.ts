@@ -1,0 +1,137 @@
+// The product as the benchmark drives it: a service in its own process on a throw-away folder, 64 organisations with
+// a placement each, and HTTP for everything that is measured. Statements through the side door fill rows in and
+// make the yardsticks.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { organisationCount, tenantOf } from './rows.ts'
+import type { Answer, Ready } from './service-child.ts'
+
+export interface Product {
+  readonly address: string
+  readonly pid: number
+  /** Where the engine keeps its tables. */
+  readonly folder: string
+  readonly secretOf: (organisation: number) => string
+  /** Runs a statement in the engine, beside the service; rows by column name. */
+  readonly rows: <T>(sql: string) => Promise<T[]>
+  readonly stop: () => Promise<void>
+}
+
+const secretOf = (organisation: number): string =>
+  `bench-secret-of-organisation-${organisation}-`.padEnd(40, 'x')
+
+export async function startProduct(dataDir: string): Promise<Product> {
+  const program = fileURLToPath(new URL('service-child.ts', import.meta.url))
+  const secrets = Array.from({ length: organisationCount }, (_, i) => secretOf(i))
+  const child = fork(program, [dataDir, ...secrets], { execArgv: ['--disable-warning=ExperimentalWarning'] })
+  const waiting = new Map<number, (answer: Answer) => void>()
+  const address = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`The service ended with ${code}.`)))
+    child.on('message', (message: Answer | Ready) => {
+      if ('address' in message) resolve(message.address)
+      else waiting.get(message.id)?.(message)
+    })
+  })
+  let next = 0
+  return {
+    address,
+    pid: pidOf(child),
+    folder: join(dataDir, 'telemetry', 'engine'),
+    secretOf,
+    rows: async <T>(sql: string) => {
+      const id = next++
+      const answered = new Promise<Answer>((resolve) => waiting.set(id, resolve))
+      child.send({ id, sql })
+      const { lines, error } = await answered
+      waiting.delete(id)
+      if (error !== null) throw new Error(`${error}\n${sql.slice(0, 500)}`)
+      return lines === ''
+        ? []
+        : lines
+            .trimEnd()
+            .split('\n')
+            .map((line) => JSON.parse(line) as T)
+    },
+    stop: async () => {
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+function pidOf(child: ChildProcess): number {
+  if (child.pid === undefined) throw new Error('The service has no process.')
+  return child.pid
+}
+
+/** Waits until the engine has had nothing to merge or mutate for two seconds, at most `limitMs`. */
+export async function settle(product: Product, limitMs = 240_000): Promise<void> {
+  const untilMs = performance.now() + limitMs
+  for (let quiet = 0; quiet < 4 && performance.now() < untilMs; ) {
+    const [busy] = await product.rows<{ n: string | number }>('SELECT count() AS n FROM system.merges')
+    quiet = Number(busy?.n) === 0 ? quiet + 1 : 0
+    await sleep(500)
+  }
+}
+
+/** What the product says of an erasure, milliseconds. */
+export interface Clocks {
+  /** From the POST to the 202. */
+  readonly hiddenMs: number
+  /** `removed_at` and `verified_at`, after `created_at`. */
+  readonly removedMs: number
+  readonly verifiedMs: number
+}
+
+interface DeletionBody {
+  readonly request_id: string
+  readonly status: string
+  readonly created_at: string
+  readonly removed_at: string | null
+  readonly verified_at: string | null
+}
+
+/** Half-open bounds of event time; absent for everything. */
+export interface Range {
+  readonly start: Date
+  readonly end: Date
+}
+
+const giveUpMs = 300_000
+
+/** Asks for an erasure over HTTP and polls until it is completed. */
+export async function eraseOverHttp(
+  product: Product,
+  organisation: number,
+  range: Range | null,
+): Promise<Clocks> {
+  const headers = {
+    authorization: `Bearer ${product.secretOf(organisation)}`,
+    'content-type': 'application/json',
+  }
+  const scope =
+    range === null
+      ? { scope: 'all' }
+      : { scope: 'range', range_start: range.start.toISOString(), range_end: range.end.toISOString() }
+  const path = `${product.address}/usage/storage/deletions`
+  const body = JSON.stringify({ ...scope, confirm: tenantOf(organisation) })
+  const sentMs = performance.now()
+  const answer = await fetch(path, { method: 'POST', headers, body })
+  const text = await answer.text()
+  const hiddenMs = performance.now() - sentMs
+  if (answer.status !== 202) throw new Error(`The deletion answered ${answer.status}: ${text}`)
+  let request = JSON.parse(text) as DeletionBody
+  while (request.status !== 'completed') {
+    if (performance.now() - sentMs > giveUpMs) throw new Error(`Not completed: ${JSON.stringify(request)}`)
+    await sleep(10)
+    const found = await fetch(`${path}/${request.request_id}`, { headers })
+    request = (await found.json()) as DeletionBody
+  }
+  const after = (instant: string | null): number => Date.parse(instant ?? '') - Date.parse(request.created_at)
+  return { hiddenMs, removedMs: after(request.removed_at), verifiedMs: after(request.verified_at) }
+}

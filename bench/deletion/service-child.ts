@@ -1,0 +1,72 @@
+// The product in a process of its own, with a side door for the benchmark: statements that the parent sends run in
+// the same engine, next to the service. So the yardsticks are mutations of the very engine that serves the clients,
+// and the rows of the product can be filled in by the engine itself. Speaks over the IPC channel of its parent.
+
+import { join } from 'node:path'
+import { Session } from 'chdb'
+import pino from 'pino'
+import { createApp } from '../../server/app.ts'
+import { readConfig } from '../../server/config.ts'
+import { systemClock } from '../../server/core/clock.ts'
+
+export interface Statement {
+  readonly id: number
+  readonly sql: string
+}
+
+/** The answer to a statement: its rows as lines of JSON, or why there is none. */
+export interface Answer {
+  readonly id: number
+  readonly lines: string
+  readonly error: string | null
+}
+
+/** Said once, when the service is ready. */
+export interface Ready {
+  readonly address: string
+}
+
+const [dataDir = '', ...secrets] = process.argv.slice(2)
+const app = await createApp({
+  config: readConfig({ LETHE_DATA_DIR: dataDir, LETHE_PORT: '0' }),
+  clock: systemClock,
+  logger: pino({ level: 'error' }, pino.destination(2)),
+})
+for (const [i, secret] of secrets.entries()) {
+  await app.createOrganisation({ tenantId: `org-${i}`, name: `org-${i}`, actor: 'bench' }, secret)
+}
+const folder = join(dataDir, 'telemetry')
+const session = new Session(join(folder, 'engine'), {
+  connectionArgs: ['--async_load_databases=0', `--config-file=${join(folder, 'engine-settings.xml')}`],
+})
+const running = new Set<Promise<void>>()
+
+process.on('message', (statement: Statement) => {
+  const run = answer(statement).finally(() => running.delete(run))
+  running.add(run)
+})
+
+async function answer({ id, sql }: Statement): Promise<void> {
+  try {
+    const lines = (await session.queryAsync(sql, { format: 'JSONEachRow' })).text()
+    send({ id, lines, error: null })
+  } catch (error) {
+    send({ id, lines: '', error: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+function send(message: Answer | Ready): void {
+  process.send?.(message)
+}
+
+async function stop(): Promise<void> {
+  await Promise.allSettled([...running])
+  session.close()
+  await app.close()
+  process.exit(0)
+}
+
+process.on('SIGTERM', () => void stop())
+// A parent that died asks for nothing more.
+process.on('disconnect', () => process.exit(1))
+send({ address: await app.start() })

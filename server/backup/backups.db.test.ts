@@ -1,0 +1,321 @@
+// Taking backups with real stores: what is in one, what makes one fail and that nothing of it is then left, what
+// expires, and what a crash left. Restoring is in tests/scenario/backup.test.ts.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import { batchOf, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
+import type { Control } from '../control/database.ts'
+import { migrate } from '../control/migrate.ts'
+import { copySqlite, openSqlite } from '../control/sqlite.ts'
+import { systemClock } from '../core/clock.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { raw, sql } from '../telemetry/sql.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { Backups, type BackupsDeps } from './backups.ts'
+import { ErasureJournal } from './journal.ts'
+import { manifestFile, readManifest } from './manifest.ts'
+import { BackupRegister, type BackupRow } from './register.ts'
+
+const dayMs = 86_400_000
+const instanceId = 'secret of this folder'
+const folder = temporaryFolder()
+// A name that a path in a statement or in the engine's settings could trip over.
+const backupDir = join(folder, "back'ups & <more>")
+const controlPath = join(folder, 'control.db')
+const acme = { tenantId: 'acme', placement: 0 }
+
+let engine: TelemetryEngine
+let control: Control
+/** Moved by a test; otherwise the machine's own time. */
+let laterMs = 0
+const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + laterMs }
+const register = () => new BackupRegister(control, clock)
+
+before(async () => {
+  engine = await openChdb({
+    folder: join(folder, 'telemetry'),
+    maxMemoryBytes: 2 ** 30,
+    backupFolder: backupDir,
+  })
+  await insertRows(engine, acme, batchOf('otel_logs', [10n ** 18n, 2n * 10n ** 18n]))
+})
+
+beforeEach(async () => {
+  await control?.destroy()
+  rmSync(backupDir, { recursive: true, force: true })
+  rmSync(controlPath, { force: true })
+  control = openSqlite(controlPath)
+  await migrate(control)
+  laterMs = 0
+})
+
+after(async () => {
+  await engine.close()
+  await control.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
+  return new Backups({
+    register: register(),
+    journal: new ErasureJournal(backupDir, instanceId),
+    engine,
+    clock,
+    logger: silent,
+    backupDir,
+    instanceId,
+    serviceVersion: '1.2.3',
+    migration: '0002-proof',
+    controlPath,
+    copyControl: (path) => copySqlite(control, path),
+    sideTables: async () => [],
+    failpoint: async () => {},
+    ...changes,
+  })
+}
+
+const round = (backups: Backups) => backups.round(new AbortController().signal)
+const namesThere = () => readdirSync(backupDir).sort()
+
+/** Asks for a backup, has it taken, and reads what became of it. */
+async function taken(changes: Partial<BackupsDeps> = {}, keepDays = 30): Promise<BackupRow> {
+  const backupId = await register().request(backupDir, keepDays, 'operator')
+  await round(newBackups(changes))
+  return (await register().find(backupId)) ?? assert.fail('It is not registered.')
+}
+
+async function assertFailed(row: BackupRow, reason: RegExp): Promise<void> {
+  assert.equal(row.status, 'failed')
+  assert.match(row.error ?? '', reason)
+  assert.deepEqual(
+    (existsSync(backupDir) ? namesThere() : []).filter((name) => name !== 'erasures.ndjson'),
+    [],
+    'nothing of it is left',
+  )
+  assert.deepEqual(await register().holding(systemClock.nowMs()), [])
+}
+
+test('a backup is whole, private and sealed', async () => {
+  const beforeMs = clock.nowMs()
+  const row = await taken()
+  assert.equal(row.status, 'ready')
+  assert.deepEqual(namesThere(), [row.backup_id, 'erasures.ndjson'])
+  assert.ok((row.taken_at_ms ?? 0) >= beforeMs && (row.taken_at_ms ?? 0) <= clock.nowMs())
+  assert.equal(row.expires_at_ms, row.requested_at_ms + 30 * dayMs)
+
+  const manifest = await readManifest(row.folder)
+  assert.equal(manifest?.backup_id, row.backup_id)
+  assert.equal(manifest.migration, '0002-proof')
+  assert.ok(!readFileSync(join(row.folder, manifestFile), 'utf8').includes(instanceId))
+  let bytes = 0
+  const files = readdirSync(row.folder, { recursive: true, withFileTypes: true })
+  for (const file of files) {
+    const path = join(file.parentPath, file.name)
+    assert.equal(statSync(path).mode & 0o077, 0, path)
+    if (file.isDirectory() || file.name === manifestFile) continue
+    const content = readFileSync(path)
+    const seal = { bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') }
+    assert.deepEqual(manifest.files[path.slice(row.folder.length + 1)], seal, path)
+    bytes += content.length
+  }
+  assert.equal(row.bytes, bytes)
+  assert.ok(Object.keys(manifest.files).some((name) => name.startsWith('engine/data/default/otel_logs/')))
+})
+
+test('everything that was asked for is taken, oldest first', async () => {
+  const ids = [await register().request(backupDir, 1, 'operator')]
+  laterMs = 1
+  ids.push(await register().request(backupDir, 1, 'operator'))
+  await round(newBackups())
+  const rows = await Promise.all(ids.map((id) => register().find(id)))
+  assert.deepEqual(
+    rows.map((row) => row?.status),
+    ['ready', 'ready'],
+  )
+  assert.ok((rows[0]?.taken_at_ms ?? 0) < (rows[1]?.taken_at_ms ?? 0))
+})
+
+test('ingest goes on while the engine is copied', async () => {
+  let inserted = 0
+  const taking = taken({
+    copyControl: async (path) => {
+      await insertRows(engine, acme, batchOf('otel_logs', [3n * 10n ** 18n]))
+      inserted++
+      await copySqlite(control, path)
+    },
+  })
+  await insertRows(engine, acme, batchOf('otel_logs', [4n * 10n ** 18n]))
+  assert.equal((await taking).status, 'ready')
+  assert.equal(inserted, 1)
+})
+
+test('while an erasure is unfinished nothing is copied', async () => {
+  const row = await taken({ sideTables: async () => [{ name: 'erasure_swap_otel_logs' }] })
+  await assertFailed(row, /^An erasure was interrupted/)
+})
+
+test('one that was asked for in another folder than the service’s is refused', async () => {
+  const backupId = await register().request(join(folder, 'elsewhere'), 30, 'operator')
+  await round(newBackups())
+  const row = await register().find(backupId)
+  await assertFailed(row ?? assert.fail(), /elsewhere.*LETHE_BACKUP_DIR/)
+  assert.ok(!existsSync(join(folder, 'elsewhere')))
+})
+
+test('what fails on the way leaves nothing behind and says why', async () => {
+  const failure = async () => {
+    throw new Error('The disk is gone.')
+  }
+  await assertFailed(await taken({ copyControl: failure }), /^The disk is gone\.$/)
+  for (const point of ['backup engine copied', 'backup sealed']) {
+    const failpoint = async (name: string) => (name === point ? failure() : undefined)
+    await assertFailed(await taken({ failpoint }), /^The disk is gone\.$/)
+  }
+  assert.equal((await taken()).status, 'ready', 'and the next one is taken')
+})
+
+test('what the engine fails at is said in one line', async () => {
+  const command = async () => {
+    const id = (await register().inStatus('running'))[0]?.backup_id
+    await engine.command(
+      raw(`BACKUP TABLE nowhere TO File('${id}.taking/engine') SETTINGS id = '${id}' ASYNC`),
+    )
+  }
+  const row = await taken({ engine: { ...bound(engine), command } })
+  await assertFailed(row, /nowhere[^\n]*$/)
+  assert.ok(!row.error?.includes('Stack trace'))
+})
+
+test('a stop of the service ends it, and the engine has ended it too', async () => {
+  const stop = new AbortController()
+  // Slow enough to be at work when it is stopped, quick enough to hear of it between two files.
+  await engine.command(raw('SET max_backup_bandwidth = 10000'))
+  const backupId = await register().request(backupDir, 30, 'operator')
+  const command = async (statement: Parameters<TelemetryEngine['command']>[0]) => {
+    await engine.command(statement)
+    stop.abort()
+  }
+  await newBackups({ engine: { ...bound(engine), command } }).round(stop.signal)
+  await assertFailed(
+    (await register().find(backupId)) ?? assert.fail(),
+    /^The service was stopped while it was taken\.$/,
+  )
+  const [copy] = await engine.select<{ status: string }>(
+    sql`SELECT status FROM system.backups WHERE id = ${backupId}`,
+  )
+  assert.equal(copy?.status, 'BACKUP_CANCELLED')
+  await engine.command(raw('SET max_backup_bandwidth = 0'))
+})
+
+test('an expired backup is removed, and only that', async () => {
+  const short = await taken({}, 1)
+  const long = await taken({}, 2)
+  laterMs = dayMs + 60_000
+  await round(newBackups())
+  assert.deepEqual(namesThere(), [long.backup_id, 'erasures.ndjson'].sort())
+  assert.equal((await register().find(short.backup_id))?.status, 'removed')
+  assert.deepEqual(
+    (await register().holding(clock.nowMs())).map(({ backup_id }) => backup_id),
+    [long.backup_id],
+  )
+})
+
+test('a backup on a disk that is away stays known, and is removed when the disk is back', async () => {
+  const row = await taken({}, 1)
+  const away = `${backupDir}-away`
+  renameSync(backupDir, away)
+  laterMs = 2 * dayMs
+  const backups = newBackups()
+  await round(backups)
+  assert.equal((await register().find(row.backup_id))?.status, 'ready')
+  renameSync(away, backupDir)
+  laterMs += 120_000
+  await round(backups)
+  assert.equal((await register().find(row.backup_id))?.status, 'removed')
+  assert.deepEqual(namesThere(), ['erasures.ndjson'])
+})
+
+test('after a crash at any point a backup is ready and whole, or failed and gone', async () => {
+  for (const [point, status] of [
+    ['backup engine copied', 'failed'],
+    ['backup control plane copied', 'failed'],
+    ['backup sealed', 'failed'],
+    ['backup in place', 'ready'],
+  ] as const) {
+    const backupId = await register().request(backupDir, 30, 'operator')
+    const standing = Promise.withResolvers<void>()
+    const failpoint = async (name: string) => {
+      if (name !== point) return
+      standing.resolve()
+      await new Promise(() => {})
+    }
+    void round(newBackups({ failpoint }))
+    await standing.promise
+    assert.equal((await register().find(backupId))?.status, 'running', point)
+    assert.equal((await register().holding(0)).length, 1, 'it counts while it is under way')
+    await newBackups().settle()
+    const row = (await register().find(backupId)) ?? assert.fail()
+    assert.equal(row.status, status, point)
+    if (status === 'ready') assert.deepEqual(namesThere(), [backupId, 'erasures.ndjson'])
+    else await assertFailed(row, /^The process ended/)
+  }
+})
+
+test('a half-removed folder goes at the start', async () => {
+  const row = await taken()
+  mkdirSync(`${row.folder}.removing`)
+  await newBackups().settle()
+  assert.deepEqual(namesThere(), [row.backup_id, 'erasures.ndjson'])
+})
+
+test('a control plane from before a backup knows it again', async () => {
+  const row = await taken()
+  await control.deleteFrom('backups').execute()
+  await newBackups().settle()
+  const found = await register().find(row.backup_id)
+  assert.deepEqual(
+    [found?.status, found?.taken_at_ms, found?.expires_at_ms, found?.bytes, found?.folder],
+    ['ready', row.taken_at_ms, row.expires_at_ms, row.bytes, row.folder],
+  )
+})
+
+test('what belongs to another data folder, or to nobody, is left alone', async () => {
+  const row = await taken()
+  const { files, ...manifest } = (await readManifest(row.folder)) ?? assert.fail()
+  await control.deleteFrom('backups').execute()
+  writeFileSync(
+    join(row.folder, manifestFile),
+    JSON.stringify({ ...manifest, instance_hash: 'another', files }),
+  )
+  const foreign = `bak_${'0'.repeat(26)}.taking`
+  for (const name of [foreign, 'photos', `bak_${'1'.repeat(26)}`]) mkdirSync(join(backupDir, name))
+  writeFileSync(join(backupDir, foreign, 'instance-id'), 'another')
+  writeFileSync(join(backupDir, `bak_${'1'.repeat(26)}`, manifestFile), 'not a manifest')
+  const before = namesThere()
+  await newBackups().settle()
+  assert.deepEqual(namesThere(), before)
+  assert.deepEqual(await register().list(), [])
+})
+
+/** The engine's methods as an object's own, so that one can be replaced. */
+function bound(real: TelemetryEngine): TelemetryEngine {
+  return {
+    select: real.select.bind(real),
+    command: real.command.bind(real),
+    insert: real.insert.bind(real),
+    tableFolder: real.tableFolder.bind(real),
+    close: real.close.bind(real),
+  }
+}

@@ -1,0 +1,162 @@
+// A scene of deletion-fixture.ts with people who decide about it, for the tests of this room: requests of the
+// organisation's own policy, decisions as its routes make them, a time of day that is set by hand, and an engine that
+// fails where a test says so. Nothing of ours is replaced: the engine delegates everything it doesn't fail.
+
+import assert from 'node:assert/strict'
+import type { Stores } from '../../tests/fixtures.ts'
+import { findBreak } from '../audit/chain.ts'
+import { readChain } from '../audit/log.ts'
+import type { Caller } from '../core/caller.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
+import { render, type Sql } from '../telemetry/sql.ts'
+import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
+import { areRelated } from '../tenancy/lineage.ts'
+import { Decisions } from './decisions.ts'
+import type { DeletionSelection } from './deletion.ts'
+import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
+import { DeletionPolicies } from './policy.ts'
+
+/** Both weeks of a scene's rows are over by then. */
+export const startMs = Number((monday + 3n * weekNs) / 1_000_000n)
+export const minuteMs = 60_000
+export const dayMs = 86_400_000
+
+/** The time of day is what a test says; a wait takes as long as it takes, because the engine's disk does too. */
+export class SetClock implements Clock {
+  #nowMs: number
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs
+  }
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  nowNs(): bigint {
+    return BigInt(this.#nowMs) * 1_000_000n
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return systemClock.sleep(ms, signal)
+  }
+
+  /** Also backwards. */
+  advance(ms: number): void {
+    this.#nowMs += ms
+  }
+}
+
+export type GovernedScene = Awaited<ReturnType<typeof governedSceneOf>>
+
+export async function governedSceneOf(stores: Stores, { isShared = false } = {}) {
+  const clock = new SetClock(startMs)
+  const scene = await sceneOf(stores, { isShared, clock })
+  const { tenantId, placement } = scene.own
+  const callerOf = (requester: string): Caller => ({
+    tenantId,
+    placement,
+    organisationName: tenantId,
+    role: 'owner',
+    requester,
+  })
+  const chain = async (table: 'ledger_entries' | 'audit_entries') => {
+    const entries = await readChain(stores.control, table, tenantId)
+    assert.equal(findBreak(entries), null)
+    return entries.map(({ text }) => JSON.parse(text))
+  }
+  return {
+    ...scene,
+    clock,
+    callerOf,
+    policies: new DeletionPolicies(stores.control, clock),
+    decisions: new Decisions({
+      ledger: scene.ledger,
+      requests: scene.requests,
+      clock,
+      hide: (request) => scene.worker.hide(request),
+      unhide: (request) => scene.worker.unhide(request),
+      verifyAgain: (request, requester) => scene.worker.verifyAgain(request, requester),
+      areRelated: (tenant, first, second) => areRelated(stores.control, tenant, first, second),
+    }),
+    /** As the routes place one: while nobody erases from the placement. */
+    hold: (
+      part: Partial<DeletionSelection['range']> & { signals?: ('metrics' | 'logs' | 'traces')[] } = {},
+      by = 'owner',
+    ) =>
+      scene.gate.exclusively([placement], () =>
+        scene.holds.place(
+          tenantId,
+          {
+            case_ref: 'case 1',
+            ...(part.startNs !== undefined && part.startNs !== null && { range_start: part.startNs }),
+            ...(part.endNs !== undefined && part.endNs !== null && { range_end: part.endNs }),
+            ...(part.signals !== undefined && { signals: part.signals }),
+          },
+          by,
+        ),
+      ),
+    /** The states a request went through, by its ledger, whose chain has to hold. */
+    moves: async (requestId: string): Promise<string[]> =>
+      (await chain('ledger_entries'))
+        .filter((entry) => entry.request_id === requestId)
+        .map((entry) => entry.to_status),
+    ledgerEntries: () => chain('ledger_entries'),
+    /** What the audit log says of a request, oldest first. */
+    acts: async (
+      requestId: string,
+    ): Promise<{ actor: string; action: string; facts: Record<string, unknown> }[]> =>
+      (await chain('audit_entries')).filter((entry) => entry.target === requestId),
+  }
+}
+
+/** Whether what arrives for the range now is refused. */
+export function refuses(scene: Pick<Scene, 'gate' | 'own'>, timeNs: bigint): boolean {
+  const part = { table: 'otel_logs' as const, rows: [], minTimeNs: timeNs, maxTimeNs: timeNs }
+  return scene.gate.refuses(scene.own, [part])
+}
+
+/** The real engine, except for statements whose text matches `failing`, which fail with its ClickHouse code. */
+export class FailingEngine implements TelemetryEngine {
+  failing: { readonly text: RegExp; readonly code: number } | null = null
+  /** How many statements were made to fail. */
+  failed = 0
+  readonly #engine: TelemetryEngine
+
+  constructor(engine: TelemetryEngine) {
+    this.#engine = engine
+  }
+
+  async select<T>(statement: Sql, ...rest: []): Promise<T[]> {
+    this.#check(statement)
+    return this.#engine.select<T>(statement, ...rest)
+  }
+
+  async command(statement: Sql): Promise<void> {
+    this.#check(statement)
+    return this.#engine.command(statement)
+  }
+
+  async insert(table: string, columns: readonly string[], lines: Buffer): Promise<void> {
+    this.#fail(`INSERT INTO ${table}`)
+    return this.#engine.insert(table, columns, lines)
+  }
+
+  tableFolder(table: string): Promise<string | null> {
+    return this.#engine.tableFolder(table)
+  }
+
+  close(): Promise<void> {
+    return this.#engine.close()
+  }
+
+  #check(statement: Sql): void {
+    this.#fail(render(statement).text)
+  }
+
+  #fail(text: string): void {
+    if (this.failing === null || !this.failing.text.test(text)) return
+    this.failed++
+    throw new EngineError('This statement fails because the test says so', { code: this.failing.code })
+  }
+}

@@ -1,0 +1,136 @@
+// In which order requests are carried out, on real stores: an organisation's own one after the other, what a wider
+// one erased not a second time, and no organisation waiting for another.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { sql } from 'kysely'
+import { openStores, type Stores } from '../../tests/fixtures.ts'
+import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
+import { type GovernedScene, governedSceneOf, minuteMs } from './governed-fixture.ts'
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const firstWeek = between(null, monday + weekNs)
+const secondWeek = between(monday + weekNs, monday + 2n * weekNs)
+
+/** A millisecond after the one before, because who asks in the same one has no order. */
+async function ask(scene: GovernedScene, draft: typeof all, requester = 'owner'): Promise<string> {
+  scene.clock.advance(1)
+  return (await scene.request(draft, requester)).request.request_id
+}
+
+/** Ids of the requests that completed, in that order. */
+async function completed(scene: GovernedScene): Promise<string[]> {
+  const entries = await scene.ledgerEntries()
+  return entries.filter((entry) => entry.to_status === 'completed').map((entry) => entry.request_id)
+}
+
+test('requests of an organisation are carried out in the order they were made', async () => {
+  const scene = await governedSceneOf(stores)
+  const later = await ask(scene, secondWeek)
+  const earlier = await ask(scene, firstWeek)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [later, earlier])
+  await assertRows(scene, 0)
+})
+
+test('a full erasure goes first, and what it erased for those before it is read back and not erased again', async () => {
+  const scene = await governedSceneOf(stores)
+  const range = await ask(scene, firstWeek)
+  const delayed = await ask(scene, { ...secondWeek, delayMinutes: 60 })
+  const full = await ask(scene, all)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [full, range, delayed])
+  for (const id of [range, delayed]) {
+    const { detail, removed_at, verified_at } = await scene.status(id)
+    assert.deepEqual([detail.erased_by, detail.attempts, detail.rows_erased], [full, 0, 0])
+    assert.ok(removed_at && verified_at)
+  }
+  await assertRows(scene, 0)
+  assert.deepEqual(scene.gate.hidden(scene.own.tenantId), [])
+})
+
+test('a wider erasure finishes only what it includes: other signals and what was asked for later go on by themselves', async () => {
+  const scene = await governedSceneOf(stores)
+  const traces = await ask(scene, { ...firstWeek, signals: ['traces'] })
+  const logs = await ask(scene, { ...firstWeek, signals: ['logs'] })
+  scene.faults.failOnceAt('planned')
+  const full = await ask(scene, { ...all, signals: ['logs', 'metrics'] })
+  await scene.round()
+  assert.equal((await scene.status(full)).status, 'incomplete')
+  const after = await ask(scene, secondWeek)
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  const erasedBy = async (id: string) => (await scene.status(id)).detail.erased_by
+  assert.deepEqual([await erasedBy(logs), await erasedBy(traces), await erasedBy(after)], [full, null, null])
+  assert.deepEqual(new Set(await completed(scene)), new Set([full, logs, traces, after]))
+  await assertRows(scene, 0)
+})
+
+test('a request that waits for approval is withdrawn when a wider one has erased all of it', async () => {
+  const scene = await governedSceneOf(stores)
+  const { policies, own } = scene
+  await policies.set(own.tenantId, 'always', 'owner')
+  const waiting = await ask(scene, firstWeek, 'ada')
+  const full = await ask(scene, all, 'ada')
+  await scene.decisions.approve(scene.callerOf('ben'), full)
+  await scene.round()
+  const withdrawn = await scene.status(waiting)
+  assert.equal(withdrawn.status, 'cancelled')
+  const [last] = (await scene.ledgerEntries()).filter((entry) => entry.request_id === waiting).slice(-1)
+  assert.equal(last?.facts.superseded_by, full)
+  await assertRows(scene, 0)
+})
+
+test('one that waits for its next attempt holds up those behind it, and nobody else’s', async () => {
+  const scene = await governedSceneOf(stores)
+  const first = await ask(scene, firstWeek)
+  const second = await ask(scene, secondWeek)
+  const by = { requester: 'owner', idempotencyKey: null }
+  const hide = scene.worker.hide.bind(scene.worker)
+  const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+  scene.faults.failOnceAt('planned')
+  await scene.round()
+  const attempts = async (id: string) => (await scene.status(id)).detail.attempts
+  assert.equal((await scene.status(first)).status, 'incomplete')
+  assert.deepEqual([await attempts(first), await attempts(second)], [1, 0])
+  const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+  assert.equal(done.status, 'completed')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [first, second])
+})
+
+test('an attempt whose end can’t be recorded is gone on with, and holds no other organisation up', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = await ask(scene, between(null, monday + hourNs))
+  const by = { requester: 'owner', idempotencyKey: null }
+  const hide = scene.worker.hide.bind(scene.worker)
+  const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+  await sql
+    .raw(
+      `create trigger unwritable before update on deletion_requests when new.tenant_id = '${scene.own.tenantId}'
+         and new.status in ('completed', 'incomplete') begin select raise(fail, 'no'); end`,
+    )
+    .execute(stores.control)
+  try {
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'verifying')
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'verifying')
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length - 1)
+    const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+    assert.equal(done.status, 'completed')
+  } finally {
+    await sql`drop trigger unwritable`.execute(stores.control)
+  }
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 1)
+})
