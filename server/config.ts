@@ -140,7 +140,9 @@ function integer(
   const value = text(env, name, String(rule.fallback))
   const number = Number(value)
   if (!/^\d+$/.test(value) || number < rule.min || number > rule.max) {
-    throw new ConfigError(`${name} must be an integer from ${rule.min} to ${rule.max}${also}, not "${value}".`)
+    throw new ConfigError(
+      `${name} must be an integer from ${rule.min} to ${rule.max}${also}, not "${value}".`,
+    )
   }
   return number
 }

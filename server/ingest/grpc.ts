@@ -109,7 +109,12 @@ export class GrpcIngest {
     const bodyBytes = message.length
     hold.grow(Math.max(0, bodyBytes - arrivingBytes))
     const [{ rejected, reasons }] = await this.#options.intake.take(caller, signal, bodyBytes, () => {
-      const decoded = decodeExport(signal, 'protobuf', message ?? Buffer.alloc(0), this.#options.clock.nowNs())
+      const decoded = decodeExport(
+        signal,
+        'protobuf',
+        message ?? Buffer.alloc(0),
+        this.#options.clock.nowNs(),
+      )
       message = null
       hold.release()
       return [decoded] as const
@@ -164,7 +169,8 @@ export class GrpcIngest {
  * wire is the same as one request, because only then does the library run it before it has read the message.
  */
 function serviceOf(signal: Signal): grpc.ServiceDefinition {
-  const [folder, name] = signal === 'traces' ? ['trace', 'Trace'] : [signal, `${signal[0]?.toUpperCase()}${signal.slice(1)}`]
+  const [folder, name] =
+    signal === 'traces' ? ['trace', 'Trace'] : [signal, `${signal[0]?.toUpperCase()}${signal.slice(1)}`]
   const asIs = (bytes: Buffer): Buffer => bytes
   return {
     Export: {

@@ -6,14 +6,19 @@ import { AppError } from '../core/app-error.ts'
 
 const broken = () => new AppError('bad_request', { sentence: 'The body is not valid Snappy (block format).' })
 
-/** Throws `body_too_large` where more than `limitBytes` are declared, and `bad_request` where the bytes aren't Snappy. */
-export function unsnappy(compressed: Buffer, limitBytes: number): Buffer {
-  const { value: length, next } = readLength(compressed)
-  if (length > limitBytes) throw new AppError('body_too_large')
-  const into = Buffer.allocUnsafe(length)
-  const written = expand(compressed, next, into)
+/** The declared length of what is compressed. Throws `body_too_large` above the limit, `bad_request` where there is none. */
+export function unsnappedLength(compressed: Buffer, limitBytes: number): number {
+  const { value } = readLength(compressed)
+  if (value > limitBytes) throw new AppError('body_too_large')
+  return value
+}
+
+/** Throws as {@link unsnappedLength}, and `bad_request` where the bytes aren't Snappy. */
+export function unsnap(compressed: Buffer, limitBytes: number): Buffer {
+  const into = Buffer.allocUnsafe(unsnappedLength(compressed, limitBytes))
+  const written = expand(compressed, readLength(compressed).next, into)
   // Fewer bytes than declared would leave what was in that memory before.
-  if (written !== length) throw broken()
+  if (written !== into.length) throw broken()
   return into
 }
 

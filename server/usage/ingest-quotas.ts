@@ -169,11 +169,13 @@ export class IngestQuotas {
   /** Resolves when all that waits now is on disk. At most one transaction runs and one gathers. */
   #persist(): Promise<void> {
     if (this.#dirty.size === 0) return this.#writing
-    this.#next ??= this.#writing.then(() => turn()).then(() => {
-      this.#next = null
-      this.#writing = this.#write()
-      return this.#writing
-    })
+    this.#next ??= this.#writing
+      .then(() => turn())
+      .then(() => {
+        this.#next = null
+        this.#writing = this.#write()
+        return this.#writing
+      })
     return this.#next
   }
 
