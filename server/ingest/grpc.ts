@@ -143,8 +143,7 @@ export class GrpcIngest {
   /** The one message of the call. A sender that takes too long, or goes away, is an error of its own. */
   async #read(call: Call): Promise<Buffer> {
     const arrived = new AbortController()
-    const tooLate = this.#options.clock.sleep(readTimeoutMs, arrived.signal)
-    tooLate.then(() => {
+    const timer = this.#options.clock.sleep(readTimeoutMs, arrived.signal).then(() => {
       if (!arrived.signal.aborted) call.destroy()
     })
     let message: Buffer | null = null
@@ -158,6 +157,7 @@ export class GrpcIngest {
       throw new AppError('bad_request', { sentence: 'The call ended before its message was whole.', cause })
     } finally {
       arrived.abort()
+      await timer
     }
     if (message === null) throw new AppError('bad_request', { sentence: 'The call has no message.' })
     return message

@@ -36,7 +36,12 @@ test('a series belongs to the family of its own name or of its stem', () => {
 
 test('units are written as OpenTelemetry does, and what it does not know stays', () => {
   const cases = { seconds: 's', bytes: 'By', ratio: '1', bytes_per_second: 'By/s', carts_per_hour: 'carts/h' }
-  for (const [word, unit] of Object.entries({ ...cases, '': '', carts: 'carts', constructor: 'constructor' })) {
+  for (const [word, unit] of Object.entries({
+    ...cases,
+    '': '',
+    carts: 'carts',
+    constructor: 'constructor',
+  })) {
     assert.equal(unitOf(word), unit)
   }
 })

@@ -38,7 +38,9 @@ const gauge = (value: number, more: Partial<TestSeries> = {}): TestSeries => ({
 for (const version of versions) {
   describe(`remote write ${version}`, () => {
     test('a gauge becomes a row with its name, labels, service and time to the millisecond', () => {
-      const { samples, rows } = decode(version, [gauge(21.5, { type: 2, help: 'How warm.', unit: 'celsius' })])
+      const { samples, rows } = decode(version, [
+        gauge(21.5, { type: 2, help: 'How warm.', unit: 'celsius' }),
+      ])
       assert.deepEqual([samples.accepted, samples.rejected, samples.reasons], [1, 0, ''])
       const [row] = rows('otel_metrics_gauge')
       assert.deepEqual(row, {
@@ -80,14 +82,25 @@ for (const version of versions) {
     })
 
     test('a job with a namespace is taken apart, and scope labels name the scope', () => {
-      const labels = { __name__: 'x', job: 'prod/shop', otel_scope_name: 'm', otel_scope_version: '2', empty: '' }
+      const labels = {
+        __name__: 'x',
+        job: 'prod/shop',
+        otel_scope_name: 'm',
+        otel_scope_version: '2',
+        empty: '',
+      }
       const [row] = decode(version, [gauge(1, { labels })]).rows('otel_metrics_gauge')
       assert.deepEqual(row?.ResourceAttributes, { 'service.namespace': 'prod', 'service.name': 'shop' })
-      assert.deepEqual([row?.ServiceName, row?.ScopeName, row?.ScopeVersion, row?.Attributes], ['shop', 'm', '2', {}])
+      assert.deepEqual(
+        [row?.ServiceName, row?.ScopeName, row?.ScopeVersion, row?.Attributes],
+        ['shop', 'm', '2', {}],
+      )
     })
 
     test('a job with several slashes is one name', () => {
-      const [row] = decode(version, [gauge(1, { labels: { __name__: 'x', job: 'a/b/c' } })]).rows('otel_metrics_gauge')
+      const [row] = decode(version, [gauge(1, { labels: { __name__: 'x', job: 'a/b/c' } })]).rows(
+        'otel_metrics_gauge',
+      )
       assert.equal(row?.ServiceName, 'a/b/c')
     })
 
@@ -124,8 +137,15 @@ for (const version of versions) {
     })
 
     test('labels that name a thing twice, or nothing, leave their series out and no other', () => {
-      const twice = [['__name__', 'x'], ['a', '1'], ['a', '2']] as const
-      const nothing = [['__name__', 'x'], ['', '1']] as const
+      const twice = [
+        ['__name__', 'x'],
+        ['a', '1'],
+        ['a', '2'],
+      ] as const
+      const nothing = [
+        ['__name__', 'x'],
+        ['', '1'],
+      ] as const
       const found = decode(version, [
         gauge(1, { labels: twice }),
         gauge(2, { labels: nothing }),
@@ -145,7 +165,11 @@ for (const version of versions) {
       const labels = { trace_id: traceId, span_id: 'not hex', user: 'u' }
       const exemplars = [{ labels, value: 0.25, timestamp: timeMs }]
       const found = decode(version, [
-        { labels: { __name__: 'a_total', job: 'shop' }, samples: [{ value: 3, timestamp: timeMs }], exemplars },
+        {
+          labels: { __name__: 'a_total', job: 'shop' },
+          samples: [{ value: 3, timestamp: timeMs }],
+          exemplars,
+        },
       ])
       assert.deepEqual([found.samples.accepted, found.exemplars.accepted], [1, 1])
       const [row] = namedRows(found.exemplars.batch, 'otel_metrics_sum')
@@ -159,7 +183,10 @@ for (const version of versions) {
     test('nothing in a request is nothing, and a series without samples is none', () => {
       for (const series of [[], [{ labels: { __name__: 'x' } }]]) {
         assert.deepEqual(
-          decodeRemoteWrite(version, encodeRequest(version, series)).map((part) => [part.accepted, part.rejected]),
+          decodeRemoteWrite(version, encodeRequest(version, series)).map((part) => [
+            part.accepted,
+            part.rejected,
+          ]),
           [
             [0, 0],
             [0, 0],
@@ -177,7 +204,9 @@ for (const version of versions) {
     })
 
     test('a body cut anywhere, or of any bytes, is refused or read, and never anything else', () => {
-      const body = encodeRequest(version, [gauge(1, { exemplars: [{ labels: { a: 'b' }, value: 1, timestamp: 1 }] })])
+      const body = encodeRequest(version, [
+        gauge(1, { exemplars: [{ labels: { a: 'b' }, value: 1, timestamp: 1 }] }),
+      ])
       const read = (bytes: Buffer) => {
         try {
           decodeRemoteWrite(version, bytes)
@@ -186,9 +215,12 @@ for (const version of versions) {
         }
       }
       for (let length = 0; length < body.length; length++) read(body.subarray(0, length))
-      fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => read(Buffer.from(bytes))), {
-        numRuns: 1000,
-      })
+      fc.assert(
+        fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => read(Buffer.from(bytes))),
+        {
+          numRuns: 1000,
+        },
+      )
       const flip = fc.tuple(fc.nat(body.length - 1), fc.nat(255))
       fc.assert(
         fc.property(fc.array(flip, { minLength: 1, maxLength: 5 }), (flips) => {
@@ -204,7 +236,11 @@ for (const version of versions) {
 
 describe('what only one version has', () => {
   test('2.0 says when a counter began', () => {
-    const series = { labels: { __name__: 'a_total' }, samples: [{ value: 1, timestamp: timeMs }], createdMs: 1000 }
+    const series = {
+      labels: { __name__: 'a_total' },
+      samples: [{ value: 1, timestamp: timeMs }],
+      createdMs: 1000,
+    }
     const { rows } = decode('2.0', [series])
     assert.equal(rows('otel_metrics_sum')[0]?.StartTimeUnix, '0000000001.000000000')
   })
@@ -217,9 +253,15 @@ describe('what only one version has', () => {
   })
 
   test('a request of one version read as the other is empty, as both specifications have it', () => {
-    for (const [as, written] of [['1.0', '2.0'], ['2.0', '1.0']] as const) {
+    for (const [as, written] of [
+      ['1.0', '2.0'],
+      ['2.0', '1.0'],
+    ] as const) {
       const parts = decodeRemoteWrite(as, encodeRequest(written, [gauge(1)]))
-      assert.deepEqual(parts.map(({ accepted, rejected }) => accepted + rejected), [0, 0, 0])
+      assert.deepEqual(
+        parts.map(({ accepted, rejected }) => accepted + rejected),
+        [0, 0, 0],
+      )
     }
   })
 })
@@ -242,7 +284,10 @@ describe('native histograms', () => {
   }
   const read = (changes: Record<string, unknown>, more: Partial<TestSeries> = {}) =>
     versions.map((version) => {
-      const series = { labels: { __name__: 'rpc_seconds', job: 'shop' }, histograms: [{ ...histogram, ...changes }] }
+      const series = {
+        labels: { __name__: 'rpc_seconds', job: 'shop' },
+        histograms: [{ ...histogram, ...changes }],
+      }
       return decode(version, [{ ...series, ...more }])
     })
 
@@ -250,7 +295,8 @@ describe('native histograms', () => {
     for (const { histograms, samples, rows } of read({})) {
       assert.deepEqual([samples.accepted, histograms.accepted, histograms.reasons], [0, 1, ''])
       const [row] = rows('otel_metrics_exponential_histogram')
-      const { Count, Sum, Scale, ZeroCount, PositiveOffset, NegativeOffset, AggregationTemporality } = row ?? {}
+      const { Count, Sum, Scale, ZeroCount, PositiveOffset, NegativeOffset, AggregationTemporality } =
+        row ?? {}
       assert.deepEqual([Count, Sum, Scale, ZeroCount], ['12', 18.4, 1, '2'])
       assert.deepEqual([PositiveOffset, NegativeOffset, AggregationTemporality], [-1, -2, 2])
       assert.deepEqual(row?.PositiveBucketCounts, ['1', '2', '0', '1', '1'])
@@ -284,7 +330,13 @@ describe('native histograms', () => {
     const { countInt: _, ...rest } = histogram
     for (const version of versions) {
       const { rows } = decode(version, [{ labels: { __name__: 'x' }, histograms: [{ ...rest, ...floats }] }])
-      assert.deepEqual(rows('otel_metrics_exponential_histogram')[0]?.PositiveBucketCounts, ['1', '2', '0', '0', '1'])
+      assert.deepEqual(rows('otel_metrics_exponential_histogram')[0]?.PositiveBucketCounts, [
+        '1',
+        '2',
+        '0',
+        '0',
+        '1',
+      ])
     }
   })
 
@@ -297,13 +349,43 @@ describe('native histograms', () => {
 
   const unfit: readonly (readonly [string, Record<string, unknown>, string])[] = [
     ['a gauge', { resetHint: 3 }, 'native histogram of a gauge'],
-    ['fractional counts', { positiveDeltas: [], positiveCounts: [1, 2.5, 0, 1] }, 'native histogram with fractional counts'],
+    [
+      'fractional counts',
+      { positiveDeltas: [], positiveCounts: [1, 2.5, 0, 1] },
+      'native histogram with fractional counts',
+    ],
     ['an unknown schema', { schema: 9 }, 'native histogram of an unknown schema'],
-    ['counts below zero', { positiveDeltas: ['1', '-2', '1', '1'] }, 'native histogram whose counts do not fit its spans'],
+    [
+      'counts below zero',
+      { positiveDeltas: ['1', '-2', '1', '1'] },
+      'native histogram whose counts do not fit its spans',
+    ],
     ['too few counts', { positiveDeltas: ['1'] }, 'native histogram whose counts do not fit its spans'],
-    ['spans that go back', { positiveSpans: [{ offset: 0, length: 2 }, { offset: -2, length: 2 }] }, 'native histogram whose counts do not fit its spans'],
-    ['an index that no value has', { positiveSpans: [{ offset: 2_000_000_000, length: 4 }] }, 'native histogram whose counts do not fit its spans'],
-    ['a gap of two thousand million buckets', { positiveSpans: [{ offset: 0, length: 2 }, { offset: 2_000_000_000, length: 2 }] }, 'more than 4096 buckets, quantiles, exemplars, events or links'],
+    [
+      'spans that go back',
+      {
+        positiveSpans: [
+          { offset: 0, length: 2 },
+          { offset: -2, length: 2 },
+        ],
+      },
+      'native histogram whose counts do not fit its spans',
+    ],
+    [
+      'an index that no value has',
+      { positiveSpans: [{ offset: 2_000_000_000, length: 4 }] },
+      'native histogram whose counts do not fit its spans',
+    ],
+    [
+      'a gap of two thousand million buckets',
+      {
+        positiveSpans: [
+          { offset: 0, length: 2 },
+          { offset: 2_000_000_000, length: 2 },
+        ],
+      },
+      'more than 4096 buckets, quantiles, exemplars, events or links',
+    ],
   ]
   for (const [name, changes, reason] of unfit) {
     test(`one with ${name} is left out with the reason`, () => {

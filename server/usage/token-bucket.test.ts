@@ -48,7 +48,10 @@ test('a clock that steps backwards neither fills nor empties it', () => {
 })
 
 test('over any time no more is taken than burst, rate and one large taking allow, and waiting as told is enough', () => {
-  const step = fc.record({ waitMs: fc.integer({ min: 0, max: 5000 }), rows: fc.integer({ min: 1, max: 300 }) })
+  const step = fc.record({
+    waitMs: fc.integer({ min: 0, max: 5000 }),
+    rows: fc.integer({ min: 1, max: 300 }),
+  })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const bucket = new TokenBucket(20, 100, 0)

@@ -92,7 +92,10 @@ export const contentTypes = {
 } as const
 
 function pairsOf(labels: TestSeries['labels']): [string, string][] {
-  return [...(Symbol.iterator in labels ? labels : Object.entries(labels))].map(([name, value]) => [name, value])
+  return [...(Symbol.iterator in labels ? labels : Object.entries(labels))].map(([name, value]) => [
+    name,
+    value,
+  ])
 }
 
 function formV1(series: readonly TestSeries[]) {

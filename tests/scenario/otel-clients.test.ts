@@ -12,7 +12,14 @@ import { formatInstant } from '../../contract/instant.ts'
 import { LogRecord, MetricEntry, SeriesAnswer, ServiceEntry, Span, Trace } from '../../contract/telemetry.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { childSpanId, type Encoding, rootSpanId, type SdkReport, type SdkRun, sendWithSdk } from './otel-sdk.ts'
+import {
+  childSpanId,
+  type Encoding,
+  rootSpanId,
+  type SdkReport,
+  type SdkRun,
+  sendWithSdk,
+} from './otel-sdk.ts'
 import { type Service, startService, type Tenant, tenants, waitUntilCompleted } from './service.ts'
 
 const at: HrTime = [Math.floor(systemClock.nowMs() / 1000) - 600, 123_456_789]

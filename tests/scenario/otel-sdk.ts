@@ -122,7 +122,9 @@ function grpcOptionsOf({ address, secret, isCompressed }: SdkRun) {
 async function sendMetrics(run: SdkRun, resource: Resource, failures: Error[]): Promise<ResourceMetrics[]> {
   const Chosen = run.encoding === 'json' ? JsonMetricExporter : ProtoMetricExporter
   const inner =
-    run.encoding === 'grpc' ? new GrpcMetricExporter(grpcOptionsOf(run)) : new Chosen(optionsOf(run, 'metrics'))
+    run.encoding === 'grpc'
+      ? new GrpcMetricExporter(grpcOptionsOf(run))
+      : new Chosen(optionsOf(run, 'metrics'))
   const exporter = new WatchedExporter<ResourceMetrics>(inner, failures)
   const aggregation = { type: AggregationType.EXPONENTIAL_HISTOGRAM } as const
   const provider = new MeterProvider({
