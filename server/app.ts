@@ -220,9 +220,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     await Promise.all([http.close(), ingest.grpc?.close()])
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await ingest.close()
-    await deletion.lateRows.flush()
-    await engine.close()
-    await control.destroy()
+    await deletion.lateRows.flush().finally(() => closeStores(engine, control))
   }
   return {
     http,
@@ -255,6 +253,11 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       return closing
     },
   }
+}
+
+async function closeStores(engine: TelemetryEngine, control: Control): Promise<void> {
+  await engine.close()
+  await control.destroy()
 }
 
 interface RouteNeeds {

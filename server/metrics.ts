@@ -37,40 +37,7 @@ export class ServiceMetrics {
       labelNames,
       registers,
     })
-    new Counter({
-      name: 'lethe_ingest_commits_total',
-      help: 'Group commits made.',
-      registers,
-      collect() {
-        this.reset()
-        this.inc(writer.totals.commits)
-      },
-    })
-    new Counter({
-      name: 'lethe_ingest_commits_failed_total',
-      help: 'Group commits the engine refused; their senders were told to retry.',
-      registers,
-      collect() {
-        this.reset()
-        this.inc(writer.totals.failedCommits)
-      },
-    })
-    new Gauge({
-      name: 'lethe_ingest_buffered_bytes',
-      help: 'Encoded rows that wait or are being committed.',
-      registers,
-      collect() {
-        this.set(writer.bufferedBytes)
-      },
-    })
-    new Gauge({
-      name: 'lethe_ingest_body_bytes',
-      help: 'Request bodies that are arriving or wait to be decoded.',
-      registers,
-      collect() {
-        this.set(budget.heldBytes)
-      },
-    })
+    addIngestMetrics(writer, budget, registers)
     new Gauge({
       name: 'lethe_deletion_pending',
       help: 'Deletion requests that are not finished.',
@@ -102,4 +69,41 @@ export class ServiceMetrics {
     this.#accepted.inc({ signal }, accepted)
     this.#rejected.inc({ signal }, rejected)
   }
+}
+
+function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: Registry[]): void {
+  new Counter({
+    name: 'lethe_ingest_commits_total',
+    help: 'Group commits made.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(writer.totals.commits)
+    },
+  })
+  new Counter({
+    name: 'lethe_ingest_commits_failed_total',
+    help: 'Group commits the engine refused; their senders were told to retry.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(writer.totals.failedCommits)
+    },
+  })
+  new Gauge({
+    name: 'lethe_ingest_buffered_bytes',
+    help: 'Encoded rows that wait or are being committed.',
+    registers,
+    collect() {
+      this.set(writer.bufferedBytes)
+    },
+  })
+  new Gauge({
+    name: 'lethe_ingest_body_bytes',
+    help: 'Request bodies that are arriving or wait to be decoded.',
+    registers,
+    collect() {
+      this.set(budget.heldBytes)
+    },
+  })
 }

@@ -100,6 +100,9 @@ export async function restore(
     print(
       `The control plane is the backup's. It knows ${control.organisations} organisations and ${control.liveTokens} live access tokens, among them any that were revoked since: check them with token list.`,
     )
+    print(
+      'Legal holds placed since the backup are not known, and the next start erases again what they kept: place them first, with hold place.',
+    )
   }
   print(
     `The journal names ${journalled} erasures. Those that the backup is older than are made again at the next start, before the service is ready.`,

@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { restoreBackup } from '../../server/backup/restore.ts'
 import {
   acme,
   ask,
@@ -165,17 +166,11 @@ describe('what was erased after a backup', () => {
     const service = await serveReady(since.place)
     assert.deepEqual(await bodiesOf(service, acme), kept)
     assert.deepEqual(await bodiesOf(service, globex), rows)
-    assert.equal((await completed(service, since.requestId)).status, 'completed')
-    assert.deepEqual(await bodiesOf(service, acme), kept)
-    assert.deepEqual(await bodiesOf(service, globex), rows)
+    assert.equal((await readDeletion(service, since.requestId)).status, 'completed', 'before it was ready')
     await service.terminate()
   })
 
-  // The guard takes up what the control plane has never heard of; this request it knows, as one that never began.
-  const notYet = {
-    todo: 'a request that the journal knows to have begun must be carried out, whatever its state',
-  }
-  test('is erased again where the backup’s control plane still waits for its approval', notYet, async () => {
+  test('is erased again where the backup’s control plane still waits for its approval', async () => {
     const place = newPlace()
     const service = await populated(place)
     const call = (secret: string, method: string, path: string, body: object) =>
@@ -360,8 +355,23 @@ describe('a restore', () => {
     await refused(/Another process uses the data folder/, backupId)
     await service.terminate()
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
-    await refused(/is not a backup: it has no manifest\.json/, place.backupDir)
 
+    // In this process from here on: a refusal comes before any engine is opened.
+    const refusedHere = (reason: RegExp, folder: string, dataDir = place.dataDir) =>
+      assert.rejects(
+        restoreBackup({
+          backup: folder,
+          dataDir,
+          controlPath: join(dataDir, 'control.db'),
+          backupDir: place.backupDir,
+          isControlReplaced: false,
+          isJournalLost: false,
+          engineMemoryBytes: 2 ** 30,
+          failpoint: async () => {},
+        }),
+        { name: 'BackupError', message: reason },
+      )
+    await refusedHere(/is not a backup: it has no manifest\.json/, place.backupDir)
     const broken = (name: string, change: (folder: string) => void) => {
       const folder = join(place.backupDir, '..', name)
       cpSync(backup, folder, { recursive: true })
@@ -377,29 +387,32 @@ describe('a restore', () => {
       bytes.writeUInt8(bytes.readUInt8(9) ^ 1, 9)
       writeFileSync(join(folder, part), bytes)
     }
-    await refused(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
-    await refused(
+    await refusedHere(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
+    await refusedHere(
       /has another length of control\.db/,
       broken('longer', (folder) => appendFileSync(join(folder, 'control.db'), 'x')),
     )
-    await refused(
+    await refusedHere(
       /lacks engine\/.*data\.bin/,
       broken('lost', (folder) => rmSync(join(folder, part))),
     )
-    await refused(
+    await refusedHere(
       /has a file engine\/more that was not in it/,
       broken('more', (folder) => writeFileSync(join(folder, 'engine/more'), '')),
     )
-    await refused(
+    await refusedHere(
       /was taken by Lethe .* restore it with that version/,
       broken('newer', rewrite({ migration: '9999-future' })),
     )
-    await refused(
+    await refusedHere(
       /was taken by Lethe .* restore it with that version/,
       broken('tables', rewrite({ telemetry_schema: 'other' })),
     )
-    await refused(/is not a manifest that this version can read/, broken('format', rewrite({ format: 2 })))
-    await refused(
+    await refusedHere(
+      /is not a manifest that this version can read/,
+      broken('format', rewrite({ format: 2 })),
+    )
+    await refusedHere(
       /has another instance-id than it had/,
       broken('foreign', (folder) => writeFileSync(join(folder, 'instance-id'), 'x')),
     )
@@ -407,10 +420,10 @@ describe('a restore', () => {
     const other = newPlace()
     await (await populated(other)).terminate()
     const theirs = await takeBackup(other)
-    await refused(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
+    await refusedHere(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
     const noFolder = join(place.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
-    await refused(/holds the telemetry of another data folder/, backup, '--into', noFolder)
+    await refusedHere(/holds the telemetry of another data folder/, backup, noFolder)
 
     const again = await serveReady(place)
     assert.deepEqual(await bodiesOf(again, acme), rows)
