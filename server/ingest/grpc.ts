@@ -41,8 +41,8 @@ const readTimeoutMs = 60_000
  */
 const arrivingBytes = 64 * 1024
 
-/** How long calls and connections may take to end when the service stops. */
-const graceMs = 5_000
+/** How long calls and connections may take to end when the service stops: longer than the longest commit delay. */
+const graceMs = 10_000
 
 type Call = grpc.ServerReadableStream<Buffer, Buffer>
 type Answer = grpc.sendUnaryData<Buffer>
