@@ -58,10 +58,8 @@ export function readBody(
     }
     payload.on('data', onData)
     payload.once('end', () => resolve(new IngestBody(Buffer.concat(chunks, received), hold)))
+    // Also where the sender goes away.
     payload.once('error', (error: Error) => refuse(asBadRequest(error)))
-    incoming.once('close', () => {
-      if (!incoming.complete) refuse(new AppError('bad_request'))
-    })
     if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) refuse(new AppError('body_too_large'))
   })
 }

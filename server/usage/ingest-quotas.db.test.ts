@@ -147,6 +147,15 @@ describe('rows a second', () => {
     await send(90, 10)
   })
 
+  test('rows that were not stored are given back', async () => {
+    await allow(tenant, 1, 0)
+    const admission = await quotas.admit(tenant, 1)
+    admission.takeRows(10)
+    await refusedFor(send(1, 1))
+    admission.giveBack()
+    await send(1, 10)
+  })
+
   test('any number at once can not pass the rate together', async () => {
     await allow(tenant, 10, 0)
     const results = await Promise.allSettled(Array.from({ length: 200 }, () => send(1, 1)))
@@ -209,6 +218,15 @@ describe('usage', () => {
     })
     await quotas.close()
     assert.equal((await open().usageOf(tenant)).today.requestsRefused, 1)
+  })
+
+  test('what waits to be written is not lost to a clock that steps over midnight and back', async () => {
+    await allow(tenant, 0, 1)
+    await refusedFor(send(2))
+    await clock.advance(86_400_000)
+    await quotas.usageOf(tenant)
+    await clock.advance(-86_400_000)
+    assert.equal((await quotas.usageOf(tenant)).today.requestsRefused, 1)
   })
 
   test('an organisation that sent nothing has no days', async () => {
