@@ -12,6 +12,7 @@ import { demo } from './demo.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
 import { type HoldOptions, listHolds, placeHold, releaseHold } from './hold.ts'
 import { listKeys, rotateKeys } from './keys.ts'
+import { type QuotaOptions, setQuota, showQuota } from './quota.ts'
 import { serve } from './serve.ts'
 
 // Everything the service writes is for its own user only, also in a folder that was there before.
@@ -85,6 +86,20 @@ hold
   .argument('<hold_id>')
   .addOption(ofOrg())
   .action((id: string, options) => releaseHold(readConfig(process.env), id, options))
+
+const quota = program.command('quota').description('what an organisation may send')
+quota
+  .command('set')
+  .description('set limits; a running service keeps to them from its next request on')
+  .addOption(ofOrg())
+  .option('--rows-per-second <n>', 'a number, unlimited, or default (of the settings)')
+  .option('--bytes-per-day <n>', 'of uncompressed requests in a UTC day: a number, unlimited, or default')
+  .action((options: QuotaOptions) => setQuota(readConfig(process.env), options))
+quota
+  .command('show')
+  .description('show limits, and what was sent by day')
+  .addOption(ofOrg())
+  .action((options: { org: string }) => showQuota(readConfig(process.env), options))
 
 for (const [chain, what] of [
   ['ledger', 'the life of every deletion request'],

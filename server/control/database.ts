@@ -226,6 +226,24 @@ export interface AnomaliesTable {
   updated_at_ms: number
 }
 
+/** What the operator allows an organisation to send. Null is the default of the settings, 0 is no limit. */
+export interface IngestQuotasTable {
+  tenant_id: Fixed<string>
+  rows_per_second: number | null
+  bytes_per_day: number | null
+}
+
+/** Counts of what an organisation sent on one UTC day; no telemetry. */
+export interface IngestUsageTable {
+  tenant_id: Fixed<string>
+  /** `2026-11-21`. */
+  day: Fixed<string>
+  bytes: number
+  rows_accepted: number
+  rows_rejected: number
+  requests_refused: number
+}
+
 export interface LeasesTable {
   name: Fixed<string>
   holder: string
@@ -253,6 +271,8 @@ export interface Database {
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable
   anomalies: AnomaliesTable
+  ingest_quotas: IngestQuotasTable
+  ingest_usage: IngestUsageTable
   leases: LeasesTable
   instance: InstanceTable
 }

@@ -60,6 +60,11 @@ export const faultReasons = [
   `body is longer than ${maxBodyLength}`,
   `text is longer than ${maxTextLength}`,
   `more than ${maxListLength} buckets, quantiles, exemplars, events or links`,
+  'label name is empty or stands twice',
+  'native histogram of a gauge',
+  'native histogram with fractional counts',
+  'native histogram of an unknown schema',
+  'native histogram whose counts do not fit its spans',
 ] as const
 
 /** An index of {@link faultReasons}, or {@link noFault}. The smaller of two faults is the one reported. */
@@ -88,4 +93,9 @@ export const fault = {
   bodyTooLong: 16,
   textTooLong: 17,
   listTooLong: 18,
+  labels: 19,
+  gaugeHistogram: 20,
+  fractionalCounts: 21,
+  unknownSchema: 22,
+  spanMismatch: 23,
 } as const satisfies Record<string, Fault>

@@ -57,7 +57,7 @@ interface OpenTable {
 }
 
 /** Singular of what is counted, as it stands in the reasons. */
-export type RecordNoun = 'point' | 'log record' | 'span'
+export type RecordNoun = 'point' | 'log record' | 'span' | 'sample' | 'histogram' | 'exemplar'
 
 export class RowCollector {
   readonly place: Place

@@ -30,6 +30,8 @@ const livingTables = [
   'deletion_policies',
   'deletion_previews',
   'retention_policies',
+  'ingest_quotas',
+  'ingest_usage',
   'organisations',
 ] as const
 

@@ -48,6 +48,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/ledger', access: chiefs, status: 200 },
   { method: 'GET', url: '/ledger/export', access: chiefs, status: 200 },
   { method: 'GET', url: '/usage/storage', access: readers, status: 200 },
+  { method: 'GET', url: '/usage/ingest', access: readers, status: 200 },
   { method: 'POST', url: '/usage/storage/deletions', access: chiefs, status: 422 },
   { method: 'POST', url: '/usage/storage/deletions/preview', access: chiefs, status: 422 },
   { method: 'GET', url: '/usage/storage/deletions', access: chiefs, status: 200 },
@@ -85,6 +86,7 @@ const rows: readonly Row[] = [
   { method: 'POST', url: '/v1/metrics', access: senders, status: 200 },
   { method: 'POST', url: '/v1/logs', access: senders, status: 200 },
   { method: 'POST', url: '/v1/traces', access: senders, status: 200 },
+  { method: 'POST', url: '/api/v1/write', access: senders, status: 415 },
 ]
 
 const guarded = rows.filter((row): row is Row & { access: readonly Role[] } => Array.isArray(row.access))
