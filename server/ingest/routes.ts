@@ -89,11 +89,12 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
     handler: async (request, reply) => {
       const encoding = encodingOf(request)
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-      const decoded = decodeExport(signal, encoding, body, options.clock.nowNs())
       const { tenantId, placement } = callerOf(request)
+      const place = { tenantId, placement }
+      const decoded = decodeExport(signal, encoding, body, { place, receivedNs: options.clock.nowNs() })
       const { batch, late } = withoutLate(decoded.batch, options.lateSelections(tenantId))
       // In one breath with the line above: the fence comes down only after late rows are refused.
-      await options.writer.commit({ tenantId, placement }, batch)
+      await options.writer.commit(place, batch)
       const lateRows = [...late.values()].reduce((sum, rows) => sum + rows, 0)
       if (lateRows > 0) options.onLate(late)
       options.onExport(signal, decoded.accepted - lateRows, decoded.rejected + lateRows)
