@@ -33,7 +33,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     const row = new RowBinary()
     row.text(requestId)
     row.uint64(Math.floor(nowMs / 2 ** 32), nowMs % 2 ** 32)
-    await this.#engine.insert(table, columns, [row.finish()])
+    await this.#engine.insert(table, columns, [row.toBuffer()])
   }
 
   async all(): Promise<ReadonlySet<string>> {

@@ -192,7 +192,7 @@ export class MetricProto {
           point.sum = reader.double()
           break
         case (6 << 3) | 2: // bucket_counts, packed
-          for (const stop = reader.enter(end); reader.isInside(stop); ) this.#addFixed64(point.bucketCounts)
+          reader.packedFixed64(end, point.bucketCounts)
           break
         case (6 << 3) | 1: // bucket_counts
           this.#addFixed64(point.bucketCounts)
@@ -329,10 +329,8 @@ export class MetricProto {
     point.quantileValues.addFloat64(value)
   }
 
-  /** Of several messages for one side the last one counts. */
   #readBuckets(end: number, into: Buckets): void {
     const { reader } = this
-    into.clear()
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 0: // offset

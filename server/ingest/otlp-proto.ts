@@ -5,7 +5,7 @@
 // the same way. In the readers a field is written `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits,
 // 2 = length-delimited, 5 = 32 bits. The fuzz in tests/otlp holds all this against another decoder.
 
-import { type IdCell, TextCell } from './cells.ts'
+import { type IdCell, type ListCell, TextCell } from './cells.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import type { RowCollector } from './row-collector.ts'
 import { Uint64 } from './uint64.ts'
@@ -161,6 +161,16 @@ export class ProtoReader {
   id(end: number, byteCount: number, into: IdCell): void {
     const stop = this.enter(end)
     into.setSlice(this.body, this.pos, stop, byteCount)
+    this.pos = stop
+  }
+
+  /** A packed list of 64-bit integers of fixed size, which the engine has in the same bytes. */
+  packedFixed64(end: number, into: ListCell): void {
+    const stop = this.enter(end)
+    const count = (stop - this.pos) / 8
+    if (!Number.isInteger(count)) throw this.error('a packed list ends inside a number')
+    into.items.append(this.body, this.pos, stop)
+    into.count += count
     this.pos = stop
   }
 

@@ -47,7 +47,7 @@ const placementsMax = 8
 const heldPollMs = 5
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some ten thousand of them. */
-const dueBytes = 4 * 1024 * 1024
+const dueBytes = 8 * 1024 * 1024
 
 const columnsOf = new Map(tables.map((table) => [table.name, insertColumns(table)]))
 

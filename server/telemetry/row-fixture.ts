@@ -46,7 +46,7 @@ export function encodeFixture(
     const placed: FixtureRow = { ...row, Placement: place.placement, TenantId: place.tenantId }
     for (const column of columns) writeCell(out, column.type, cellOf(column, placed[column.name]))
   }
-  return out.finish()
+  return out.toBuffer()
 }
 
 function cellOf({ type }: ColumnSpec, given: Cell | bigint | undefined): Cell {
