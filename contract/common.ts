@@ -12,6 +12,9 @@ export const DisplayName = z
   .max(100)
   .regex(/^\P{Cc}*$/u, { error: 'Use printable characters only' })
 
+/** Nothing, or an empty object, which some clients send along. */
+export const NoBody = z.strictObject({}).optional()
+
 /** A page of a list, newest first unless the operation says otherwise. */
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({

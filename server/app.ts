@@ -221,9 +221,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     await http.close()
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await writer.close()
-    await deletion.lateRows.flush()
-    await engine.close()
-    await control.destroy()
+    await deletion.lateRows.flush().finally(() => closeStores(engine, control))
   }
   return {
     http,
@@ -254,6 +252,11 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       return closing
     },
   }
+}
+
+async function closeStores(engine: TelemetryEngine, control: Control): Promise<void> {
+  await engine.close()
+  await control.destroy()
 }
 
 interface RouteNeeds {

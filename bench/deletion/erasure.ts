@@ -1,18 +1,11 @@
 // What one erasure costs, measured the same way for every contender: until it was answered as done, until no file
 // that held the rows was on disk, what was written for it; and what the neighbours felt of it.
 
+import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bytesOf, bytesWrittenBy, type HeldFile, untilGone } from './files.ts'
+import { bytesOf, type HeldFile, untilGone, usedBy } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
-
-/** What the product says of an erasure, milliseconds. */
-export interface Clocks {
-  /** From the POST to the 202. */
-  readonly hiddenMs: number
-  /** `removed_at` and `verified_at`, after `created_at`. */
-  readonly removedMs: number
-  readonly verifiedMs: number
-}
+import type { Clocks } from './product.ts'
 
 export interface Erasure {
   /** Until the statement, or the request, was answered as done. */
@@ -22,6 +15,8 @@ export interface Erasure {
   readonly limitMs: number
   /** What the store's processes wrote meanwhile; neighbours' writes too, where there were any. */
   readonly writtenBytes: number
+  /** Their processor time, which a busy machine stretches least. */
+  readonly cpuSeconds: number
   /** Size of the files that held the rows, beside other rows or alone. */
   readonly heldBytes: number
   /** The product's own. */
@@ -43,7 +38,7 @@ export async function watchErasure<T>(
   { pid, folder, files, limitMs }: Watched,
   erase: () => Promise<T>,
 ): Promise<Erasure & { readonly answer: T }> {
-  const writtenBefore = bytesWrittenBy(pid)
+  const before = usedBy(pid)
   const startMs = performance.now()
   const timed = async () => {
     const answer = await erase()
@@ -53,8 +48,15 @@ export async function watchErasure<T>(
     timed(),
     untilGone(folder, files, startMs, { limitMs, everyMs: 5 }),
   ])
-  const writtenBytes = bytesWrittenBy(pid) - writtenBefore
-  return { ...done, goneMs, limitMs, writtenBytes, heldBytes: bytesOf(files) }
+  const after = usedBy(pid)
+  return {
+    ...done,
+    goneMs,
+    limitMs,
+    writtenBytes: after.writtenBytes - before.writtenBytes,
+    cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+    heldBytes: bytesOf(files),
+  }
 }
 
 /** One way of erasing in one store. */
@@ -73,6 +75,8 @@ interface Felt {
 
 export interface WayResult {
   readonly way: string
+  /** Of the machine over the minute before; above the cores, times are too long, ratios less so. */
+  readonly loadAverage: number
   /** With nothing else going on. */
   readonly quiet: readonly Erasure[]
   /** With clients at work. */
@@ -92,12 +96,23 @@ export interface StoreResult {
 }
 
 const beforeMs = 10_000
+const calmLoad = 1.5
+
+const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
+
+/** Waits, at most `limitMs`, until the machine has had little to do for a minute. */
+export async function untilCalm(limitMs: number): Promise<void> {
+  const untilMs = performance.now() + limitMs
+  while (loadAverageNow() > calmLoad && performance.now() < untilMs) await sleep(1000)
+}
 
 /** Erases first in silence, then while neighbours send and ask. */
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
+  const loadAverage = loadAverageNow()
   const quiet: Erasure[] = []
   for (const organisation of way.quiet) quiet.push(await way.erase(organisation, limitMs))
-  if (way.loaded.length === 0) return { way: way.name, quiet, loaded: [], before: null, during: null }
+  if (way.loaded.length === 0)
+    return { way: way.name, loadAverage, quiet, loaded: [], before: null, during: null }
   const load = startLoad(clients)
   try {
     await sleep(beforeMs / 2)
@@ -107,7 +122,7 @@ export async function measureWay(way: Way, clients: Clients, limitMs: number): P
     load.restart()
     const loaded: Erasure[] = []
     for (const organisation of way.loaded) loaded.push(await way.erase(organisation, limitMs))
-    return { way: way.name, quiet, loaded, before, during: load.read() }
+    return { way: way.name, loadAverage, quiet, loaded, before, during: load.read() }
   } finally {
     await load.stop()
   }

@@ -7,7 +7,6 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Clocks } from './erasure.ts'
 import { organisationCount, tenantOf } from './rows.ts'
 import type { Answer, Ready } from './service-child.ts'
 
@@ -78,6 +77,15 @@ export async function settle(product: Product, limitMs = 240_000): Promise<void>
     quiet = Number(busy?.n) === 0 ? quiet + 1 : 0
     await sleep(500)
   }
+}
+
+/** What the product says of an erasure, milliseconds. */
+export interface Clocks {
+  /** From the POST to the 202. */
+  readonly hiddenMs: number
+  /** `removed_at` and `verified_at`, after `created_at`. */
+  readonly removedMs: number
+  readonly verifiedMs: number
 }
 
 interface DeletionBody {

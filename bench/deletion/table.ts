@@ -9,8 +9,10 @@ const heads = [
   'store',
   'rows',
   'way',
+  'load',
   'answered s',
   'bytes gone s',
+  'CPU s',
   'MB held',
   'MB written',
   'under load: gone s',
@@ -27,12 +29,14 @@ export function tableOf(stores: readonly StoreResult[]): string {
   return [heads, heads.map(() => '---'), ...lines].map((line) => `| ${line.join(' | ')} |`).join('\n')
 }
 
-function cells({ way, quiet, loaded, before, during }: WayResult): string[] {
+function cells({ way, loadAverage, quiet, loaded, before, during }: WayResult): string[] {
   const megabytes = (pick: (erasure: Erasure) => number) => (median(quiet, pick) / 1e6).toFixed(1)
   return [
     way,
+    String(loadAverage),
     seconds(median(quiet, ({ doneMs }) => doneMs)),
     gone(quiet),
+    median(quiet, ({ cpuSeconds }) => cpuSeconds).toFixed(2),
     megabytes(({ heldBytes }) => heldBytes),
     megabytes(({ writtenBytes }) => writtenBytes),
     gone(loaded),

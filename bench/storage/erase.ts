@@ -1,6 +1,7 @@
-// What it costs to erase one organisation of 64: dropping its partitions, rewriting an edge week in two ways,
-// and the plain ALTER DELETE of a day-partitioned table as the yardstick. All variants run interleaved over the
-// same seeded rows in one process, so read the ratios. A step ends when the folder holds no part of the old state.
+// Which statement takes an organisation's rows out of a table: dropping its partitions, or rewriting an edge week in
+// two ways, with a placement of its own and with one that eight share. All variants run interleaved over the same
+// seeded rows in one process, so read the ratios. A step ends when the folder holds no part of the old state. What a
+// whole erasure costs, against other layouts and stores, is measured by bench/deletion/erase.ts.
 //
 //   node bench/storage/erase.ts [--rows 5000000] [--rounds 5] [--root /tmp]
 
@@ -44,7 +45,6 @@ const shared: Layout = {
   partitionBy: '(Placement, toMonday(TIME))',
   placementOf: (o) => o % 8,
 }
-const daily: Layout = { table: 'daily', partitionBy: 'toDate(TIME)', placementOf: () => 0 }
 
 interface Sample {
   /** Until the statement, or the pair of statements, returned. */
@@ -151,21 +151,9 @@ async function replaceEdge(store: BenchStore, layout: Layout, o: number): Promis
   return sample
 }
 
-async function mutateDaily(store: BenchStore, o: number): Promise<Sample> {
-  return erase(store, daily.table, new Set(partFolders(store, daily.table)), () =>
-    store.run(`ALTER TABLE bench.daily DELETE WHERE TenantId = 'org-${o}' SETTINGS mutations_sync = 2`),
-  )
-}
-
-async function lightweightDaily(store: BenchStore, o: number): Promise<Sample> {
-  return erase(store, daily.table, new Set(), () =>
-    store.run(`DELETE FROM bench.daily WHERE TenantId = 'org-${o}'`),
-  )
-}
-
 const store = openBenchStore(flags.root)
 const filled: Record<string, unknown> = {}
-for (const layout of [own, shared, daily]) {
+for (const layout of [own, shared]) {
   const took = await timed(() => fill(store, layout))
   const [size] = await store.rows(
     `SELECT count() AS parts, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts WHERE database = 'bench' AND table = '${layout.table}' AND active`,
@@ -185,8 +173,6 @@ for (let round = 0; round < rounds; round++) {
   record('replace edge, 8 share a placement', await replaceEdge(store, shared, round))
   record('mutate edge, 8 share a placement', await mutateEdge(store, shared, round + 10))
   record('drop all, own placement', await dropAll(store, own, round + 20))
-  record('ALTER DELETE all, daily table', await mutateDaily(store, round))
-  record('lightweight DELETE all, daily table', await lightweightDaily(store, round + 30))
 }
 store.close()
 

@@ -81,7 +81,12 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
     findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
     nudge: () => nudgeLoop(),
   }
-  const retention = new RetentionWorker({ ...needs, ...rooms, store: retentionStore })
+  const retention = new RetentionWorker({
+    ...needs,
+    ...rooms,
+    store: retentionStore,
+    ruleOf: (tenantId) => approvalRuleOf(control, tenantId, clock.nowMs()),
+  })
   return {
     worker,
     ledger,
@@ -122,8 +127,8 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...rooms,
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
     knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
-    needsApproval: async (tenantId, scope) =>
-      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), scope),
+    needsApproval: async (tenantId, selection) =>
+      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), selection),
   })
   const decisions = new Decisions({
     ...rooms,
@@ -194,6 +199,7 @@ function createWorker(
         const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
         return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
       }),
+    foundedAtMs: (tenantId) => tenancy.foundedAtMs(tenantId),
     flushControl: () => flushWriteAheadLog(control),
   })
 }

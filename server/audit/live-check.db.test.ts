@@ -63,6 +63,8 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
       refuse_late: 0,
       late_rows: 0,
       attempts_forgiven: 0,
+      has_mark: 1,
+      came_back: 0,
     })
     .execute()
 }

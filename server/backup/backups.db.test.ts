@@ -3,7 +3,16 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { batchOf, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
@@ -199,7 +208,10 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
     stop.abort()
   }
   await newBackups({ engine: { ...bound(engine), command } }).round(stop.signal)
-  await assertFailed((await register().find(backupId)) ?? assert.fail(), /stopped|cancelled/i)
+  await assertFailed(
+    (await register().find(backupId)) ?? assert.fail(),
+    /^The service was stopped while it was taken\.$/,
+  )
   const [copy] = await engine.select<{ status: string }>(
     sql`SELECT status FROM system.backups WHERE id = ${backupId}`,
   )
@@ -218,6 +230,21 @@ test('an expired backup is removed, and only that', async () => {
     (await register().holding(clock.nowMs())).map(({ backup_id }) => backup_id),
     [long.backup_id],
   )
+})
+
+test('a backup on a disk that is away stays known, and is removed when the disk is back', async () => {
+  const row = await taken({}, 1)
+  const away = `${backupDir}-away`
+  renameSync(backupDir, away)
+  laterMs = 2 * dayMs
+  const backups = newBackups()
+  await round(backups)
+  assert.equal((await register().find(row.backup_id))?.status, 'ready')
+  renameSync(away, backupDir)
+  laterMs += 120_000
+  await round(backups)
+  assert.equal((await register().find(row.backup_id))?.status, 'removed')
+  assert.deepEqual(namesThere(), ['erasures.ndjson'])
 })
 
 test('after a crash at any point a backup is ready and whole, or failed and gone', async () => {

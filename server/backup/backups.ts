@@ -10,7 +10,7 @@ import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { copyEngine, engineBytes, engineVersion } from './engine-copy.ts'
 import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
-import type { ErasureJournal } from './journal.ts'
+import { type ErasureJournal, journalFile } from './journal.ts'
 import {
   BackupError,
   backupIdPattern,
@@ -49,8 +49,13 @@ export interface BackupsDeps {
 
 const takingSuffix = '.taking'
 
+/** Between two tries to remove what could not be removed. */
+const removalPauseMs = 60_000
+
 export class Backups {
   readonly #deps: BackupsDeps
+  /** No try to remove before this. */
+  #notBeforeMs = 0
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
@@ -82,20 +87,26 @@ export class Backups {
       if (signal.aborted) return
       await this.#take(row, signal)
     }
+    if (clock.nowMs() < this.#notBeforeMs) return
     for (const row of await register.inStatus('ready')) {
       if (row.expires_at_ms > clock.nowMs()) continue
       try {
-        await this.remove(row)
+        await this.#removeExpired(row)
+        logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
       } catch (err) {
         logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
+        this.#notBeforeMs = clock.nowMs() + removalPauseMs
       }
     }
   }
 
-  /** Removes the folder, then says so. Resolves too where the folder was gone. */
-  async remove(row: BackupRow): Promise<void> {
+  /** A folder that can't be seen is not gone: the disk may be away. The journal, which is beside every backup, tells. */
+  async #removeExpired(row: BackupRow): Promise<void> {
+    const names = await namesIn(dirname(row.folder))
+    if (!names.includes(row.backup_id) && !names.includes(journalFile)) {
+      throw new BackupError(`${row.folder} can't be reached; is its disk there?`)
+    }
     await removeBackup(this.#deps.register, row)
-    this.#deps.logger.info({ backupId: row.backup_id }, 'backup removed')
   }
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
@@ -106,7 +117,11 @@ export class Backups {
       taken = await this.#write(row, signal)
     } catch (err) {
       logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
-      await this.#fail(row, err)
+      // What ends with the service ends in many ways; this is the one cause.
+      await this.#fail(
+        row,
+        signal.aborted ? new BackupError('The service was stopped while it was taken.') : err,
+      )
       return
     }
     await register.succeed(row.backup_id, taken)
@@ -138,11 +153,7 @@ export class Backups {
     // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
     await copyControl(join(folder, controlFile))
     await failpoint('backup control plane copied')
-    assertNotStopped(signal)
-    const files = await sealFolder(folder, signal).catch((error: unknown) => {
-      assertNotStopped(signal)
-      throw error
-    })
+    const files = await sealFolder(folder, signal)
     await writeManifest(folder, await this.#describe(row, takenAtMs, files))
     await failpoint('backup sealed')
     await renameSynced(folder, join(backupDir, row.backup_id))
@@ -208,10 +219,6 @@ export class Backups {
 export async function removeBackup(register: BackupRegister, row: BackupRow): Promise<void> {
   await removeFolder(row.folder)
   await register.remove(row.backup_id)
-}
-
-function assertNotStopped(signal: AbortSignal): void {
-  if (signal.aborted) throw new BackupError('The service was stopped while it was taken.')
 }
 
 /** Names in a folder; none where there is no folder. */

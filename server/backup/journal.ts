@@ -20,6 +20,9 @@ import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { signals } from '../telemetry/schema/tables.ts'
 
+/** Name of the journal beside the backups. */
+export const journalFile = 'erasures.ndjson'
+
 const nsText = z.string().regex(/^-?\d{1,30}$/)
 
 const JournalEntry = z.strictObject({
@@ -67,7 +70,7 @@ export class ErasureJournal {
 
   /** `secret` is the data folder's instance id, which a backup carries too. */
   constructor(backupDir: string, secret: string) {
-    this.path = join(backupDir, 'erasures.ndjson')
+    this.path = join(backupDir, journalFile)
     this.#secret = secret
   }
 

@@ -3,7 +3,7 @@
 // out. Without a service it does so itself. Restoring needs the service stopped.
 
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createApp } from '../app.ts'
 import { namesIn, removeBackup } from '../backup/backups.ts'
 import { removeFolder } from '../backup/files.ts'
@@ -82,7 +82,7 @@ export async function restore(
 ): Promise<void> {
   const source = readConfig(env)
   const target = options.into === undefined ? source : readConfig({ ...env, LETHE_DATA_DIR: options.into })
-  const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : backup
+  const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : resolve(backup)
   const { manifest, control, journalled } = await restoreBackup({
     backup: folder,
     dataDir: target.dataDir,
@@ -99,6 +99,9 @@ export async function restore(
   else {
     print(
       `The control plane is the backup's. It knows ${control.organisations} organisations and ${control.liveTokens} live access tokens, among them any that were revoked since: check them with token list.`,
+    )
+    print(
+      'Legal holds placed since the backup are not known, and the next start erases again what they kept: place them first, with hold place.',
     )
   }
   print(

@@ -71,6 +71,10 @@ export interface DeletionRequestsTable {
   late_rows: number
   /** Attempts made before a person asked for another try; they no longer count towards giving up. */
   attempts_forgiven: number
+  /** 1 where the engine was told of the completion; requests completed by older versions have none to miss. */
+  has_mark: number
+  /** 1 from a restore that brought its telemetry back until that is erased again. */
+  came_back: number
 }
 
 /** What was counted for somebody who is about to erase; counts only, no telemetry. */

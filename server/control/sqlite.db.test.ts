@@ -121,3 +121,24 @@ test('text that looks like SQL is only text', async () => {
   const row = await control.selectFrom('instance').selectAll().where('key', '=', 'hostile').executeTakeFirst()
   assert.equal(row?.value, hostile)
 })
+
+test('a database that another process holds longer than we wait is a refusal to repeat, and nothing is written', async () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'busy.db')
+  const [ours, theirs] = [openSqlite(path), openSqlite(path)]
+  await migrate(ours)
+  await sql`pragma busy_timeout = 1`.execute(ours)
+  const lease = { name: 'busy', holder: 'ours', until_ms: 1 }
+  await theirs.transaction().execute(async () => {
+    await assert.rejects(ours.insertInto('leases').values(lease).execute(), {
+      code: 'overloaded',
+      status: 503,
+      retryAfterSeconds: 1,
+    })
+  })
+  await ours.insertInto('leases').values(lease).execute()
+  assert.equal((await ours.selectFrom('leases').selectAll().execute()).length, 1)
+  await ours.destroy()
+  await theirs.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})

@@ -4,6 +4,7 @@
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely, SqliteDialect, sql } from 'kysely'
+import { AppError } from '../core/app-error.ts'
 import type { Control } from './database.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
@@ -62,10 +63,27 @@ function driverOf(database: DatabaseSync) {
       const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
       return {
         reader: statement.columns().length > 0,
-        all: (parameters: ReadonlyArray<unknown>) => statement.all(...values(parameters)),
-        run: (parameters: ReadonlyArray<unknown>) => statement.run(...values(parameters)),
+        all: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.all(...values(parameters))),
+        run: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.run(...values(parameters))),
         iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
       }
     },
+  }
+}
+
+/** SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was written; trying again is right. */
+const busyCode = 5
+
+function unlessBusy<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (cause) {
+    const isBusy = cause instanceof Error && 'errcode' in cause && cause.errcode === busyCode
+    if (!isBusy) throw cause
+    throw new AppError('overloaded', {
+      sentence: 'Another process holds the control plane; repeat after Retry-After.',
+      retryAfterSeconds: 1,
+      cause,
+    })
   }
 }

@@ -13,6 +13,7 @@ import {
   type DeletionSelection,
   type ErasureTarget,
   erasedTime,
+  fencingStatuses,
   holdsWithin,
   retryDelayMs,
 } from './deletion.ts'
@@ -119,12 +120,15 @@ export class Attempts {
     }
   }
 
-  /** What a read-back finds now of what the request selects and no hold keeps. */
+  /** What a read-back finds now of what the request selects and no hold keeps. A hold that keeps nothing is none. */
   async readBack(request: StoredDeletion): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
     const { activeHolds, countAnomalies, engine } = this.#deps
     const held = holdsWithin(request, await activeHolds(request.tenantId))
-    const found = await readBack(engine, countAnomalies, request.tenantId, { ...request, held })
-    return { ...found, heldBy: held.map(({ holdId }) => holdId) }
+    const count = (without: readonly ActiveHold[]) =>
+      readBack(engine, countAnomalies, request.tenantId, { ...request, held: without })
+    const found = await count(held)
+    const isKept = held.length > 0 && !(await count([])).isClean
+    return { ...found, heldBy: isKept ? held.map(({ holdId }) => holdId) : [] }
   }
 
   /**
@@ -132,14 +136,28 @@ export class Attempts {
    * it, or somebody had it counted again. Answers whether it did.
    */
   async completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
-    const { clock, findPlace, gate } = this.#deps
+    const { gate } = this.#deps
+    const isFenced = fencingStatuses.some((status) => status === request.status)
+    // What comes between the count and the completion would be neither erased nor new.
+    this.fence(request)
+    const isCompleted = await this.#completeFenced(request, erasedBy)
+    if (!isCompleted && !isFenced) gate.unfence(request.tenantId, request.requestId)
+    return isCompleted
+  }
+
+  async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
+    const { clock, findPlace, gate, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) return false
     await gate.drain(request.tenantId)
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
-    await waitUntilRemoved(this.#deps, place, request.signals, new AbortController().signal)
-    const progress = { ...request.progress, left_over: rowsLeft, held_by: [], erased_by: erasedBy }
+    const { signal } = new AbortController()
+    await this.#flushControl(signal)
+    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    // A step that had acted and could not say so is done: nothing is left to plan.
+    await steps.replan(request.requestId, [], clock.nowMs())
+    const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
     const facts = erasedBy === null ? {} : { erased_by: erasedBy }
     return this.#complete(request, progress, facts, {
       removedAtMs: request.removedAtMs ?? clock.nowMs(),
@@ -183,7 +201,7 @@ export class Attempts {
       await failpoint('step recorded')
     }
     // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
-    await this.#removeAnomalies(request)
+    await this.#removeAnomalies(request, place)
     await this.#flushControl(signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
@@ -193,8 +211,11 @@ export class Attempts {
     return { ...request, held: holdsWithin(request, await this.#deps.activeHolds(request.tenantId)) }
   }
 
-  async #removeAnomalies(request: StoredDeletion): Promise<void> {
-    await this.#deps.removeAnomalies(request.tenantId, await this.#targetOf(request))
+  /** Under the lock of the placement, as every step is: a hold that was placed before keeps what it covers. */
+  async #removeAnomalies(request: StoredDeletion, { placement }: TenantPlace): Promise<void> {
+    await this.#deps.gate.exclusively([placement], async () => {
+      await this.#deps.removeAnomalies(request.tenantId, await this.#targetOf(request))
+    })
   }
 
   /** Another process reading the control plane, such as a backup, can hold its log up for a moment. */
@@ -225,7 +246,7 @@ export class Attempts {
       return erasePartition(this.#deps, place, request, partition, begin)
     }
     await begin(step.rows)
-    await this.#removeAnomalies(request)
+    await this.#removeAnomalies(request, place)
     await this.#deps.failpoint('anomalies removed')
     return 'removed'
   }
@@ -245,9 +266,9 @@ export class Attempts {
       return
     }
     if (heldBy.length > 0) return this.#hold(request, progress)
-    // A hold that kept something when the last step ended may have been released since: then that is still there.
-    if (request.removedAtMs === null) throw new ErasureError('A legal hold was released meanwhile')
-    if (await this.#complete(request, progress, { ...progress }, {})) {
+    // No clock yet where a hold stood that turned out to keep nothing.
+    const changes = { removedAtMs: request.removedAtMs ?? clock.nowMs() }
+    if (await this.#complete(request, progress, { ...progress }, changes)) {
       logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
     }
   }
@@ -263,7 +284,14 @@ export class Attempts {
     await doneMarks.mark(request.requestId, nowMs)
     await failpoint('marked done')
     const by = { actor, facts: { ...facts, verified_at: instantText(nowMs) } }
-    const all = { ...changes, verifiedAtMs: nowMs, blockedReason: null, progress }
+    const all = {
+      ...changes,
+      verifiedAtMs: nowMs,
+      blockedReason: null,
+      progress,
+      hasMark: true,
+      cameBack: false,
+    }
     if ((await ledger.move(request, 'verified', by, all)) === null) return false
     this.markErased(request, nowMs)
     this.unhide(request)

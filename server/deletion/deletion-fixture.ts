@@ -54,11 +54,7 @@ let serial = 0
 /** Two organisations with the same rows in every table, and a worker over them that has been started. */
 export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
   serial++
-  const own: TenantPlace = { tenantId: `own-${serial}`, placement: 2 * serial }
-  const neighbour: TenantPlace = {
-    tenantId: `neighbour-${serial}`,
-    placement: own.placement + (isShared ? 0 : 1),
-  }
+  const { own, neighbour } = placesOf(serial, isShared)
   const fill = async () => {
     for (const place of [own, neighbour]) {
       for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
@@ -71,8 +67,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
-  // What waits for the engine to take parts off the disk waits for real, whatever time the test has set.
-  const ownTime: Clock = { nowMs: () => clock.nowMs(), nowNs: () => clock.nowNs(), sleep: systemClock.sleep }
+  const founded = { atMs: 0 }
   const newWorker = (gate: TelemetryGate) =>
     new DeletionWorker({
       ledger,
@@ -81,9 +76,10 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       doneMarks: new DoneMarks(stores.engine),
       engine: stores.engine,
       gate,
-      clock: ownTime,
+      clock: waitingFor(clock),
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
+      foundedAtMs: async () => founded.atMs,
       activeHolds: (tenantId) => holds.active(tenantId),
       journal: async (request) => void journal.push(request),
       journalled: async () => journal,
@@ -104,6 +100,8 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     worker,
     faults,
     journal,
+    /** When the organisations were founded. */
+    founded,
     fill,
     count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
     visible: (place: TenantPlace, table: TableName, through = gate) =>
@@ -123,6 +121,19 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     status: (requestId: string) => requests.get(own.tenantId, requestId),
     round: () => worker.round(new AbortController().signal),
   }
+}
+
+function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighbour: TenantPlace } {
+  const placement = 2 * number
+  return {
+    own: { tenantId: `own-${number}`, placement },
+    neighbour: { tenantId: `neighbour-${number}`, placement: placement + (isShared ? 0 : 1) },
+  }
+}
+
+/** What waits for the engine to take parts off the disk waits for real, whatever time the test has set. */
+function waitingFor(clock: Clock): Clock {
+  return { nowMs: () => clock.nowMs(), nowNs: () => clock.nowNs(), sleep: systemClock.sleep }
 }
 
 /** What happens at the failpoints of a scene. */

@@ -28,6 +28,10 @@ export interface StoredDeletion extends DeletionSelection {
   /** Attempts before a person last asked for another try. */
   readonly attemptsForgiven: number
   readonly removedAtMs: number | null
+  /** Whether the engine was told of its completion. */
+  readonly hasMark: boolean
+  /** Whether a restore has brought back what it erased. */
+  readonly cameBack: boolean
   readonly progress: DeletionProgress
 }
 
@@ -93,6 +97,8 @@ export function toStored(row: RequestRow): StoredDeletion {
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
     removedAtMs: row.removed_at_ms,
+    hasMark: row.has_mark === 1,
+    cameBack: row.came_back === 1,
     progress: { ...noProgress, ...JSON.parse(row.progress) },
   }
 }
@@ -105,8 +111,12 @@ export interface HoldingBackup {
   readonly expires_at_ms: number
 }
 
+/** States in which nothing is erased, now or later: what a backup holds of it is what everybody can read. */
+const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
+
 /** When the last of the backups that may hold what this request erases is gone; null where there is none. */
 export function backupsClearByMs(row: RequestRow, backups: readonly HoldingBackup[]): number | null {
+  if (givenBack.some((status) => status === row.status)) return null
   const holding = backups.filter(
     ({ taken_at_ms }) => (taken_at_ms ?? 0) <= (row.removed_at_ms ?? Number.POSITIVE_INFINITY),
   )

@@ -38,9 +38,10 @@ export const transitions = {
     reject: 'rejected',
     expire: 'expired',
     cancel: 'cancelled',
+    reapply: 'running',
   }),
-  scheduled: row({ cancel: 'cancelled', start: 'running', verified: 'completed' }),
-  held: row({ cancel: 'cancelled', release: 'running' }),
+  scheduled: row({ cancel: 'cancelled', start: 'running', verified: 'completed', reapply: 'running' }),
+  held: row({ cancel: 'cancelled', release: 'running', reapply: 'running' }),
   running: row({
     hold: 'held',
     removed: 'verifying',

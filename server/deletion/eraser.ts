@@ -48,10 +48,10 @@ export class ErasureStopped extends ErasureError {
 const removalPolls = 1200
 const removalPollMs = 50
 
-/** A table of this name is an unfinished copy of survivors. */
+/** A table named this, placement and table is an unfinished copy of survivors. */
 const copyPrefix = 'erasure_copy_'
 
-/** A table of this name is a whole copy, and the promise to swap it in. */
+/** A table named this, placement and table is a whole copy, and the promise to swap it in. */
 const swapPrefix = 'erasure_swap_'
 
 /**
@@ -93,7 +93,7 @@ async function eraseLocked(
   deps.gate.closePlacement(place.placement)
   await partition.promiseSwap()
   await deps.failpoint('swap promised')
-  await swap(deps.engine, partition.table)
+  await swap(deps.engine, partition.swapName)
   deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
   return 'rewritten'
@@ -111,7 +111,7 @@ export async function settleSideTables({
   const unsettled = new Map<number, unknown>()
   for (const { name } of await sideTables(engine)) {
     if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
-    else await settleSwap(engine, gate, name.slice(swapPrefix.length), unsettled)
+    else await settleSwap(engine, gate, name, unsettled)
   }
   for (const placement of gate.closedPlacements())
     if (!unsettled.has(placement)) gate.openPlacement(placement)
@@ -121,35 +121,39 @@ export async function settleSideTables({
 async function settleSwap(
   engine: TelemetryEngine,
   gate: TelemetryGate,
-  table: string,
+  name: string,
   unsettled: Map<number, unknown>,
 ): Promise<void> {
-  const placement = Number((await swapPartition(engine, table)).split('-')[0])
+  const placement = partsOf(name).placement
   gate.closePlacement(placement)
   try {
-    await gate.exclusively([placement], () => swap(engine, table))
+    await gate.exclusively([placement], () => swap(engine, name))
   } catch (error) {
     unsettled.set(placement, error)
   }
 }
 
 /** Makes the promised swap of a table, or makes it again; then the promise is kept and its table goes. */
-async function swap(engine: TelemetryEngine, table: string): Promise<void> {
-  const partitionId = await swapPartition(engine, table)
-  await engine.command(
-    raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${swapPrefix}${table}`),
-  )
-  await engine.command(raw(`DROP TABLE ${swapPrefix}${table} SYNC`))
+async function swap(engine: TelemetryEngine, name: string): Promise<void> {
+  const { table } = partsOf(name)
+  const partitionId = await swapPartition(engine, name)
+  await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
+  await engine.command(raw(`DROP TABLE ${name} SYNC`))
+}
+
+/** What the name of a promised swap says; the placement can be closed even where the table can't be read. */
+function partsOf(name: string): { placement: number; table: string } {
+  const [, placement, table] = /^erasure_swap_(\d+)_(\w+)$/.exec(name) ?? []
+  if (placement === undefined || table === undefined) throw new ErasureError(`Not a promised swap: ${name}`)
+  return { placement: Number(placement), table }
 }
 
 /** The one partition whose survivors wait to be swapped in. */
-async function swapPartition(engine: TelemetryEngine, table: string): Promise<string> {
-  const ids = await engine.select<{ id: string }>(
-    raw(`SELECT DISTINCT _partition_id AS id FROM ${swapPrefix}${table}`),
-  )
+async function swapPartition(engine: TelemetryEngine, name: string): Promise<string> {
+  const ids = await engine.select<{ id: string }>(raw(`SELECT DISTINCT _partition_id AS id FROM ${name}`))
   const [only] = ids
   if (only === undefined || ids.length > 1) {
-    throw new ErasureError(`The survivors of ${table} lie in ${ids.length} partitions instead of one`)
+    throw new ErasureError(`The survivors in ${name} lie in ${ids.length} partitions instead of one`)
   }
   return only.id
 }
@@ -218,6 +222,8 @@ async function deadParts(
 /** One partition of one table, seen from one organisation's selection. */
 class Partition {
   readonly table: string
+  /** The name under which a whole copy of the survivors is a promise. */
+  readonly swapName: string
   readonly #engine: TelemetryEngine
   readonly #id: string
   readonly #copy: string
@@ -237,7 +243,8 @@ class Partition {
     this.#engine = engine
     this.table = spec.name
     this.#id = step.partitionId
-    this.#copy = `${copyPrefix}${spec.name}`
+    this.#copy = `${copyPrefix}${place.placement}_${spec.name}`
+    this.swapName = `${swapPrefix}${place.placement}_${spec.name}`
     this.#selected = selectedIn(spec, place.tenantId, target)
   }
 
@@ -254,6 +261,10 @@ class Partition {
 
   async copySurvivors(expected: number): Promise<void> {
     await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
+    // Survivors must be on the disk before what they survive leaves it.
+    await this.#engine.command(
+      raw(`ALTER TABLE ${this.#copy} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
+    )
     await this.#engine.command(
       sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${this.#id} AND NOT (${this.#selected})`,
     )
@@ -267,6 +278,6 @@ class Partition {
 
   /** From here on the swap is made, now or after a crash. */
   async promiseSwap(): Promise<void> {
-    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${swapPrefix}${this.table}`))
+    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.swapName}`))
   }
 }

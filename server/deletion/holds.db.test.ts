@@ -183,6 +183,20 @@ test('a hold that is released while the attempt ends is seen: what it kept is er
   await assertRows(scene, 0)
 })
 
+test('a deletion is never completed without a time of removal, also where what was held was nothing', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold({ endNs: monday })
+  scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
+  await scene.round()
+  const ended = await scene.status(id)
+  assert.equal(ended.removed_at === null, ended.status !== 'completed')
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  const done = await scene.status(id)
+  assert.equal(done.status, 'completed')
+  assert.ok(done.removed_at)
+})
+
 test('a deletion that is held whole has erased nothing and can be cancelled; the telemetry is given back', async () => {
   const { scene, id } = await begun(between(null, monday + weekNs))
   const hold = await scene.hold()

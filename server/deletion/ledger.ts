@@ -49,6 +49,8 @@ export interface MoveChanges {
   readonly blockedReason?: string | null
   readonly approvedBy?: string
   readonly approvedAtMs?: number
+  readonly hasMark?: boolean
+  readonly cameBack?: boolean
   readonly progress?: DeletionProgress
 }
 
@@ -79,7 +81,12 @@ export class DeletionLedger {
   async create(
     tenantId: string,
     draft: DeletionDraft,
-    by: { requester: string; idempotencyKey: string | null },
+    by: {
+      requester: string
+      idempotencyKey: string | null
+      /** Throws where the reason for the request is gone; reads in the transaction that would write it. */
+      precondition?: (trx: ControlTransaction) => Promise<void>
+    },
     beforeCommit: (request: StoredDeletion) => void,
   ): Promise<Created> {
     const nowMs = this.#clock.nowMs()
@@ -87,11 +94,12 @@ export class DeletionLedger {
     return this.#control.transaction().execute(async (trx) => {
       const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
+      await by.precondition?.(trx)
       await refuseTooMany(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
       // Retention asks nobody: its rule was set by an owner or admin before.
       const rule = by.requester === retentionRequester ? 'none' : await approvalRuleOf(trx, tenantId, nowMs)
-      const waits = needsApproval(rule, draft.scope)
+      const waits = needsApproval(rule, draft)
       const request = await insertRequest(trx, {
         ...draft,
         requestId: newId('del', nowMs),
@@ -129,8 +137,11 @@ export class DeletionLedger {
     return existing !== null
   }
 
-  /** Takes up an erasure that was accepted after the control plane's present state was saved. */
-  async takeUp(erasure: RecordedErasure, actor: string): Promise<StoredDeletion> {
+  /**
+   * Takes up an erasure that began after the control plane's present state was saved. One that this engine has
+   * completed already is only put on record, without the clocks that nobody here can vouch for.
+   */
+  async takeUp(erasure: RecordedErasure, actor: string, isDone: boolean): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       const request = await insertRequest(trx, {
@@ -138,12 +149,18 @@ export class DeletionLedger {
         idempotencyKey: null,
         selectionHash: hashOf(`taken up|${erasure.requestId}`),
         note: null,
-        status: 'running',
-        hiddenAtMs: nowMs,
+        status: isDone ? 'completed' : 'running',
+        hiddenAtMs: isDone ? null : nowMs,
         startsAtMs: null,
         approveByMs: null,
+        cameBack: !isDone,
+        finishedAtMs: isDone ? nowMs : null,
       })
-      const facts = { taken_up_after_restore: true, requested_at: instantText(erasure.createdAtMs) }
+      const facts = {
+        taken_up_after_restore: true,
+        done_before: isDone,
+        requested_at: instantText(erasure.createdAtMs),
+      }
       await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
       return request
     })
@@ -183,6 +200,8 @@ export class DeletionLedger {
         .set({ ...columnsOf(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null })
         .where('request_id', '=', seen.requestId)
         .where('status', '=', seen.status)
+        // The same state may have been left and entered again since; an attempt in between always counts.
+        .where('attempts', '=', seen.attempts)
         .executeTakeFirst()
       if (numUpdatedRows === 0n) return null
       const request = toStored(await requireRow(trx, seen.tenantId, seen.requestId))
@@ -268,10 +287,12 @@ interface NewRequest extends RecordedErasure {
   readonly idempotencyKey: string | null
   readonly selectionHash: string
   readonly note: string | null
-  readonly status: 'awaiting_approval' | 'scheduled' | 'running'
+  readonly status: 'awaiting_approval' | 'scheduled' | 'running' | 'completed'
   readonly hiddenAtMs: number | null
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
+  readonly finishedAtMs?: number | null
+  readonly cameBack?: boolean
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
@@ -294,7 +315,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       hidden_at_ms: request.hiddenAtMs,
       removed_at_ms: null,
       verified_at_ms: null,
-      finished_at_ms: null,
+      finished_at_ms: request.finishedAtMs ?? null,
       attempts: 0,
       crashes: 0,
       retry_at_ms: null,
@@ -307,6 +328,8 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       refuse_late: request.refuseLate ? 1 : 0,
       late_rows: 0,
       attempts_forgiven: 0,
+      has_mark: request.status === 'completed' ? 1 : 0,
+      came_back: request.cameBack === true ? 1 : 0,
     })
     .execute()
   return toStored(await requireRow(trx, request.tenantId, request.requestId))
@@ -333,6 +356,8 @@ function columnsOf(changes: MoveChanges) {
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
     ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
     ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
+    ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
+    ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),
     ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
   }
 }

@@ -10,7 +10,7 @@ import { readChain } from '../audit/log.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { all, between, monday } from './deletion-fixture.ts'
+import { all, between, monday, weekNs } from './deletion-fixture.ts'
 import { DeletionLedger } from './ledger.ts'
 import { approvalRuleOf, DeletionPolicies, needsApproval } from './policy.ts'
 
@@ -45,17 +45,34 @@ test('nobody is asked where nobody ever asked for it, and each rule asks for wha
   const { get, rule } = scene()
   assert.deepEqual(await get(), { approval: 'none', pending: null })
   assert.equal(await rule(), 'none')
+  const drafts = [between(monday, monday + weekNs), all]
   const cases = (['none', 'all', 'always'] as const).flatMap((approval) =>
-    (['range', 'all'] as const).map((scope) => needsApproval(approval, scope)),
+    drafts.map((draft) => needsApproval(approval, draft)),
   )
   assert.deepEqual(cases, [false, false, false, true, true, true])
+})
+
+test('a range that could be a full erasure is judged like one: without a start, or longer than 31 days', () => {
+  const dayNs = weekNs / 7n
+  const asked = [
+    between(null, monday),
+    between(monday, monday + 31n * dayNs),
+    between(monday, monday + 31n * dayNs + 1n),
+  ]
+  assert.deepEqual(
+    asked.map((draft) => needsApproval('all', draft)),
+    [true, false, true],
+  )
 })
 
 test('a stricter rule holds at once, for the very next request', async () => {
   const { born, get, set } = scene()
   assert.equal(await born(), 'running')
   assert.deepEqual(await set('all'), { approval: 'all', pending: null })
-  assert.deepEqual([await born(), await born(between(null, monday))], ['awaiting_approval', 'running'])
+  assert.deepEqual(
+    [await born(), await born(between(monday, monday + weekNs))],
+    ['awaiting_approval', 'running'],
+  )
   await set('always')
   assert.equal(await born(between(null, monday)), 'awaiting_approval')
   assert.equal(await born(all, 'system:retention'), 'running', 'retention asks nobody')

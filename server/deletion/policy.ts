@@ -5,6 +5,7 @@ import { type ApprovalRule, approvalRules, type DeletionPolicy } from '../../con
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import type { DeletionSelection } from './deletion.ts'
 
 /** Long enough for a working day of everybody who has to notice. */
 const looserAfterMs = 86_400_000
@@ -14,8 +15,14 @@ interface StoredPolicy {
   readonly pending: { readonly approval: ApprovalRule; readonly fromMs: number } | null
 }
 
-export function needsApproval(rule: ApprovalRule, scope: 'range' | 'all'): boolean {
-  return rule === 'always' || (rule === 'all' && scope === 'all')
+/** A range longer than this erases as much as a full erasure would for most, and counts as one. */
+const longRangeNs = 31n * 86_400_000_000_000n
+
+/** Under `all`, a range without a start or longer than 31 days is judged like a full erasure: it could be one. */
+export function needsApproval(rule: ApprovalRule, { range }: Pick<DeletionSelection, 'range'>): boolean {
+  if (rule !== 'all') return rule === 'always'
+  const { endNs, startNs } = range
+  return startNs === null || endNs === null || endNs - startNs > longRangeNs
 }
 
 export class DeletionPolicies {

@@ -62,13 +62,14 @@ export class DeletionRequests {
     }))
   }
 
-  async exists(requestId: string): Promise<boolean> {
+  /** A request of whichever organisation; null where it is unknown. */
+  async find(requestId: string): Promise<StoredDeletion | null> {
     const row = await this.#control
       .selectFrom('deletion_requests')
-      .select('request_id')
+      .selectAll()
       .where('request_id', '=', requestId)
       .executeTakeFirst()
-    return row !== undefined
+    return row === undefined ? null : toStored(row)
   }
 
   /** Newest first, from before `beforeId` where given. */

@@ -4,7 +4,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
+import { NoBody, pageOf } from '../../contract/common.ts'
 import {
   CreateDeletion,
   DeletionListQuery,
@@ -158,6 +158,7 @@ function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): voi
       tag,
       summary,
       params: DeletionParams,
+      body: NoBody,
       result: DeletionRequest,
       refusals,
       handle: async ({ caller, params }) => {
@@ -200,6 +201,7 @@ function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: D
     tag,
     summary: 'Count again, now, everything a deletion selects',
     params: DeletionParams,
+    body: NoBody,
     result: ReadBackResult,
     refusals: [404, 409],
     handle: async ({ caller, params }) => {

@@ -2,6 +2,7 @@
 // let go. At the start of the service it puts the gate back as it was, and undoes what a restore from an older copy
 // has brought back, before anybody can read.
 
+import { deletionStatuses } from '../../contract/deletion.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
 import { fencingStatuses, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
@@ -11,10 +12,15 @@ import type { RecordedErasure } from './ledger.ts'
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
   /** Erasures that began at any time, as written down outside the control plane. */
   readonly journalled: () => Promise<readonly RecordedErasure[]>
+  /** When the organisation of this name was founded; null where it is unknown or has been removed. */
+  readonly foundedAtMs: (tenantId: string) => Promise<number | null>
 }
 
 /** Ledger entries of what a restore made necessary name this actor. */
 const guard = 'system:restore-guard'
+
+/** States in which nothing has been erased yet, as far as the control plane knows. */
+const notBegun = ['awaiting_approval', 'scheduled', 'held'] as const
 
 /** Pause between two rounds of the guard while something can't be erased yet. */
 const guardPauseMs = 1000
@@ -39,7 +45,8 @@ export class DeletionWorker {
     for (const request of await requests.inStatus(hidingStatuses)) {
       this.hide(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
-      if (!wasAtWork || request.attempts === 0) continue
+      // Without an attempt since it was asked for, or asked for again, nothing was at work.
+      if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
       const reason = 'The process ended while this erasure was at work'
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
@@ -48,15 +55,17 @@ export class DeletionWorker {
       this.#attempts.markErased(request, request.finishedAtMs ?? clock.nowMs())
     }
     await this.#hideWhatCameBack()
+    await this.#completeJournal()
   }
 
   /**
    * Erases again what a restore has brought back; the service must not be ready before this resolves. An erasure
-   * that can't be carried out is tried until it can, or until `signal` aborts.
+   * that can't be carried out is tried until it can, is given up, or `signal` aborts; whatever it comes to, its
+   * selection stays hidden.
    */
   async eraseWhatCameBack(signal: AbortSignal): Promise<void> {
     const { clock, logger, requests } = this.#deps
-    const isOpen = (request: StoredDeletion) => this.#cameBack.has(request.requestId)
+    const isOpen = (request: StoredDeletion) => request.cameBack
     for (;;) {
       const open = (await requests.inStatus(workingStatuses)).filter(isOpen)
       if (open.length === 0 || signal.aborted) return
@@ -160,42 +169,78 @@ export class DeletionWorker {
     }
   }
 
-  readonly #cameBack = new Set<string>()
-
   /**
-   * An erasure that the ledger calls completed and the engine has never heard of: the engine's data is older. One
-   * that the journal knows and the ledger doesn't: the control plane is older. Both are hidden here and now.
+   * An erasure that the engine was told of and has never heard of: the engine's data is older. One that the journal
+   * knows and the ledger doesn't, or doesn't know to have begun: the control plane is older. Both are hidden here.
    */
   async #hideWhatCameBack(): Promise<void> {
-    const { doneMarks, findPlace, gate, journalled, ledger, logger, requests } = this.#deps
+    const { doneMarks, journalled, requests } = this.#deps
     const done = await doneMarks.all()
     for (const request of await requests.inStatus(['completed'])) {
-      if (done.has(request.requestId)) continue
-      const facts = {
-        reason: 'The telemetry store does not know this erasure; it was restored from an older copy',
-      }
-      const changes = { verifiedAtMs: null, removedAtMs: null }
-      const again = await ledger.move(request, 'reapply', { actor: guard, facts, isPersonal: true }, changes)
-      if (again === null) continue
-      gate.acceptLate(request.tenantId, request.requestId)
-      this.#expectBack(again)
+      if (!request.hasMark || done.has(request.requestId)) continue
+      await this.#reapply(
+        request,
+        'The telemetry store does not know this erasure; it was restored from an older copy',
+      )
     }
     for (const erasure of await journalled()) {
-      if (await requests.exists(erasure.requestId)) continue
-      if ((await findPlace(erasure.tenantId)) === null) {
-        logger.error(
-          { requestId: erasure.requestId },
-          'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
+      const known = await requests.find(erasure.requestId)
+      if (known === null) await this.#takeUp(erasure, done.has(erasure.requestId))
+      else if (known.attempts === 0 && notBegun.some((status) => status === known.status)) {
+        await this.#reapply(
+          known,
+          'The journal shows that this erasure had begun; the control plane is older',
         )
-        continue
       }
-      this.#expectBack(await ledger.takeUp(erasure, guard))
     }
   }
 
-  #expectBack(request: StoredDeletion): void {
-    this.hide(request)
-    this.#cameBack.add(request.requestId)
+  async #reapply(request: StoredDeletion, reason: string): Promise<void> {
+    const { gate, ledger } = this.#deps
+    const changes = {
+      verifiedAtMs: null,
+      removedAtMs: null,
+      retryAtMs: null,
+      crashes: 0,
+      attemptsForgiven: request.attempts,
+      cameBack: true,
+    }
+    const by = { actor: guard, facts: { reason }, isPersonal: true }
+    const again = await ledger.move(request, 'reapply', by, changes)
+    if (again === null) return
+    gate.acceptLate(request.tenantId, request.requestId)
+    gate.unmarkErased(request.tenantId, request.requestId)
+    this.hide(again)
+  }
+
+  /** An organisation that was founded after the erasure is another one that bears the name. */
+  async #takeUp(erasure: RecordedErasure, isDone: boolean): Promise<void> {
+    const { findPlace, foundedAtMs, ledger, logger } = this.#deps
+    const founded = await foundedAtMs(erasure.tenantId)
+    const isOther = founded !== null && founded > erasure.createdAtMs
+    if ((await findPlace(erasure.tenantId)) === null || isOther) {
+      logger.error(
+        { requestId: erasure.requestId },
+        'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
+      )
+      return
+    }
+    const request = await ledger.takeUp(erasure, guard, isDone)
+    if (isDone) this.#attempts.markErased(request, request.finishedAtMs ?? request.createdAtMs)
+    else this.hide(request)
+  }
+
+  /** A journal that was lost, or is younger than the requests, is filled up: the next restore relies on it. */
+  async #completeJournal(): Promise<void> {
+    const { findPlace, journal, journalled, logger, requests } = this.#deps
+    const written = new Set((await journalled()).map(({ requestId }) => requestId))
+    for (const request of await requests.inStatus(deletionStatuses)) {
+      if (request.attempts === 0 || written.has(request.requestId)) continue
+      const place = await findPlace(request.tenantId)
+      if (place === null) continue
+      logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
+      await journal(request, place)
+    }
   }
 
   /** Never throws: what can't be settled keeps its placement closed, and the log names the cause. */

@@ -100,6 +100,16 @@ export class TenancyStore {
     return action === created ? { tenantId, placement: facts.placement } : null
   }
 
+  /** Null where the organisation is unknown or has been removed. */
+  async foundedAtMs(tenantId: string): Promise<number | null> {
+    const row = await this.#control
+      .selectFrom('organisations')
+      .select('created_at_ms')
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    return row?.created_at_ms ?? null
+  }
+
   /** Whether the tenant_id belonged to an organisation that is gone. */
   async wasRemoved(tenantId: string): Promise<boolean> {
     return (await this.findOrganisation(tenantId)) === null && (await isOnRecord(this.#control, tenantId))

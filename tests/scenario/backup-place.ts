@@ -203,6 +203,11 @@ export async function readDeletion(service: Process, requestId: string): Promise
 
 /** Erases acme's telemetry before the given hour and waits until that is completed. */
 export async function eraseBefore(service: Process, hour: number): Promise<Deletion> {
+  return completed(service, await requestErasure(service, hour))
+}
+
+/** Asks for an erasure of acme's telemetry before the given hour; answers its id. */
+export async function requestErasure(service: Process, hour: number): Promise<string> {
   const body = JSON.stringify({
     scope: 'range',
     range_end: new Date(mondayMs + hour * 3_600_000).toISOString(),
@@ -210,7 +215,7 @@ export async function eraseBefore(service: Process, hour: number): Promise<Delet
   })
   const answer = await ask(service, acme.secret, '/usage/storage/deletions', { method: 'POST', body })
   assert.equal(answer.status, 202, await answer.clone().text())
-  return completed(service, ((await answer.json()) as Deletion).request_id)
+  return ((await answer.json()) as Deletion).request_id
 }
 
 /** Waits until a request is completed. */

@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { restoreBackup } from '../../server/backup/restore.ts'
 import {
   acme,
   ask,
@@ -31,6 +32,7 @@ import {
   type Process,
   placeOf,
   readDeletion,
+  requestErasure,
   send,
   serve,
   serveReady,
@@ -83,13 +85,15 @@ async function restored(place: Place, ...words: string[]): Promise<string> {
 /** Starts the service and holds that nothing is served until the guard has erased what came back. */
 async function assertGuarded(place: Place, { requestId }: ErasedSince): Promise<Process> {
   const service = await serve(place, { standStill: 'before partition step' })
-  await service.standing
+  const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
+  await Promise.race([service.standing, tooEarly])
   for (const path of ['/telemetry/logs', '/usage/storage', `/usage/storage/deletions/${requestId}`, '/me']) {
     assert.equal((await ask(service, acme.secret, path)).status, 503, path)
     assert.equal((await ask(service, globex.secret, path)).status, 503, path)
   }
   assert.equal(await send(service, acme, ['too early']), 503)
   assert.equal((await fetch(`${service.address}/readyz`)).status, 503)
+  tooEarly.catch(() => {})
   service.goOn()
   await service.ready
   assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
@@ -162,10 +166,29 @@ describe('what was erased after a backup', () => {
     const service = await serveReady(since.place)
     assert.deepEqual(await bodiesOf(service, acme), kept)
     assert.deepEqual(await bodiesOf(service, globex), rows)
-    assert.equal((await completed(service, since.requestId)).status, 'completed')
-    assert.deepEqual(await bodiesOf(service, acme), kept)
-    assert.deepEqual(await bodiesOf(service, globex), rows)
+    assert.equal((await readDeletion(service, since.requestId)).status, 'completed', 'before it was ready')
     await service.terminate()
+  })
+
+  test('is erased again where the backup’s control plane still waits for its approval', async () => {
+    const place = newPlace()
+    const service = await populated(place)
+    const call = (secret: string, method: string, path: string, body: object) =>
+      ask(service, secret, path, { method, body: JSON.stringify(body) })
+    // The operator's own, because nobody approves with a token that the requester could have made.
+    const { out: token } = await lethe(place, 'token', 'create', '--org', 'acme', '--role', 'owner')
+    const policy = await call(acme.secret, 'PUT', '/usage/storage/deletion-policy', { approval: 'always' })
+    assert.equal(policy.status, 200, await policy.text())
+    const requestId = await requestErasure(service, erasedHours)
+    assert.equal((await readDeletion(service, requestId)).status, 'awaiting_approval')
+    const backupId = await takeBackup(place)
+    const approved = await call(token, 'POST', `/usage/storage/deletions/${requestId}/approve`, {})
+    assert.equal(approved.status, 200, await approved.text())
+    await completed(service, requestId)
+    await service.terminate()
+
+    await restored(place, backupId, '--control-plane', 'from-backup')
+    await (await assertGuarded(place, { place, backupId, requestId })).terminate()
   })
 
   test('is named with the backups that hold it, until they are gone', async () => {
@@ -332,8 +355,23 @@ describe('a restore', () => {
     await refused(/Another process uses the data folder/, backupId)
     await service.terminate()
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
-    await refused(/is not a backup: it has no manifest\.json/, place.backupDir)
 
+    // In this process from here on: a refusal comes before any engine is opened.
+    const refusedHere = (reason: RegExp, folder: string, dataDir = place.dataDir) =>
+      assert.rejects(
+        restoreBackup({
+          backup: folder,
+          dataDir,
+          controlPath: join(dataDir, 'control.db'),
+          backupDir: place.backupDir,
+          isControlReplaced: false,
+          isJournalLost: false,
+          engineMemoryBytes: 2 ** 30,
+          failpoint: async () => {},
+        }),
+        { name: 'BackupError', message: reason },
+      )
+    await refusedHere(/is not a backup: it has no manifest\.json/, place.backupDir)
     const broken = (name: string, change: (folder: string) => void) => {
       const folder = join(place.backupDir, '..', name)
       cpSync(backup, folder, { recursive: true })
@@ -349,29 +387,32 @@ describe('a restore', () => {
       bytes.writeUInt8(bytes.readUInt8(9) ^ 1, 9)
       writeFileSync(join(folder, part), bytes)
     }
-    await refused(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
-    await refused(
+    await refusedHere(/has other bytes in engine\/.*data\.bin/, broken('flipped', flip))
+    await refusedHere(
       /has another length of control\.db/,
       broken('longer', (folder) => appendFileSync(join(folder, 'control.db'), 'x')),
     )
-    await refused(
+    await refusedHere(
       /lacks engine\/.*data\.bin/,
       broken('lost', (folder) => rmSync(join(folder, part))),
     )
-    await refused(
+    await refusedHere(
       /has a file engine\/more that was not in it/,
       broken('more', (folder) => writeFileSync(join(folder, 'engine/more'), '')),
     )
-    await refused(
+    await refusedHere(
       /was taken by Lethe .* restore it with that version/,
       broken('newer', rewrite({ migration: '9999-future' })),
     )
-    await refused(
+    await refusedHere(
       /was taken by Lethe .* restore it with that version/,
       broken('tables', rewrite({ telemetry_schema: 'other' })),
     )
-    await refused(/is not a manifest that this version can read/, broken('format', rewrite({ format: 2 })))
-    await refused(
+    await refusedHere(
+      /is not a manifest that this version can read/,
+      broken('format', rewrite({ format: 2 })),
+    )
+    await refusedHere(
       /has another instance-id than it had/,
       broken('foreign', (folder) => writeFileSync(join(folder, 'instance-id'), 'x')),
     )
@@ -379,10 +420,10 @@ describe('a restore', () => {
     const other = newPlace()
     await (await populated(other)).terminate()
     const theirs = await takeBackup(other)
-    await refused(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
+    await refusedHere(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
     const noFolder = join(place.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
-    await refused(/holds the telemetry of another data folder/, backup, '--into', noFolder)
+    await refusedHere(/holds the telemetry of another data folder/, backup, noFolder)
 
     const again = await serveReady(place)
     assert.deepEqual(await bodiesOf(again, acme), rows)

@@ -121,67 +121,49 @@ function metricsOf(canaries: Canaries, time: string): object[] {
     timeUnixNano: time,
     attributes: keyed(canaries.text(`${kind} attribute key`), canaries.text(`${kind} attribute value`)),
   })
-  const exemplar = (kind: string) => ({
-    timeUnixNano: time,
-    asDouble: canaries.number(`${kind} exemplar value`),
-    traceId: canaries.id(`${kind} exemplar trace id`, 16),
-    spanId: canaries.id(`${kind} exemplar span id`, 8),
-    filteredAttributes: keyed(canaries.text(`${kind} exemplar key`), canaries.text(`${kind} exemplar text`)),
-  })
+  const total = (kind: string) => ({ ...point(kind), count: '3', sum: canaries.number(`${kind} sum`) })
+  const exemplars = (kind: string) => [
+    {
+      timeUnixNano: time,
+      asDouble: canaries.number(`${kind} exemplar value`),
+      traceId: canaries.id(`${kind} exemplar trace id`, 16),
+      spanId: canaries.id(`${kind} exemplar span id`, 8),
+      filteredAttributes: keyed(
+        canaries.text(`${kind} exemplar key`),
+        canaries.text(`${kind} exemplar text`),
+      ),
+    },
+  ]
   const number = (kind: string) => ({
     ...point(kind),
     asDouble: canaries.number(`${kind} value`),
-    exemplars: [exemplar(kind)],
+    exemplars: exemplars(kind),
   })
+  const bucketed = {
+    ...total('histogram'),
+    min: canaries.number('histogram min'),
+    max: canaries.number('histogram max'),
+    bucketCounts: ['1', '2'],
+    explicitBounds: [canaries.number('histogram bound')],
+    exemplars: exemplars('histogram'),
+  }
+  const scaled = {
+    ...total('exponential histogram'),
+    scale: 2,
+    zeroCount: '0',
+    positive: { offset: 1, bucketCounts: ['3'] },
+  }
   const quantileValues = [{ quantile: 0.5, value: canaries.number('summary quantile value') }]
+  const cumulative = { aggregationTemporality: 2 }
   return [
     { ...named('gauge'), gauge: { dataPoints: [number('gauge')] } },
-    {
-      ...named('sum'),
-      sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [number('sum')] },
-    },
-    {
-      ...named('histogram'),
-      histogram: {
-        aggregationTemporality: 2,
-        dataPoints: [
-          {
-            ...point('histogram'),
-            count: '3',
-            sum: canaries.number('histogram sum'),
-            min: canaries.number('histogram min'),
-            max: canaries.number('histogram max'),
-            bucketCounts: ['1', '2'],
-            explicitBounds: [canaries.number('histogram bound')],
-            exemplars: [exemplar('histogram')],
-          },
-        ],
-      },
-    },
+    { ...named('sum'), sum: { ...cumulative, isMonotonic: true, dataPoints: [number('sum')] } },
+    { ...named('histogram'), histogram: { ...cumulative, dataPoints: [bucketed] } },
     {
       ...named('exponential histogram'),
-      exponentialHistogram: {
-        aggregationTemporality: 2,
-        dataPoints: [
-          {
-            ...point('exponential histogram'),
-            count: '3',
-            sum: canaries.number('exponential histogram sum'),
-            scale: 2,
-            zeroCount: '0',
-            positive: { offset: 1, bucketCounts: ['3'] },
-          },
-        ],
-      },
+      exponentialHistogram: { ...cumulative, dataPoints: [scaled] },
     },
-    {
-      ...named('summary'),
-      summary: {
-        dataPoints: [
-          { ...point('summary'), count: '3', sum: canaries.number('summary sum'), quantileValues },
-        ],
-      },
-    },
+    { ...named('summary'), summary: { dataPoints: [{ ...total('summary'), quantileValues }] } },
   ]
 }
 

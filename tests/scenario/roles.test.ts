@@ -107,7 +107,7 @@ function isExport({ url }: Row): boolean {
 
 /** An empty object to what takes a body, under any authorization; null for none. */
 function call(row: Row, authorization: string | null, method: string = row.method): Promise<Answer> {
-  const takesBody = method !== 'GET' && method !== 'DELETE'
+  const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
   return service.send(method, pathOf(row), {
     headers: { authorization },
     ...(takesBody && { json: {} }),

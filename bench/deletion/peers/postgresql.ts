@@ -33,8 +33,13 @@ export const postgresql: Peer = {
       folder,
       ...(uid !== undefined && { uid }),
     })
-    const connect = () =>
-      openSession([`${bin}/psql`, '-h', folder, '-p', String(port), '-U', 'bench', 'postgres'])
+    const psql = [`${bin}/psql`, '-h', folder, '-p', String(port), '-U', 'bench', 'postgres'] as const
+    const connect = () => openSession(psql)
+    const pathsOfPoints = () => {
+      const [program, ...args] = psql
+      const text = execFileSync(program, [...args, '-Atc', pathsText], { encoding: 'utf8' })
+      return new Set(text.split('\n').map((path) => join(dataFolder, path)))
+    }
     await untilReady(async () =>
       execFileSync(`${bin}/pg_isready`, ['-h', folder, '-p', String(port)], { stdio: 'ignore' }),
     )
@@ -48,7 +53,8 @@ export const postgresql: Peer = {
     await admin.run('CREATE INDEX ON points (series_id, time); ANALYZE; CHECKPOINT;')
     const vacuum = (kind: string) => days.map((day) => `${kind} ${partition(day)};`).join('\n')
     const erase = (how: string) => (organisation: number, limitMs: number) => {
-      const files = filesUnder(join(dataFolder, 'base')).filter(({ bytes }) => bytes > 1 << 20)
+      const held = pathsOfPoints()
+      const files = filesUnder(join(dataFolder, 'base')).filter(({ path }) => held.has(path))
       return watchErasure({ pid: server.pid, folder: dataFolder, files, limitMs }, async () => {
         await admin.run(`DELETE FROM points WHERE ${seriesOf(organisation)};\n${how}`)
       })
@@ -115,6 +121,9 @@ function schemaText(): string {
     INSERT INTO series SELECT i, concat('org-', i / ${seriesPerOrganisation})
       FROM generate_series(0, ${organisationCount * seriesPerOrganisation - 1}) i;`
 }
+
+/** The files of every partition and its index, below the data folder. */
+const pathsText = `SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname LIKE 'points\\_%' AND relkind IN ('r', 'i')`
 
 const seriesOf = (organisation: number): string =>
   `series_id IN (SELECT series_id FROM series WHERE tenant = 'org-${organisation}')`

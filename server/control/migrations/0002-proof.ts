@@ -12,6 +12,8 @@ const statements = [
   'alter table deletion_requests add column refuse_late integer not null default 0',
   'alter table deletion_requests add column late_rows bigint not null default 0',
   'alter table deletion_requests add column attempts_forgiven integer not null default 0',
+  'alter table deletion_requests add column has_mark integer not null default 0',
+  'alter table deletion_requests add column came_back integer not null default 0',
   `create table deletion_previews (
     preview_id text primary key,
     tenant_id text not null,

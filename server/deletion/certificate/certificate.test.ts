@@ -53,6 +53,8 @@ const request: RequestRow = {
   refuse_late: 0,
   late_rows: 0,
   attempts_forgiven: 0,
+  has_mark: 1,
+  came_back: 0,
 }
 
 let ordinal = 0

@@ -112,6 +112,8 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         refuse_late: 0,
         late_rows: 0,
         attempts_forgiven: 0,
+        has_mark: 1,
+        came_back: 0,
       })
       .execute()
     await move(tenantId, requestId, null, 'running')

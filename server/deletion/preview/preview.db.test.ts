@@ -232,7 +232,7 @@ test('derived anomalies, holds that overlap, backups and whether a second person
           ]
         : [],
     knownBackups: async () => backups,
-    needsApproval: async (tenantId, scope) => tenantId === 'own' && scope === 'range',
+    needsApproval: async (tenantId, { scope }) => tenantId === 'own' && scope === 'range',
   })
   const selection = { ...untilSecondWeek, signals: ['logs'] as const }
   const preview = await previews.create(own, selection)

@@ -49,7 +49,7 @@ export interface PreviewsDeps {
   readonly activeHolds: (tenantId: string) => Promise<readonly PreviewedHold[]>
   /** Every backup that may hold a copy of what is there now. */
   readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
-  readonly needsApproval: (tenantId: string, scope: DeletionSelection['scope']) => Promise<boolean>
+  readonly needsApproval: (tenantId: string, selection: DeletionSelection) => Promise<boolean>
 }
 
 /** Long enough to read and to ask a colleague; short enough that it is still about what is there. */
@@ -102,7 +102,7 @@ export class Previews {
         ...boundsOf(range),
       })),
       ...backupsOf(await knownBackups()),
-      needs_approval: await needsApproval(tenantId, selection.scope),
+      needs_approval: await needsApproval(tenantId, selection),
       tolerance_rows: toleranceOf(totalOf(rowCounts)),
     }
   }

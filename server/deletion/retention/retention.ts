@@ -19,6 +19,10 @@ export function cutOffMs(nowMs: number, days: number): number {
   return Math.floor(nowMs / msPerDay) * msPerDay - days * msPerDay
 }
 
+export function cutOffNs(nowMs: number, days: number): bigint {
+  return BigInt(cutOffMs(nowMs, days)) * nsPerMs
+}
+
 /** What is to be erased now: one draft per range, signals that share one together. */
 export function retentionDrafts(
   rule: RetentionRule,
@@ -29,7 +33,7 @@ export function retentionDrafts(
   for (const signal of signals) {
     const days = rule.get(signal)
     if (days === undefined) continue
-    const old: TimeRange = { startNs: null, endNs: BigInt(cutOffMs(nowMs, days)) * nsPerMs }
+    const old: TimeRange = { startNs: null, endNs: cutOffNs(nowMs, days) }
     const held = holds.filter((hold) => hold.signals.includes(signal)).map(({ range }) => range)
     for (const range of without(old, held)) {
       const key = `${range.startNs} ${range.endNs}`

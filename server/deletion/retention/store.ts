@@ -48,15 +48,27 @@ export class RetentionStore {
     })
   }
 
-  /** Every organisation that has a rule. */
-  async all(): Promise<ReadonlyMap<string, RetentionRule>> {
-    const rows = await this.#control.selectFrom('retention_policies').selectAll().execute()
-    const byTenant = Map.groupBy(rows, (row) => row.tenant_id)
-    return new Map([...byTenant].map(([tenantId, own]) => [tenantId, ruleOf(own)]))
+  /** Organisations that have a rule. */
+  async tenants(): Promise<string[]> {
+    const rows = await this.#control
+      .selectFrom('retention_policies')
+      .select('tenant_id')
+      .distinct()
+      .orderBy('tenant_id')
+      .execute()
+    return rows.map((row) => row.tenant_id)
+  }
+
+  rule(tenantId: string): Promise<RetentionRule> {
+    return readRule(this.#control, tenantId)
   }
 }
 
-async function readRule(control: Control | ControlTransaction, tenantId: string): Promise<RetentionRule> {
+/** Also inside a transaction that acts on it. */
+export async function readRule(
+  control: Control | ControlTransaction,
+  tenantId: string,
+): Promise<RetentionRule> {
   return ruleOf(
     await control.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId).execute(),
   )

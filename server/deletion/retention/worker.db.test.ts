@@ -8,6 +8,7 @@ import { readChain } from '../../audit/log.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
+import { approvalRuleOf } from '../policy.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
@@ -35,6 +36,7 @@ async function retained() {
       logger: silent,
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
+      ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
       activeHolds: (tenantId) => scene.holds.active(tenantId),
       hide: (request) => scene.worker.hide(request),
       unhide: (request) => scene.worker.unhide(request),
@@ -114,8 +116,8 @@ test('a legal hold keeps its part for as long as it stands, and the night after 
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24)
 })
 
-test('a strict approval policy does not stop retention, whose rule people have set', async () => {
-  const { retention, scene, store } = await retained()
+test('where every deletion needs two people, retention asks nobody but gives them a day to take it back', async () => {
+  const { clock, retention, scene, store } = await retained()
   const values = {
     tenant_id: scene.own.tenantId,
     approval: 'always',
@@ -128,8 +130,41 @@ test('a strict approval policy does not stop retention, whose rule people have s
   await scene.round()
   assert.deepEqual(
     (await requestsOf(scene)).map(({ status }) => status),
+    ['scheduled'],
+  )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  await clock.advance(msPerDay)
+  await scene.round()
+  assert.deepEqual(
+    (await requestsOf(scene)).map(({ status }) => status),
     ['completed'],
   )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+})
+
+test('a rule that is taken back while it is carried out erases nothing', async () => {
+  const { clock, scene, store } = await retained()
+  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  const retention = new RetentionWorker({
+    store,
+    ledger: scene.ledger,
+    engine: stores.engine,
+    clock,
+    logger: silent,
+    // Between reading the rule and writing the request.
+    findPlace: async () => scene.own,
+    ruleOf: async () => {
+      await store.set(scene.own.tenantId, { logs_days: null }, 'owner')
+      return 'none'
+    },
+    activeHolds: (tenantId) => scene.holds.active(tenantId),
+    hide: (request) => scene.worker.hide(request),
+    unhide: (request) => scene.worker.unhide(request),
+    nudge: () => {},
+  })
+  await retention.round(signal)
+  assert.deepEqual(await requestsOf(scene), [])
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
 })
 
 test('changing a rule is in the audit log, before and after', async () => {

@@ -2,14 +2,16 @@
 // ledger, read back and certified; only nobody is asked to approve them. Where nothing is old enough nothing is asked.
 
 import type { FastifyBaseLogger } from 'fastify'
+import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import type { ControlTransaction } from '../../control/database.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
-import type { HeldPart } from '../deletion.ts'
+import type { DeletionDraft, HeldPart } from '../deletion.ts'
 import type { StoredDeletion } from '../deletion-record.ts'
 import type { DeletionLedger } from '../ledger.ts'
 import { planErasure } from '../planner.ts'
-import { type RetentionRule, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
-import type { RetentionStore } from './store.ts'
+import { cutOffNs, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
+import { type RetentionStore, readRule } from './store.ts'
 
 export interface RetentionWorkerDeps {
   readonly store: RetentionStore
@@ -18,12 +20,16 @@ export interface RetentionWorkerDeps {
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  /** Which deletions of the organisation need a second person. */
+  readonly ruleOf: (tenantId: string) => Promise<ApprovalRule>
   readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
   readonly hide: (request: StoredDeletion) => void
   readonly unhide: (request: StoredDeletion) => void
   /** Tells the deletion loop that there is something to do. */
   readonly nudge: () => void
 }
+
+const minutesPerDay = 1440
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
@@ -37,10 +43,10 @@ export class RetentionWorker {
 
   async round(signal: AbortSignal): Promise<void> {
     const { logger, store } = this.#deps
-    for (const [tenantId, rule] of await store.all()) {
+    for (const tenantId of await store.tenants()) {
       if (signal.aborted) return
       try {
-        await this.#eraseOld(tenantId, rule)
+        await this.#eraseOld(tenantId)
       } catch (err) {
         logger.error(
           { err, tenantId },
@@ -50,12 +56,16 @@ export class RetentionWorker {
     }
   }
 
-  async #eraseOld(tenantId: string, rule: RetentionRule): Promise<void> {
-    const { activeHolds, clock, engine, findPlace } = this.#deps
+  async #eraseOld(tenantId: string): Promise<void> {
+    const { activeHolds, clock, engine, findPlace, ruleOf, store } = this.#deps
     const place = await findPlace(tenantId)
     if (place === null) return
     const nowMs = clock.nowMs()
-    for (const draft of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
+    const rule = await store.rule(tenantId)
+    // Nobody is asked, but where every deletion needs two people the second one has a day to take it back.
+    const delayMinutes = (await ruleOf(tenantId)) === 'always' ? minutesPerDay : 0
+    for (const undelayed of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
+      const draft = { ...undelayed, delayMinutes }
       const key = retentionKey(draft, nowMs)
       if (this.#hasSeen(tenantId, key)) continue
       const plan = await planErasure(engine, place, { ...draft, held: [] })
@@ -64,15 +74,15 @@ export class RetentionWorker {
     }
   }
 
-  async #request(
-    tenantId: string,
-    draft: Parameters<DeletionLedger['create']>[1],
-    idempotencyKey: string,
-  ): Promise<void> {
+  async #request(tenantId: string, draft: DeletionDraft, idempotencyKey: string): Promise<void> {
     const { hide, ledger, nudge, unhide } = this.#deps
     let hidden: StoredDeletion | null = null
     try {
-      const by = { requester: retentionRequester, idempotencyKey }
+      const by = {
+        requester: retentionRequester,
+        idempotencyKey,
+        precondition: (trx: ControlTransaction) => this.#requireRule(trx, tenantId, draft),
+      }
       await ledger.create(tenantId, draft, by, (request) => {
         hidden = request
         hide(request)
@@ -82,6 +92,17 @@ export class RetentionWorker {
       throw error
     }
     nudge()
+  }
+
+  /** The rule may have been taken back since it was read. */
+  async #requireRule(trx: ControlTransaction, tenantId: string, draft: DeletionDraft): Promise<void> {
+    const rule = await readRule(trx, tenantId)
+    const { endNs } = draft.range
+    const isStill = draft.signals.every((signal) => {
+      const days = rule.get(signal)
+      return days !== undefined && endNs !== null && endNs <= cutOffNs(this.#deps.clock.nowMs(), days)
+    })
+    if (!isStill) throw new Error('The retention rule was changed while it was carried out.')
   }
 
   #hasSeen(tenantId: string, key: string): boolean {

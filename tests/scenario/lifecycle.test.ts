@@ -1,0 +1,342 @@
+// The life of a deletion over HTTP beside the straight way: waiting, being cancelled, approved, rejected, held, tried
+// again and counted again. What is refused changes nothing. acme decides alone and is told to wait; globex asks a
+// second person for everything. Attempts are made to fail and to wait where a test says so.
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { AuditEntry } from '../../contract/audit.ts'
+import { pageOf } from '../../contract/common.ts'
+import { DeletionRequest, type DeletionStatus, LedgerEntry, ReadBackResult } from '../../contract/deletion.ts'
+import { DeletionPolicy, LegalHold } from '../../contract/deletion-governance.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import { CreatedAccessToken } from '../../contract/tenancy.ts'
+import { openRequestsMax } from '../../server/deletion/deletion.ts'
+import {
+  type Answer,
+  assertRefused,
+  placesOf,
+  problemsOf,
+  type Sent,
+  type Service,
+  startService,
+  tenants,
+  type Who,
+  waitFor,
+  waitUntilCompleted,
+} from './service.ts'
+import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
+
+const url = '/usage/storage/deletions'
+const holds = '/usage/storage/holds'
+const policy = '/usage/storage/deletion-policy'
+const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
+const instant = (at: number) => formatInstant(minute(at))
+
+let service: Service
+/** While set, every erasure waits for it before it touches anything. */
+let gate: Promise<void> | null = null
+let openGate = () => {}
+let isFailing = false
+
+before(async () => {
+  service = await startService({
+    async failpoint(name) {
+      if (name !== 'fenced') return
+      await gate
+      if (isFailing) throw new Error('the test says so')
+    },
+  })
+  for (const tenant of tenants)
+    await sendSample(service, `${tenant}/ingest`, [0, 1, 2, 3, 4, 5, 6, 7].map(minute))
+})
+after(() => service.stop())
+afterEach(() => {
+  isFailing = false
+  openGate()
+})
+
+function holdErasures(): void {
+  gate = new Promise((resolve) => {
+    openGate = resolve
+  })
+}
+
+/** Asks for the erasure of one minute. */
+function erase(at: number, more: object = {}, as: Who = 'acme/owner'): Promise<Answer> {
+  const confirm = as.split('/')[0]
+  const json = { scope: 'range', confirm, range_start: instant(at), range_end: instant(at + 1), ...more }
+  return service.send('POST', url, { as, json })
+}
+
+function requestIn(answer: Answer, status: number): DeletionRequest {
+  assert.equal(answer.status, status, answer.text)
+  return DeletionRequest.parse(JSON.parse(answer.text))
+}
+
+const decide = (id: string, verb: string, sent: Sent = {}) =>
+  service.send('POST', `${url}/${id}/${verb}`, sent)
+const get = (id: string, as: Who = 'acme/owner') => service.read(`${url}/${id}`, DeletionRequest, as)
+
+/** The minutes whose log record an organisation can read. */
+async function minutesOf(tenant: (typeof tenants)[number]): Promise<number[]> {
+  const { logs } = await readSample(service, `${tenant}/viewer`)
+  return logs.map(({ time }) => Number(time.slice(14, 16))).reverse()
+}
+
+async function waitUntil(
+  id: string,
+  status: DeletionStatus,
+  as: Who = 'acme/owner',
+): Promise<DeletionRequest> {
+  return waitFor(
+    () => get(id, as),
+    (request) => request.status === status,
+  )
+}
+
+/** The states a request went through, and the acts that the audit log has of it. */
+async function recordOf(id: string, as: Who = 'acme/owner') {
+  const ledger = await service.read('/ledger?limit=500', pageOf(LedgerEntry), as)
+  const audit = await service.read('/audit-log?limit=500', pageOf(AuditEntry), as)
+  return {
+    states: ledger.items
+      .filter((entry) => entry.request_id === id)
+      .map(({ to_status }) => to_status)
+      .reverse(),
+    acts: audit.items
+      .filter(({ target }) => target === id)
+      .map(({ action }) => action)
+      .reverse(),
+  }
+}
+
+describe('a deletion with a delay', () => {
+  test('is hidden at 202, waits, and gives everything back when it is cancelled, also what arrived meanwhile', async () => {
+    const answer = await erase(0, { delay_minutes: 60 })
+    const request = requestIn(answer, 202)
+    assert.equal(request.status, 'scheduled')
+    assert.equal(Date.parse(request.starts_at ?? '') - Date.parse(request.created_at), 3_600_000)
+    assert.equal(answer.headers.get('retry-after'), '1')
+    assert.deepEqual(await minutesOf('acme'), [1, 2, 3, 4, 5, 6, 7])
+    await sendSample(service, 'acme/ingest', [minute(0)])
+    assert.deepEqual(await minutesOf('acme'), [1, 2, 3, 4, 5, 6, 7])
+    const cancelled = await decide(request.request_id, 'cancel', { as: 'acme/admin' })
+    assert.equal(requestIn(cancelled, 200).status, 'cancelled')
+    assert.equal(cancelled.headers.get('retry-after'), null)
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 1, 2, 3, 4, 5, 6, 7])
+    const again = requestIn(await decide(request.request_id, 'cancel'), 200)
+    assert.equal(again.finished_at, requestIn(cancelled, 200).finished_at)
+    assert.deepEqual(await recordOf(request.request_id), {
+      states: ['scheduled', 'cancelled'],
+      acts: ['deletion.requested', 'deletion.cancelled'],
+    })
+    for (const verb of ['approve', 'retry', 'verify']) {
+      assertRefused(await decide(request.request_id, verb), 409, 'deletion_state')
+    }
+  })
+
+  test('is one of only so many that may be open; a cancelled one is open no more', async () => {
+    const ids: string[] = []
+    for (let at = 0; at < openRequestsMax; at++) {
+      ids.push(requestIn(await erase(100 + at, { delay_minutes: 43_200 }), 202).request_id)
+    }
+    const refused = await erase(99)
+    assertRefused(refused, 429, 'too_many_requests')
+    assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/)
+    assert.equal(requestIn(await erase(100, { delay_minutes: 43_200 }), 200).request_id, ids[0])
+    for (const id of ids) requestIn(await decide(id, 'cancel'), 200)
+    const { request_id } = requestIn(await erase(99), 202)
+    await waitUntilCompleted(service, request_id, 'acme/owner')
+  })
+
+  test('takes no delay that is none', async () => {
+    for (const delay_minutes of [-1, 0.5, 43_201, '60', null]) {
+      const [place = ''] = placesOf(problemsOf(await erase(0, { delay_minutes })))
+      assert.match(place, /^body\.delay_minutes /)
+    }
+  })
+})
+
+test('what is at work can’t be cancelled, approved, tried again or counted', async () => {
+  holdErasures()
+  const { request_id } = requestIn(await erase(200), 202)
+  for (const verb of ['cancel', 'approve', 'retry', 'verify']) {
+    assertRefused(await decide(request_id, verb), 409, 'deletion_state')
+  }
+  const rejected = await decide(request_id, 'reject', { json: { reason: 'no' } })
+  assertRefused(rejected, 409, 'deletion_state')
+  openGate()
+  await waitUntilCompleted(service, request_id, 'acme/owner')
+  for (const verb of ['cancel', 'approve', 'retry']) {
+    assertRefused(await decide(request_id, verb), 409, 'deletion_state')
+  }
+})
+
+test('what could not be carried out says so, stays hidden and refused, and goes on when it is tried again', async () => {
+  isFailing = true
+  const { request_id } = requestIn(await erase(1), 202)
+  const ended = await waitUntil(request_id, 'incomplete')
+  assert.ok(ended.detail.blocked_reason !== null && ended.detail.next_attempt_at !== null)
+  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+  const counted = await decide(request_id, 'verify')
+  const { is_clean, remaining, deletion } = ReadBackResult.parse(JSON.parse(counted.text))
+  assert.deepEqual(
+    [counted.status, is_clean, remaining.otel_logs, deletion.status],
+    [200, false, 1, 'incomplete'],
+  )
+  isFailing = false
+  assert.equal(requestIn(await decide(request_id, 'retry', { as: 'acme/admin' }), 200).finished_at, null)
+  const done = await waitUntilCompleted(service, request_id, 'acme/owner')
+  assert.ok(Number(done.detail.attempts) >= 2)
+  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+  const { acts } = await recordOf(request_id)
+  assert.deepEqual(acts, ['deletion.requested', 'deletion.read_back', 'deletion.start', 'deletion.completed'])
+})
+
+test('a new count of a completed deletion finds nothing, and what arrives later neither undoes nor hides anything', async () => {
+  const { request_id } = requestIn(await erase(2), 202)
+  await waitUntilCompleted(service, request_id, 'acme/owner')
+  const verify = async () => ReadBackResult.parse(JSON.parse((await decide(request_id, 'verify')).text))
+  const clean = await verify()
+  assert.equal(clean.is_clean, true)
+  assert.ok(Object.values(clean.remaining).every((rows) => rows === 0))
+  await sendSample(service, 'acme/ingest', [minute(2)])
+  const late = await verify()
+  assert.deepEqual([late.is_clean, late.remaining.otel_logs, late.deletion.status], [false, 1, 'completed'])
+  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+})
+
+describe('a legal hold', () => {
+  test('keeps what it covers, unseen, until it is released; then the deletion goes on by itself', async () => {
+    const placed = await service.send('POST', holds, {
+      json: { case_ref: 'case 7', range_start: instant(4), range_end: instant(5), signals: ['logs'] },
+    })
+    assert.equal(placed.status, 201, placed.text)
+    const hold = LegalHold.parse(JSON.parse(placed.text))
+    assert.equal(placed.headers.get('location'), `${holds}/${hold.hold_id}`)
+    assert.deepEqual(await service.read(`${holds}/${hold.hold_id}`, LegalHold), hold)
+    const { request_id } = requestIn(await erase(4, { range_end: instant(6) }), 202)
+    const held = await waitUntil(request_id, 'held')
+    assert.deepEqual(held.detail.held_by, [hold.hold_id])
+    assert.deepEqual([held.removed_at, held.verified_at, held.finished_at], [null, null, null])
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    assertRefused(await decide(request_id, 'cancel'), 409, 'deletion_state')
+    await sendSample(service, 'acme/ingest', [minute(4)])
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7], 'accepted, and hidden with the rest')
+    const counted = ReadBackResult.parse(JSON.parse((await decide(request_id, 'verify')).text))
+    assert.equal(counted.deletion.status, 'held')
+    const release = () => service.send('POST', `${holds}/${hold.hold_id}/release`, { as: 'acme/admin' })
+    const released = LegalHold.parse(JSON.parse((await release()).text))
+    assert.match(released.released_by ?? '', /^token:admin/)
+    assert.deepEqual(LegalHold.parse(JSON.parse((await release()).text)), released, 'twice is once')
+    await waitUntilCompleted(service, request_id, 'acme/owner')
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    const { states } = await recordOf(request_id)
+    assert.deepEqual(states, ['running', 'verifying', 'held', 'running', 'verifying', 'completed'])
+    assert.deepEqual((await recordOf(hold.hold_id)).acts, ['legal_hold.placed', 'legal_hold.released'])
+  })
+
+  test('of all of it lets the deletion be cancelled', async () => {
+    const placed = await service.send('POST', holds, { json: { case_ref: 'case 8', range_end: instant(4) } })
+    const { hold_id } = LegalHold.parse(JSON.parse(placed.text))
+    const { request_id } = requestIn(await erase(3), 202)
+    await waitUntil(request_id, 'held')
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 6, 7])
+    assert.equal(requestIn(await decide(request_id, 'cancel'), 200).status, 'cancelled')
+    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    const active = await service.read(`${holds}?active=true`, pageOf(LegalHold))
+    assert.deepEqual(
+      active.items.map((hold) => hold.hold_id),
+      [hold_id],
+    )
+    await service.send('POST', `${holds}/${hold_id}/release`)
+    assert.deepEqual((await service.read(`${holds}?active=true`, pageOf(LegalHold))).items, [])
+    assert.equal((await service.read(`${holds}?active=false&limit=1`, pageOf(LegalHold))).items.length, 1)
+  })
+
+  test('that makes no sense is refused with all that is wrong with it', async () => {
+    const json = { case_ref: '', range_start: instant(2), range_end: instant(2), signals: [], extra: 1 }
+    assert.deepEqual(placesOf(problemsOf(await service.send('POST', holds, { json }))), [
+      'body.case_ref string_too_short',
+      'body.extra extra_forbidden',
+      'body.range_end value_error',
+      'body.signals too_short',
+    ])
+    const { items } = await service.read(`${holds}?active=true`, pageOf(LegalHold))
+    assert.deepEqual(items, [])
+  })
+})
+
+describe('a second person', () => {
+  const as = 'globex/owner'
+
+  test('is asked for by the owner alone; stricter at once, looser a day later', async () => {
+    const put = (approval: string, who: Who = as) =>
+      service.send('PUT', policy, { as: who, json: { approval } })
+    assertRefused(await put('always', 'globex/admin'), 403, 'role_not_permitted')
+    assert.deepEqual(placesOf(problemsOf(await put('sometimes'))), ['body.approval enum'])
+    assert.equal((await service.read(policy, DeletionPolicy, as)).approval, 'none')
+    assert.equal((await put('always')).status, 200)
+    const loosened = DeletionPolicy.parse(JSON.parse((await put('none')).text))
+    assert.deepEqual([loosened.approval, loosened.pending?.approval], ['always', 'none'])
+    assert.ok(loosened.pending !== null)
+    const kept = DeletionPolicy.parse(JSON.parse((await put('always')).text))
+    assert.equal(kept.pending, null)
+    assert.equal((await service.read(policy, DeletionPolicy)).approval, 'none', 'acme’s is its own')
+  })
+
+  test('approves what somebody else asked for, and nothing is hidden before', async () => {
+    const answer = await erase(0, {}, as)
+    const request = requestIn(answer, 202)
+    assert.deepEqual([request.status, request.hidden_at], ['awaiting_approval', null])
+    assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4, 5, 6, 7])
+    assert.equal(
+      requestIn(await erase(0, {}, 'globex/admin'), 200).status,
+      'awaiting_approval',
+      'asking is not approving',
+    )
+    assertRefused(await decide(request.request_id, 'approve', { as }), 403, 'own_request')
+    const approved = requestIn(await decide(request.request_id, 'approve', { as: 'globex/admin' }), 200)
+    assert.match(approved.approved_by ?? '', /^token:admin/)
+    assert.ok(approved.hidden_at !== null)
+    await waitUntilCompleted(service, request.request_id, as)
+    assert.deepEqual(await minutesOf('globex'), [1, 2, 3, 4, 5, 6, 7])
+    const { states, acts } = await recordOf(request.request_id, as)
+    assert.deepEqual(states, ['awaiting_approval', 'scheduled', 'running', 'verifying', 'completed'])
+    assert.deepEqual(acts, ['deletion.requested', 'deletion.approve', 'deletion.completed'])
+  })
+
+  test('is not the same person with another token', async () => {
+    const make = async (name: string, headers: Sent['headers'] = {}) => {
+      const sent = { as, headers, json: { name, role: 'admin' } } as const
+      const { token } = CreatedAccessToken.parse(
+        JSON.parse((await service.send('POST', '/tokens', sent)).text),
+      )
+      return { authorization: `Bearer ${token}` }
+    }
+    const second = await make('x (tok_fake)')
+    const third = await make('third', second)
+    const sibling = await make('sibling')
+    const { request_id } = requestIn(
+      await service.send('POST', url, {
+        headers: second,
+        json: { scope: 'range', confirm: 'globex', range_start: instant(1), range_end: instant(2) },
+      }),
+      202,
+    )
+    for (const sent of [{ as }, { headers: second }, { headers: third }, { headers: sibling }] as const) {
+      assertRefused(await decide(request_id, 'approve', sent), 403, 'own_request')
+    }
+    const reason = 'still needed'
+    const as2 = 'globex/admin'
+    assert.deepEqual(placesOf(problemsOf(await decide(request_id, 'reject', { as: as2, json: {} }))), [
+      'body.reason missing',
+    ])
+    const rejected = requestIn(await decide(request_id, 'reject', { as: as2, json: { reason } }), 200)
+    assert.equal(rejected.status, 'rejected')
+    assertRefused(await decide(request_id, 'approve', { as: as2 }), 409, 'deletion_state')
+    assert.deepEqual(await minutesOf('globex'), [1, 2, 3, 4, 5, 6, 7])
+    const ledger = await service.read('/ledger?limit=1', pageOf(LedgerEntry), as)
+    assert.equal(ledger.items[0]?.facts.reason, reason)
+  })
+})

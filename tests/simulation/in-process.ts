@@ -1,0 +1,191 @@
+// The service in this process, for simulations of thousands of steps: one engine stays open while the service above
+// it is ended and started again.
+
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type App, createApp } from '../../server/app.ts'
+import { BackupRegister } from '../../server/backup/register.ts'
+import { restoreBackup } from '../../server/backup/restore.ts'
+import { type Config, readConfig } from '../../server/config.ts'
+import type { Control } from '../../server/control/database.ts'
+import { openSqlite } from '../../server/control/sqlite.ts'
+import { openChdb } from '../../server/telemetry/chdb.ts'
+import type { TableName } from '../../server/telemetry/schema/tables.ts'
+import { raw } from '../../server/telemetry/sql.ts'
+import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/telemetry.ts'
+import { silent, temporaryFolder } from '../fixtures.ts'
+import { Failpoints, Life, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
+import type { Answered, Asked, Fault, Subject } from './subject.ts'
+import { type Counted, countedOf, type ListedRow, listRows, tableNames } from './telemetry.ts'
+
+/** One start of the service. */
+interface Run {
+  readonly app: App
+  readonly life: Life
+  readonly failpoints: Failpoints
+  readonly control: Control
+}
+
+export class InProcess implements Subject {
+  readonly #folder = temporaryFolder()
+  readonly #clock: SimulatedClock
+  readonly #config: Config
+  #engine: TelemetryEngine | null = null
+  #run: Run | null = null
+  #round: Promise<void> = Promise.resolve()
+
+  constructor(startMs: number) {
+    this.#clock = new SimulatedClock(startMs)
+    this.#config = readConfig({
+      LETHE_DATA_DIR: this.#folder,
+      LETHE_PORT: '0',
+      LETHE_ENGINE_MEMORY_MB: '1024',
+      LETHE_COMMIT_DELAY_MS: '0',
+    })
+  }
+
+  get app(): App {
+    return this.#now.app
+  }
+
+  get control(): Control {
+    return this.#now.control
+  }
+
+  get #now(): Run {
+    if (this.#run === null) throw new Error('The service is not started.')
+    return this.#run
+  }
+
+  nowMs(): number {
+    return this.#clock.nowMs()
+  }
+
+  async advance(ms: number): Promise<void> {
+    this.#clock.advance(ms)
+  }
+
+  async start(beforeReady: (app: App) => Promise<void> = async () => {}): Promise<void> {
+    const life = new Life(this.#clock)
+    const failpoints = new Failpoints()
+    const app = await createApp({
+      config: this.#config,
+      clock: life.clock,
+      logger: silent,
+      failpoint: failpoints.pass,
+      isManual: true,
+      openEngine: async (options) => {
+        const engine = this.#engine ?? (await openChdb(options))
+        this.#engine = engine
+        this.#clock.hurry = () => removeReplaced(engine)
+        return life.engine(engine)
+      },
+    })
+    this.#run = { app, life, failpoints, control: openSqlite(this.#config.controlPath) }
+    await app.start(() => beforeReady(app))
+  }
+
+  async ask(method: 'GET' | 'POST' | 'PUT', path: string, asked: Asked): Promise<Answered> {
+    const answer = await this.app.http.inject({
+      method,
+      url: path,
+      headers: {
+        authorization: `Bearer ${asked.secret}`,
+        ...(asked.json !== undefined && { 'content-type': 'application/json' }),
+        ...asked.headers,
+      },
+      ...(asked.json !== undefined && { payload: JSON.stringify(asked.json) }),
+    })
+    return { status: answer.statusCode, body: answer.body === '' ? null : JSON.parse(answer.body) }
+  }
+
+  async visible(place: TenantPlace, names: readonly TableName[]): Promise<Counted> {
+    if (names.length === 0) return new Map()
+    const rows = await this.app
+      .readerOf(place)
+      .rows<ListedRow>((from) => listRows(names, (name) => from(name)))
+    return countedOf(rows).get(place.tenantId) ?? new Map()
+  }
+
+  async stored(): Promise<ReadonlyMap<string, Counted>> {
+    const rows = (await this.#engine?.select<ListedRow>(listRows(tableNames, raw))) ?? []
+    return countedOf(rows)
+  }
+
+  round(fault: Fault | null): Promise<'ended' | 'standing'> {
+    const { app, failpoints } = this.#now
+    failpoints.set(fault)
+    // A pass may end by the fault itself; what it came to is seen in what it left.
+    this.#round = app.round().catch((error: unknown) => {
+      if (failpoints.faultedAt === null) throw error
+    })
+    return Promise.race([this.#round.then(() => 'ended' as const), failpoints.standing])
+  }
+
+  faultedAt(): string | null {
+    return this.#now.failpoints.faultedAt
+  }
+
+  resume(how: 'throw' | 'continue'): Promise<void> {
+    this.#now.failpoints.goOn(how)
+    return this.#round
+  }
+
+  async crash(): Promise<void> {
+    const { app, control, life } = this.#now
+    await life.end()
+    app.http.server.close()
+    await control.destroy()
+    this.#run = null
+    await this.start()
+  }
+
+  async restart(): Promise<void> {
+    const { app, control, life } = this.#now
+    await app.close()
+    await life.end()
+    await control.destroy()
+    this.#run = null
+    await this.start()
+  }
+
+  async backUp(): Promise<string | null> {
+    const register = new BackupRegister(this.control, this.#clock)
+    const backupId = await register.request(this.#config.backupDir, 3650, 'operator:simulation')
+    await this.app.takeBackups()
+    return (await register.find(backupId))?.status === 'ready' ? join(this.#config.backupDir, backupId) : null
+  }
+
+  async restore(backup: string, isControlReplaced: boolean): Promise<void> {
+    await this.#stop()
+    await restoreBackup({
+      backup,
+      dataDir: this.#config.dataDir,
+      controlPath: this.#config.controlPath,
+      backupDir: this.#config.backupDir,
+      isControlReplaced,
+      isJournalLost: false,
+      engineMemoryBytes: this.#config.engineMemoryBytes,
+      failpoint: async () => {},
+    })
+    await this.start()
+  }
+
+  async remains(): Promise<readonly string[]> {
+    return this.#engine === null ? [] : remainsIn(this.#engine)
+  }
+
+  async end(): Promise<void> {
+    await this.#stop()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#run === null) return
+    await this.#run.app.close()
+    await this.#run.control.destroy()
+    this.#run = null
+    await this.#engine?.close()
+    this.#engine = null
+  }
+}

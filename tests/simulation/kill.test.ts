@@ -1,0 +1,27 @@
+// The same world of chance, with the service in a process of its own that is killed in the middle of erasures, at
+// every named point in turn, and started again on what it left.
+
+import { test } from 'node:test'
+import { Killed } from './killed.ts'
+import { killingSteps, simulate } from './simulation.ts'
+import { startMs } from './telemetry.ts'
+
+/** `LETHE_SIM_SEED` replays a run; `LETHE_SIM_KILLS` says how often to kill. */
+const seed = Number(process.env.LETHE_SIM_SEED ?? Date.now() % 2 ** 31)
+const kills = Number(process.env.LETHE_SIM_KILLS ?? 24)
+/** Enough for every kill, or something keeps erasures from coming by. */
+const stepsMax = 200 * kills
+
+test(`kill -9 in the middle of erasures, with seed ${seed}, leaves exactly what the model says`, async (t) => {
+  t.diagnostic(`LETHE_SIM_SEED=${seed} LETHE_SIM_KILLS=${kills}`)
+  const subject = new Killed(startMs)
+  try {
+    await subject.start(true)
+    const isEnough = ({ counts }: { counts: { crashes: number; steps: number } }) =>
+      counts.crashes >= kills || counts.steps >= stepsMax
+    const { counts } = await simulate(subject, seed, killingSteps, isEnough)
+    t.diagnostic(JSON.stringify(counts))
+  } finally {
+    await subject.end()
+  }
+})

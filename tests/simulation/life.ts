@@ -1,0 +1,159 @@
+// What a simulated service lives on: a clock that is moved from outside, an engine that can be taken away from under
+// it, and the points at which its erasures fail or stand still. A life that was ended goes on in nothing: its clock
+// never wakes it and no statement of it reaches the engine any more, as if the process had gone.
+
+import { readdir } from 'node:fs/promises'
+import { type Clock, systemClock } from '../../server/core/clock.ts'
+import { sideTables } from '../../server/deletion/eraser.ts'
+import { tables } from '../../server/telemetry/schema/tables.ts'
+import { raw, sql } from '../../server/telemetry/sql.ts'
+import type { TelemetryEngine } from '../../server/telemetry/telemetry.ts'
+import type { Fault } from './subject.ts'
+
+/** How long the eraser waits between two looks at the disk. */
+const removalPollMs = 50
+
+/** Time passes when it is told to, and where a loop waits so long that it means time to pass. */
+export class SimulatedClock implements Clock {
+  #nowMs: number
+  /** Called by who waits for the engine to remove parts, which it does once a second by itself. */
+  hurry: () => Promise<void> = async () => {}
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs
+  }
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  nowNs(): bigint {
+    return BigInt(this.#nowMs) * 1_000_000n
+  }
+
+  advance(ms: number): void {
+    this.#nowMs += ms
+  }
+
+  /** Short waits are for the engine or the disk, which are real: a tenth of them is waited. */
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms >= 1000) this.advance(ms)
+    if (ms === removalPollMs) await this.hurry()
+    await systemClock.sleep(Math.min(100, ms / 10), signal)
+  }
+}
+
+/** One start of the service, until it is ended. */
+export class Life {
+  readonly #clock: Clock
+  readonly #running = new Set<Promise<unknown>>()
+  #isOver = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get clock(): Clock {
+    return {
+      nowMs: () => this.#clock.nowMs(),
+      nowNs: () => this.#clock.nowNs(),
+      sleep: (ms, signal) => this.#while(() => this.#clock.sleep(ms, signal)),
+    }
+  }
+
+  /** The engine for as long as this life lasts. Closing it is for whoever opened it. */
+  engine(real: TelemetryEngine): TelemetryEngine {
+    return {
+      select: (statement, limits) => this.#while(() => real.select(statement, limits)),
+      command: (statement) => this.#while(() => real.command(statement)),
+      insert: (table, columns, lines) => this.#while(() => real.insert(table, columns, lines)),
+      tableFolder: (table) => this.#while(() => real.tableFolder(table)),
+      close: async () => {},
+    }
+  }
+
+  /** Resolves when the engine has ended what was under way; what comes after that doesn't. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await Promise.allSettled([...this.#running])
+    // What needs no engine any more, such as a transaction that was open, comes to its end.
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  async #while<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isOver) return new Promise<T>(() => {})
+    const running = work()
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+      if (this.#isOver) await new Promise<T>(() => {})
+    }
+  }
+}
+
+/** Where a fault is waited for, met, and left again. */
+export class Failpoints {
+  #fault: Fault | null = null
+  #left = 0
+  #faultedAt: string | null = null
+  #standing = Promise.withResolvers<'standing'>()
+  #goOn = Promise.withResolvers<void>()
+
+  set(fault: Fault | null): void {
+    this.#fault = fault
+    this.#left = fault?.occurrence ?? 0
+    this.#faultedAt = null
+    this.#standing = Promise.withResolvers<'standing'>()
+  }
+
+  get faultedAt(): string | null {
+    return this.#faultedAt
+  }
+
+  /** Resolves when an erasure stands at the fault. */
+  get standing(): Promise<'standing'> {
+    return this.#standing.promise
+  }
+
+  goOn(how: 'throw' | 'continue'): void {
+    if (how === 'continue') this.#goOn.resolve()
+    else this.#goOn.reject(new Error('The simulation ends this attempt where it stands.'))
+  }
+
+  readonly pass = async (point: string): Promise<void> => {
+    if (this.#fault === null || (this.#fault.point !== 'any' && this.#fault.point !== point)) return
+    if (--this.#left > 0) return
+    const { how } = this.#fault
+    this.#fault = null
+    this.#faultedAt = point
+    if (how === 'throw') throw new Error(`The simulation ends this attempt at "${point}".`)
+    this.#goOn = Promise.withResolvers<void>()
+    this.#standing.resolve('standing')
+    await this.#goOn.promise
+  }
+}
+
+/** Side tables, and parts that are no longer part of a table but still listed or on disk. */
+export async function remainsIn(engine: TelemetryEngine): Promise<string[]> {
+  const remains = (await sideTables(engine)).map(({ name }) => name)
+  for (const { name } of tables) {
+    const listed = await engine.select<{ name: string; active: number }>(
+      sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${name}`,
+    )
+    const active = new Set(listed.filter((part) => part.active === 1).map((part) => part.name))
+    const folder = await engine.tableFolder(name)
+    const onDisk = folder === null ? [] : (await readdir(folder)).filter((entry) => /\d_\d/.test(entry))
+    const detached = folder === null ? [] : await readdir(`${folder}/detached`)
+    const dead = new Set([...listed.map((part) => part.name), ...onDisk].filter((part) => !active.has(part)))
+    remains.push(...[...dead, ...detached].map((part) => `${name} ${part}`))
+  }
+  return remains
+}
+
+/** Has the engine remove replaced parts now: it does so at each drop of a partition, also of one that isn't there. */
+export async function removeReplaced(engine: TelemetryEngine): Promise<void> {
+  for (const { name } of tables)
+    await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '63-19700105'`))
+}

@@ -1,0 +1,189 @@
+// What only the machine does in a simulation: a pass of the deletion loop, undisturbed or with a fault at a named
+// point, the end of the process in the middle of it, time that passes, starts, backups and restores.
+
+import assert from 'node:assert/strict'
+import { systemClock } from '../../server/core/clock.ts'
+import type { Request } from './model.ts'
+import { ask, decide, hold } from './people.ts'
+import { predictPass } from './prediction.ts'
+import { send } from './programs.ts'
+import type { Fault } from './subject.ts'
+import type { World } from './world.ts'
+
+/** Every named point of an erasure, and those inside the lock of a placement. */
+const points = [
+  'fenced',
+  'planned',
+  'before partition step',
+  'partition dropped',
+  'survivors copied',
+  'swap promised',
+  'partition replaced',
+  'step recorded',
+  'anomalies removed',
+  'removed from disk',
+  'before read-back',
+  'marked done',
+] as const
+
+const minuteMs = 60_000
+
+/** One pass; every second is disturbed where there is something to disturb. */
+export async function pass(world: World): Promise<void> {
+  const fault = world.chance(0.6) ? randomFault(world) : null
+  if (fault !== null) await giveWork(world)
+  await passWith(world, fault)
+}
+
+/** Mostly there is something to erase and a request for it; a fault needs one to come about. */
+async function giveWork(world: World): Promise<void> {
+  // What failed before waits for its next attempt, and everything of its organisation behind it.
+  if (world.chance(0.8)) await world.subject.advance(10 * minuteMs)
+  for (let tries = 0; tries < 5; tries++) {
+    const isAtWork = [...world.model.requests.values()].some(({ status }) => status === 'running')
+    if (isAtWork) return
+    await send(world)
+    await ask(world)
+    await world.subject.advance(1)
+    await world.check()
+  }
+}
+
+/** One pass in which the process is killed, at each of the named points in turn. */
+export async function killedPass(world: World): Promise<void> {
+  const point = points[world.kills++ % points.length] ?? world.pick(points)
+  const occurrence = world.chance(0.7) ? 1 : 1 + Math.floor(world.random() * 6)
+  await giveWork(world)
+  await passWith(world, { point, occurrence, how: 'stand' }, 'crash')
+}
+
+function randomFault(world: World): Fault {
+  return {
+    ...(world.chance(0.6)
+      ? { point: 'any', occurrence: 1 + Math.floor(world.random() * 15) }
+      : { point: world.pick(points), occurrence: 1 }),
+    how: world.chance(0.3) ? 'throw' : 'stand',
+  }
+}
+
+type End = 'continue' | 'throw' | 'crash'
+
+async function passWith(world: World, fault: Fault | null, end: End | null = null): Promise<void> {
+  const { model, subject } = world
+  const before = new Map(model.requests)
+  world.touchAll()
+  world.tell(
+    `a pass, ${fault === null ? 'undisturbed' : `${fault.how} at "${fault.point}" (${fault.occurrence})`}`,
+  )
+  const predicted = predictPass(model, subject.nowMs())
+  model.exposeToAttempts(subject.nowMs())
+  world.closed.clear()
+  const came = await subject.round(fault)
+  if (came === 'standing') return stand(world, before, end)
+  const at = subject.faultedAt()
+  if (at === null) return world.check(predicted)
+  world.counts.faults++
+  await world.check('any move')
+  if (at === 'swap promised') closeWhatFailed(world, before)
+}
+
+async function stand(world: World, before: ReadonlyMap<string, Request>, end: End | null): Promise<void> {
+  world.counts.faults++
+  world.isStanding = true
+  const at = world.subject.faultedAt()
+  world.tell(`it stands at "${at}"`)
+  await world.check('any move')
+  for (let act = Math.floor(world.random() * 4); act > 0; act--) {
+    await actBeside(world, at)
+    await world.check()
+  }
+  world.isStanding = false
+  world.touchAll()
+  const how = end ?? world.pick(['continue', 'continue', 'throw', 'crash'] as const)
+  world.tell(`then it ${how === 'crash' ? 'crashes' : `goes on to ${how}`}`)
+  if (how === 'crash') return crash(world)
+  world.model.exposeToAttempts(world.subject.nowMs())
+  await world.subject.resume(how)
+  await world.settleWaiting()
+  await world.check('any move')
+  if (how === 'throw' && at === 'swap promised') closeWhatFailed(world, before)
+}
+
+/** Somebody acts while the erasure stands still. */
+async function actBeside(world: World, at: string | null): Promise<void> {
+  const act = world.pick(['send', 'send', 'ask', 'decide', 'hold'] as const)
+  if (act === 'send') return send(world)
+  if (act === 'ask') return ask(world)
+  if (act === 'decide') return decide(world)
+  // After the last count a hold comes too late, and neither side is wrong.
+  if (at !== 'marked done') return hold(world)
+}
+
+/** The placement of a swap that was promised and not made stays closed until the next pass makes it. */
+function closeWhatFailed(world: World, before: ReadonlyMap<string, Request>): void {
+  for (const { place } of world.organisations) {
+    const failed = world.model
+      .requestsOf(place.tenantId)
+      .some(
+        ({ attempts, id, status }) => status === 'incomplete' && attempts > (before.get(id)?.attempts ?? 0),
+      )
+    if (failed) world.closed.add(place.placement)
+  }
+}
+
+export async function crash(world: World): Promise<void> {
+  world.tell('a crash')
+  world.counts.crashes++
+  world.touchAll()
+  world.model.exposeToAttempts(world.subject.nowMs())
+  await world.loseWaiting()
+  world.closed.clear()
+  await world.subject.crash()
+  await world.learnHolds()
+  await world.check('any move')
+}
+
+export async function restart(world: World): Promise<void> {
+  world.tell('a restart')
+  world.touchAll()
+  world.closed.clear()
+  await world.subject.restart()
+  const expected = [...world.model.requests.values()].map(
+    ({ attempts, forgiven, id, status }) =>
+      [id, status === 'running' && attempts > forgiven ? 'incomplete' : status] as const,
+  )
+  await world.check(new Map(expected))
+}
+
+export async function wait(world: World): Promise<void> {
+  const ms = world.pick([1, 1000, minuteMs, 10 * minuteMs, 360 * minuteMs, 1440 * minuteMs, 4320 * minuteMs])
+  world.tell(`${ms / 1000} seconds pass`)
+  await world.subject.advance(ms)
+}
+
+/** Everything that can end by itself ends, and nothing is left of it. */
+export async function finish(world: World): Promise<void> {
+  const { model, subject } = world
+  assert.ok(!world.isStanding)
+  for (const one of model.holds.values()) {
+    if (!one.isActive) continue
+    const own = world.organisations.find(({ place }) => place.tenantId === one.tenantId)
+    await subject.ask('POST', `/usage/storage/holds/${one.id}/release`, { secret: own?.secrets[0] ?? '' })
+    model.holds.set(one.id, { ...one, isActive: false })
+  }
+  for (let round = 0; round < 4; round++) {
+    await subject.advance(40 * 1440 * minuteMs)
+    await passWith(world, null)
+  }
+  const left = [...model.requests.values()].filter(
+    ({ status }) => !['completed', 'failed', 'cancelled', 'rejected', 'expired'].includes(status),
+  )
+  assert.deepEqual(left, [], 'requests that did not come to an end')
+  await world.checkWholeChains()
+  for (let look = 0; ; look++) {
+    const remains = await subject.remains()
+    if (remains.length === 0) return
+    assert.ok(look < 200, `still there: ${remains.join(', ')}`)
+    await systemClock.sleep(50)
+  }
+}

@@ -1,0 +1,279 @@
+// What people do to the service in a simulation, over its own doors: ask for erasures, decide about them, place and
+// release holds, set rules. Each knows from the model what the answer must be, and tells the model what it has changed.
+
+import assert from 'node:assert/strict'
+import { formatInstant } from '../../contract/instant.ts'
+import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
+import { includes, type Range, type Request, type Status } from './model.ts'
+import { mayWait } from './programs.ts'
+import { edgesNs } from './telemetry.ts'
+import { assertAnswer, requestOf, type World } from './world.ts'
+
+const deletions = '/usage/storage/deletions'
+const working = new Set<Status>(['running', 'verifying'])
+const open = new Set<Status>([
+  'awaiting_approval',
+  'scheduled',
+  'held',
+  'running',
+  'verifying',
+  'incomplete',
+  'failed',
+])
+
+interface Draft {
+  readonly scope: 'range' | 'all'
+  readonly signals: readonly Signal[]
+  readonly range: Range
+  readonly delayMinutes: number
+  readonly refuseLate: boolean
+}
+
+function draft(world: World): Draft {
+  const chosen = world.chance(0.5) ? [...signals] : signals.filter(() => world.chance(0.5))
+  const selected = { signals: chosen.length === 0 ? ['logs' as const] : chosen }
+  const delayMinutes = world.chance(0.2) ? world.pick([1, 60, 3000]) : 0
+  if (world.chance(0.1)) {
+    return {
+      ...selected,
+      scope: 'all',
+      range: { startNs: null, endNs: null },
+      delayMinutes,
+      refuseLate: false,
+    }
+  }
+  const [a, b] = [world.pick(edgesNs), world.pick(edgesNs)]
+  const [startNs, endNs] = a < b ? [a, b] : [b, a]
+  const isOpen = startNs === endNs || world.chance(0.25)
+  // For good, so it must not grow over everything there is.
+  const refuseLate = world.chance(0.1) && edgesNs.indexOf(endNs) - edgesNs.indexOf(startNs) === 1
+  return {
+    ...selected,
+    scope: 'range',
+    range: { startNs: isOpen && !refuseLate ? null : startNs, endNs },
+    delayMinutes,
+    refuseLate: refuseLate && startNs !== endNs,
+  }
+}
+
+function isSame(a: Draft, b: Draft): boolean {
+  return (
+    a.scope === b.scope &&
+    a.delayMinutes === b.delayMinutes &&
+    a.refuseLate === b.refuseLate &&
+    a.signals.join() === b.signals.join() &&
+    a.range.startNs === b.range.startNs &&
+    a.range.endNs === b.range.endNs
+  )
+}
+
+/** Asks for an erasure; the answer is a new request, one that is there, or the refusal that is due. */
+export async function ask(world: World): Promise<void> {
+  const own = world.pickOrganisation()
+  const { tenantId } = own.place
+  const wanted = draft(world)
+  const key = world.chance(0.1) ? `key-${Math.floor(world.random() * 5)}` : null
+  const isWrong = world.chance(0.03)
+  const requests = world.model.requestsOf(tenantId)
+  const sameKey = requests.find((request) => request.key !== null && request.key === key)
+  const same =
+    sameKey ??
+    requests.find(
+      (request) => open.has(request.status) && request.status !== 'failed' && isSame(request, wanted),
+    )
+  const tooMany = requests.filter(({ status }) => open.has(status)).length >= 20
+  const besideAll = requests.some(
+    ({ scope, signals: own, status }) =>
+      scope === 'all' && working.has(status) && own.some((signal) => wanted.signals.includes(signal)),
+  )
+  const isReused = sameKey !== undefined && !isSame(sameKey, wanted)
+  const due = isWrong || isReused ? 422 : same !== undefined ? 200 : tooMany ? 429 : besideAll ? 409 : 202
+  const { startNs, endNs } = wanted.range
+  world.tell(`${tenantId} asks for ${wanted.scope} ${wanted.signals} ${startNs}..${endNs}, ${due}`)
+  const answer = await world.subject.ask('POST', deletions, {
+    secret: world.pick(own.secrets),
+    ...(key !== null && { headers: { 'idempotency-key': key } }),
+    json: {
+      scope: wanted.scope,
+      confirm: isWrong ? 'another' : tenantId,
+      ...(wanted.signals.length < 3 && { signals: wanted.signals }),
+      ...(startNs !== null && { range_start: formatInstant(startNs) }),
+      ...(endNs !== null && { range_end: formatInstant(endNs) }),
+      ...(wanted.delayMinutes > 0 && { delay_minutes: wanted.delayMinutes }),
+      ...(wanted.refuseLate && { refuse_late: true }),
+    },
+  })
+  assertAnswer(answer, due, 'asking for an erasure')
+  if (due === 200) assert.equal(answer.body.request_id, same?.id)
+  if (due !== 202) return
+  const row = await world.subject.control
+    .selectFrom('deletion_requests')
+    .selectAll()
+    .where('request_id', '=', answer.body.request_id)
+    .executeTakeFirstOrThrow()
+  const request = requestOf(row)
+  assert.ok(isSame(request, wanted), 'what is on record is not what was asked for')
+  assert.equal(row.hidden_at_ms === null, request.status === 'awaiting_approval')
+  const rule = world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none'
+  const waits = rule === 'always' || (rule === 'all' && wanted.scope === 'all')
+  assert.equal(
+    request.status,
+    waits ? 'awaiting_approval' : wanted.delayMinutes > 0 ? 'scheduled' : 'running',
+  )
+  world.model.requests.set(request.id, request)
+}
+
+const verbs = ['cancel', 'approve', 'reject', 'retry'] as const
+type Verb = (typeof verbs)[number]
+const fitting: Partial<Record<Status, readonly Verb[]>> = {
+  awaiting_approval: ['approve', 'approve', 'approve', 'reject', 'cancel'],
+  scheduled: ['cancel'],
+  held: ['cancel'],
+  incomplete: ['retry'],
+  failed: ['retry'],
+}
+
+/** A person decides about some request, of their own organisation or of another one. */
+export async function decide(world: World): Promise<void> {
+  const requests = [...world.model.requests.values()]
+  if (requests.length === 0) return
+  const waiting = requests.filter(
+    ({ status }) => !['completed', 'cancelled', 'rejected', 'expired'].includes(status),
+  )
+  const request = world.pick(waiting.length > 0 && world.chance(0.9) ? waiting : requests)
+  const verb = world.pick(world.chance(0.8) ? (fitting[request.status] ?? verbs) : verbs)
+  const own = world.organisations.find(({ place }) => place.tenantId === request.tenantId)
+  const isForeign = world.chance(0.05)
+  const by = isForeign ? world.organisations.find((one) => one !== own) : own
+  if (own === undefined || by === undefined) return
+  world.touched.add(own)
+  const secret = world.pick(by.secrets)
+  const isRequester = request.requestedBy === world.names.get(secret)
+  const to = decided(request, verb, isRequester, world.subject.nowMs())
+  const due = isForeign ? 404 : to
+  world.tell(`${by.place.tenantId} wants to ${verb} ${request.id} (${request.status}), ${due}`)
+  const answer = await world.subject.ask('POST', `${deletions}/${request.id}/${verb}`, {
+    secret,
+    ...(verb === 'reject' && { json: { reason: 'a simulation' } }),
+  })
+  assertAnswer(answer, typeof due === 'number' ? due : 200, `${verb} of a request that is ${request.status}`)
+  if (typeof due !== 'number') world.model.requests.set(request.id, { ...request, status: due })
+}
+
+/** The status that a decision leads to, or the refusal that is due. */
+function decided(
+  { approveByMs, attempts, status }: Request,
+  verb: Verb,
+  isRequester: boolean,
+  nowMs: number,
+): Status | 403 | 409 {
+  if (verb === 'retry') return status === 'failed' || status === 'incomplete' ? 'running' : 409
+  if (verb === 'cancel') {
+    const canCancel =
+      ['awaiting_approval', 'scheduled', 'cancelled'].includes(status) ||
+      (status === 'held' && attempts === 0)
+    return canCancel ? 'cancelled' : 409
+  }
+  if (status !== 'awaiting_approval' || (approveByMs ?? 0) <= nowMs) return 409
+  if (verb === 'reject') return 'rejected'
+  return isRequester ? 403 : 'scheduled'
+}
+
+/** Has a request counted again; a clean count may complete one that was given up or is not through. */
+export async function verify(world: World): Promise<void> {
+  const countable = [...world.model.requests.values()].filter(({ status }) =>
+    ['completed', 'incomplete', 'failed', 'held'].includes(status),
+  )
+  if (countable.length === 0 || world.waiting.length > 0) return
+  const request = world.pick(countable)
+  const own = world.organisations.find(({ place }) => place.tenantId === request.tenantId)
+  if (own === undefined) return
+  world.touched.add(own)
+  const answer = await world.subject.ask('POST', `${deletions}/${request.id}/verify`, {
+    secret: own.secrets[0],
+  })
+  assertAnswer(answer, 200, 'verify')
+  const isThere = world.model.arrivals.some(
+    (row) =>
+      row.tenantId === request.tenantId &&
+      includes(request, { signals: [row.signal], range: { startNs: row.timeNs, endNs: row.timeNs + 1n } }) &&
+      !world.model.isHeld(row),
+  )
+  world.tell(`${request.id} (${request.status}) is counted again: ${answer.body.is_clean}`)
+  assert.ok(!isThere || !answer.body.is_clean, 'a count found nothing although there is something')
+  const isFinal = request.status === 'completed' || request.status === 'held'
+  const completes = !isFinal && answer.body.is_clean && !world.model.isKept(request)
+  await world.check(new Map([[request.id, completes ? 'completed' : request.status]]))
+}
+
+/** Places a legal hold, or releases one. */
+export async function hold(world: World): Promise<void> {
+  const own = world.pickOrganisation()
+  const { tenantId } = own.place
+  const active = [...world.model.holds.values()].filter((one) => one.tenantId === tenantId && one.isActive)
+  const secret = world.pick(own.secrets)
+  const toRelease = active.length > 0 && world.chance(0.6) ? world.pick(active) : null
+  if (toRelease !== null) {
+    world.tell(`${tenantId} releases ${toRelease.id}`)
+    const answer = await world.subject.ask('POST', `/usage/storage/holds/${toRelease.id}/release`, { secret })
+    assertAnswer(answer, 200, 'releasing a hold')
+    world.model.holds.set(toRelease.id, { ...toRelease, isActive: false })
+    return
+  }
+  const { range, signals: held } = draft(world)
+  const isTiny = world.chance(0.3)
+  const bounds = isTiny ? { startNs: edgesNs[1] ?? 0n, endNs: (edgesNs[1] ?? 0n) + 1n } : range
+  world.tell(`${tenantId} places a hold on ${held} ${bounds.startNs}..${bounds.endNs}`)
+  const answer = world.subject.ask('POST', '/usage/storage/holds', {
+    secret,
+    json: {
+      case_ref: 'simulated',
+      signals: held,
+      ...(bounds.startNs !== null && { range_start: formatInstant(bounds.startNs) }),
+      ...(bounds.endNs !== null && { range_end: formatInstant(bounds.endNs) }),
+    },
+  })
+  const keep = async ({ body, status }: Awaited<typeof answer>) => {
+    assert.equal(status, 201, JSON.stringify(body))
+    world.model.holds.set(body.hold_id, {
+      id: body.hold_id,
+      tenantId,
+      signals: held,
+      range: bounds,
+      isActive: true,
+    })
+  }
+  if (world.isStanding && mayWait(world, own))
+    world.waiting.push({ settled: answer.then((said) => () => keep(said)) })
+  else await keep(await answer)
+}
+
+const msPerDay = 86_400_000
+const rules = ['none', 'all', 'always'] as const
+
+/** Sets which erasures need a second person, or what retention keeps. */
+export async function rule(world: World): Promise<void> {
+  const own = world.pickOrganisation()
+  const { tenantId } = own.place
+  const secret = world.pick(own.secrets)
+  if (world.chance(0.3)) {
+    const json = { [`${world.pick(signals)}_days`]: world.pick([null, null, 5, 12, 30]) }
+    world.tell(`${tenantId} sets its retention to ${JSON.stringify(json)}`)
+    return assertAnswer(
+      await world.subject.ask('PUT', '/usage/storage/retention', { secret, json }),
+      200,
+      'retention',
+    )
+  }
+  const approval = world.pick([...rules, 'none' as const, 'none' as const])
+  world.tell(`${tenantId} asks for the rule ${approval}`)
+  assertAnswer(
+    await world.subject.ask('PUT', '/usage/storage/deletion-policy', { secret, json: { approval } }),
+    200,
+    'a rule',
+  )
+  const nowMs = world.subject.nowMs()
+  const before = world.rules.get(tenantId)?.(nowMs) ?? 'none'
+  const isLooser = rules.indexOf(approval) < rules.indexOf(before)
+  world.rules.set(tenantId, (atMs) => (isLooser && atMs < nowMs + msPerDay ? before : approval))
+}

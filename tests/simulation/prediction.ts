@@ -1,0 +1,81 @@
+// What one undisturbed pass of the deletion loop must come to, request by request, written from the order and the
+// table of moves in server/deletion/SPEC.md. A pass that is disturbed is only held to the moves there are.
+
+import { final, includes, type Model, type Request, type Status } from './model.ts'
+
+interface Mover {
+  readonly request: Request
+  status: Status
+  attempts: number
+}
+
+const retryPauseMaxMs = 300_000
+
+/** The status that every request must have after an undisturbed pass that begins now. */
+export function predictPass(model: Model, nowMs: number): ReadonlyMap<string, Status> {
+  const movers = [...model.requests.values()]
+    .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+    .map((request): Mover => ({ request, status: request.status, attempts: request.attempts }))
+  for (const mover of movers) {
+    const { approveByMs, heldBy } = mover.request
+    if (mover.status === 'awaiting_approval' && (approveByMs ?? 0) <= nowMs) mover.status = 'expired'
+    if (mover.status === 'held' && (heldBy.length === 0 || heldBy.some((id) => !isActive(model, id)))) {
+      mover.status = 'running'
+    }
+  }
+  for (const own of Map.groupBy(movers, ({ request }) => request.tenantId).values()) {
+    for (const mover of queueOf(own, nowMs)) {
+      if (final.has(mover.status)) continue
+      attempt(model, mover)
+      if (mover.status === 'completed') completeCovered(own, mover)
+    }
+  }
+  return new Map(movers.map(({ request, status }) => [request.id, status]))
+}
+
+function isActive(model: Model, holdId: string): boolean {
+  return model.holds.get(holdId)?.isActive === true
+}
+
+function queueOf(own: readonly Mover[], nowMs: number): Mover[] {
+  const due = own.filter(
+    ({ request, status }) =>
+      (status === 'scheduled' && (request.startsAtMs ?? 0) <= nowMs) ||
+      status === 'running' ||
+      status === 'verifying' ||
+      status === 'incomplete',
+  )
+  const ordered = [
+    ...due.filter(({ request }) => request.scope === 'all'),
+    ...due.filter(({ request }) => request.scope !== 'all'),
+  ]
+  const waiting = ordered.findIndex(({ request }) => {
+    const waitMs = (request.retryAtMs ?? 0) - nowMs
+    return waitMs > 0 && waitMs <= retryPauseMaxMs
+  })
+  return waiting === -1 ? ordered : ordered.slice(0, waiting)
+}
+
+function attempt(model: Model, mover: Mover): void {
+  const { request } = mover
+  if (request.crashes > 3 || request.attempts - request.forgiven >= 10) {
+    mover.status = 'failed'
+    return
+  }
+  if (model.activeHolds(request.tenantId).some((hold) => includes(hold, request))) {
+    mover.status = 'held'
+    return
+  }
+  mover.attempts++
+  mover.status = model.isKept(request) ? 'held' : 'completed'
+}
+
+const coverable = new Set<Status>(['awaiting_approval', 'scheduled', 'running', 'incomplete', 'failed'])
+
+function completeCovered(own: readonly Mover[], wide: Mover): void {
+  for (const other of own) {
+    if (!coverable.has(other.status) || other.request.createdAtMs > wide.request.createdAtMs) continue
+    if (!includes(wide.request, other.request)) continue
+    other.status = other.status === 'awaiting_approval' ? 'cancelled' : 'completed'
+  }
+}

@@ -1,0 +1,32 @@
+// Erasures in a world of chance: thousands of steps in one process, each compared with the model.
+
+import { test } from 'node:test'
+import { InProcess } from './in-process.ts'
+import { allSteps, newOrganisations, populate, simulate } from './simulation.ts'
+import { startMs } from './telemetry.ts'
+
+/** `LETHE_SIM_SEED` replays one run, `LETHE_SIM_STEPS` makes it as long as when it failed, or longer. */
+const seed = Number(process.env.LETHE_SIM_SEED ?? Date.now() % 2 ** 31)
+const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 300)
+const runs = process.env.LETHE_SIM_SEED === undefined ? 4 : 1
+
+for (let run = 0; run < runs; run++) {
+  test(`what chance does with seed ${seed + run} leaves exactly what the model says`, async (t) => {
+    t.diagnostic(`LETHE_SIM_SEED=${seed + run} LETHE_SIM_STEPS=${stepCount}`)
+    const subject = new InProcess(startMs)
+    try {
+      await subject.start((app) => populate(app, subject.control, newOrganisations()))
+      const begunMs = performance.now()
+      const { counts } = await simulate(
+        subject,
+        seed + run,
+        allSteps,
+        ({ counts: { steps } }) => steps >= stepCount,
+      )
+      const perSecond = (1000 * counts.steps) / (performance.now() - begunMs)
+      t.diagnostic(`${perSecond.toFixed(1)} steps/s: ${JSON.stringify(counts)}`)
+    } finally {
+      await subject.end()
+    }
+  })
+}

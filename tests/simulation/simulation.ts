@@ -1,0 +1,110 @@
+// One run of a simulation: a seed decides what is done, step by step, and after every step the service is held
+// against the model. The same seed does the same again.
+
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import type { App } from '../../server/app.ts'
+import type { Control } from '../../server/control/database.ts'
+import { backUp, restore } from './backups.ts'
+import { crash, finish, killedPass, pass, restart, wait } from './machine.ts'
+import { ask, decide, hold, rule, verify } from './people.ts'
+import { find, send } from './programs.ts'
+import type { Subject } from './subject.ts'
+import { type Organisation, World } from './world.ts'
+
+/** Two organisations that share their placement, and one with its own. */
+const placements = { acme: 3, globex: 3, initech: 8 } as const
+
+const secretOf = (tenantId: string, person: string) => `${person}-of-${tenantId}`.padEnd(40, 'x')
+
+export function newOrganisations(): Organisation[] {
+  return Object.entries(placements).map(([tenantId, placement]) => ({
+    place: { tenantId, placement },
+    secrets: [secretOf(tenantId, 'ada'), secretOf(tenantId, 'grace')],
+  }))
+}
+
+/** Creates them at the first start. Placements are given by who came first; here they are set, so that two share one. */
+export async function populate(
+  app: App,
+  control: Control,
+  organisations: readonly Organisation[],
+): Promise<void> {
+  for (const { place, secrets } of organisations) {
+    const { tenantId, placement } = place
+    await app.createOrganisation({ tenantId, name: tenantId, actor: 'simulation' }, secrets[0])
+    const second = { tenantId, name: 'second owner', role: 'owner', secret: secrets[1] } as const
+    await app.tenancy.createToken({ ...second, expiresAtMs: null, actor: 'simulation' })
+    await sql`update organisations set placement = ${placement} where tenant_id = ${tenantId}`.execute(
+      control,
+    )
+  }
+}
+
+type Step = (world: World) => Promise<void>
+export type Weighted = readonly (readonly [weight: number, step: Step])[]
+
+const peoplesSteps: Weighted = [
+  [38, send],
+  [14, ask],
+  [12, decide],
+  [4, verify],
+  [6, hold],
+  [5, find],
+  [2, rule],
+  [8, wait],
+]
+
+export const allSteps: Weighted = [
+  ...peoplesSteps,
+  [20, pass],
+  [2, crash],
+  [1, restart],
+  [1.5, backUp],
+  [0.8, restore],
+]
+
+/** For a service in a process of its own: every pass is to end with it. */
+export const killingSteps: Weighted = [...peoplesSteps, [30, killedPass], [4, pass]]
+
+function pickStep(world: World, steps: Weighted): Step {
+  let left = world.random() * steps.reduce((sum, [weight]) => sum + weight, 0)
+  for (const [weight, step] of steps) {
+    left -= weight
+    if (left < 0) return step
+  }
+  return send
+}
+
+/** Goes on until `isEnough`, then lets everything end. Fails with the seed, the step and what led to it. */
+export async function simulate(
+  subject: Subject,
+  seed: number,
+  steps: Weighted,
+  isEnough: (world: World) => boolean,
+): Promise<World> {
+  const world = new World(subject, newOrganisations(), seed)
+  try {
+    for (const { place, secrets } of world.organisations) {
+      for (const secret of secrets) {
+        const { body } = await subject.ask('GET', '/me', { secret })
+        assert.equal(body.tenant_id, place.tenantId)
+        world.names.set(secret, body.requester)
+      }
+    }
+    while (!isEnough(world)) {
+      world.counts.steps++
+      // Two requests of one moment have no order that a simulation could foresee.
+      await subject.advance(1)
+      const step = pickStep(world, steps)
+      await step(world)
+      await world.check()
+    }
+    await finish(world)
+    return world
+  } catch (cause) {
+    const told = world.told.slice(-25).join('\n')
+    const what = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`Seed ${seed}, step ${world.counts.steps}: ${what}\n${told}`, { cause })
+  }
+}

@@ -1,0 +1,306 @@
+// A simulated world: the service, the model beside it, chance, and what is compared after every step. Whatever
+// differs ends the run with the seed, the number of the step, and the steps that led there.
+
+import assert from 'node:assert/strict'
+import { ChainWalk } from '../../server/audit/chain.ts'
+import { checkChain } from '../../server/audit/live-check.ts'
+import { chainTables, readChainFrom } from '../../server/audit/log.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import type { RequestRow } from '../../server/deletion/deletion-record.ts'
+import { openRandom, type Random } from '../../server/demo/random.ts'
+import type { TenantPlace } from '../../server/telemetry/telemetry.ts'
+import { differences, final, isMove, Model, type Request, type Snapshot, type Status } from './model.ts'
+import type { Answered, Subject } from './subject.ts'
+import { keyOf, tableNames } from './telemetry.ts'
+
+export interface Organisation {
+  readonly place: TenantPlace
+  /** Tokens of two owners; neither was made with the other. */
+  readonly secrets: readonly [string, string]
+}
+
+/** A write or a hold that waits until an erasure gives its placement free. */
+export interface Waiting {
+  readonly settled: Promise<() => Promise<void>>
+}
+
+/** A backup, and what was true when it was taken. */
+export interface Saved {
+  readonly folder: string
+  readonly snapshot: Snapshot
+  readonly rules: World['rules']
+}
+
+const chains = ['audit', 'ledger'] as const
+
+/** An answer that was given before the end of the process arrives within this. */
+const answerWaitMs = 20
+
+export class World {
+  readonly subject: Subject
+  readonly organisations: readonly Organisation[]
+  readonly random: Random
+  model = new Model()
+  /** Closed placements: a swap was promised and not made. */
+  readonly closed = new Set<number>()
+  waiting: Waiting[] = []
+  /** The rule of a second person by organisation, at any time from now on. */
+  readonly rules = new Map<string, (atMs: number) => 'none' | 'all' | 'always'>()
+  readonly backups: Saved[] = []
+  /** Requests of which an attempt has begun, ever. */
+  readonly begun = new Map<string, Request>()
+  /** How the service names who holds a secret. */
+  readonly names = new Map<string, string>()
+  /** Organisations that something was done to since the last check. */
+  readonly touched = new Set<Organisation>()
+  /** Whether an erasure stands still in the middle of a pass. */
+  isStanding = false
+  /** How often a pass was begun to be killed; the named points take turns. */
+  kills = 0
+  readonly told: string[] = []
+  readonly counts = { steps: 0, checks: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
+  #walks = new Map<string, { walk: ChainWalk; statuses: Map<string, string> }>()
+  #serial = 0
+
+  constructor(subject: Subject, organisations: readonly Organisation[], seed: number) {
+    this.subject = subject
+    this.organisations = organisations
+    this.random = openRandom(seed)
+  }
+
+  nextId(): string {
+    return String(++this.#serial)
+  }
+
+  pick<T>(from: readonly T[]): T {
+    assert.ok(from.length > 0, 'there is nothing to pick from')
+    return from[Math.floor(this.random() * from.length)] as T
+  }
+
+  /** One that something is about to be done to. */
+  pickOrganisation(): Organisation {
+    const own = this.pick(this.organisations)
+    this.touched.add(own)
+    return own
+  }
+
+  chance(of: number): boolean {
+    return this.random() < of
+  }
+
+  tell(what: string): void {
+    this.told.push(`${this.counts.steps}: ${what}`)
+  }
+
+  /** After every step: the requests, the tables, the readers, and the chains are as the model says. */
+  async check(expected: ReadonlyMap<string, Status> | 'any move' = new Map()): Promise<void> {
+    this.counts.checks++
+    await this.#compareRequests(expected)
+    const stored = await this.subject.stored()
+    const anomalies = await this.subject.control.selectFrom('anomalies').select(['id', 'tenant_id']).execute()
+    for (const { place } of this.organisations) {
+      const { tenantId } = place
+      const own = anomalies.filter((anomaly) => anomaly.tenant_id === tenantId)
+      const derived = own.map(({ id }) => [keyOf({ table: 'anomalies', id }), 1] as const)
+      const counted = new Map([...(stored.get(tenantId) ?? []), ...derived])
+      this.#assertSame(
+        `the tables of ${tenantId}`,
+        differences(this.model.expected(tenantId, 'tables'), counted),
+      )
+      this.model.learn(tenantId, counted)
+    }
+    for (const own of this.#toRead()) {
+      const { tenantId } = own.place
+      // What isn't in a table can't be seen there.
+      const counted = stored.get(tenantId) ?? new Map()
+      const names = tableNames.filter((name) => [...counted.keys()].some((key) => key.startsWith(`${name} `)))
+      const seen = await this.subject.visible(own.place, names)
+      const wrong = differences(this.model.expected(tenantId, 'readers'), seen)
+      this.#assertSame(`what readers of ${tenantId} see`, wrong)
+    }
+    this.touched.clear()
+    for (const { place } of this.organisations) await this.#followChains(place.tenantId)
+  }
+
+  /** Whoever was touched, and of the others one after the other: whatever reads costs more than everything else. */
+  #toRead(): Organisation[] {
+    const turn = this.organisations[this.counts.steps % this.organisations.length]
+    return this.organisations.filter((own) => own === turn || this.touched.has(own))
+  }
+
+  touchAll(): void {
+    for (const own of this.organisations) this.touched.add(own)
+  }
+
+  /** The control plane was put back: the chains are followed from their start again. */
+  forgetChains(): void {
+    this.#walks = new Map()
+  }
+
+  /** The whole of both chains, held against what the requests say. */
+  async checkWholeChains(): Promise<void> {
+    for (const { place } of this.organisations) {
+      for (const chain of chains) {
+        const { problems } = await checkChain(this.subject.control, chain, place.tenantId)
+        this.#assertSame(`the ${chain} of ${place.tenantId}`, problems)
+      }
+    }
+  }
+
+  async #compareRequests(expected: ReadonlyMap<string, Status> | 'any move'): Promise<void> {
+    const rows = await this.subject.control.selectFrom('deletion_requests').selectAll().execute()
+    const unseen = new Set(this.model.requests.keys())
+    for (const row of rows) {
+      unseen.delete(row.request_id)
+      const known = this.model.requests.get(row.request_id) ?? this.#adopt(row)
+      const now = withBookkeeping(known, row)
+      const isExpected =
+        now.status === known.status || expected === 'any move' || expected.get(now.id) === now.status
+      assert.ok(isExpected, `${now.id} went from ${known.status} to ${now.status}: ${row.blocked_reason}`)
+      const due = expected === 'any move' ? now.status : (expected.get(now.id) ?? known.status)
+      assert.equal(now.status, due, `${now.id} is ${now.status}: ${row.blocked_reason}`)
+      assertClocks(row)
+      if (now.status === 'completed' && known.status !== 'completed') {
+        this.counts.erasures++
+        this.model.erase(now)
+      }
+      this.model.requests.set(now.id, now)
+      if (now.attempts > 0) this.begun.set(now.id, now)
+    }
+    this.#assertSame('requests that are gone', [...unseen])
+  }
+
+  /** Nobody but retention asks by itself, and it asks for what is old. */
+  #adopt(row: RequestRow): Request {
+    assert.equal(row.requested_by, 'system:retention', `${row.request_id} came from nowhere`)
+    const request = requestOf(row)
+    this.model.requests.set(request.id, request)
+    return request
+  }
+
+  async #followChains(tenantId: string): Promise<void> {
+    for (const chain of chains) {
+      const name = `${chain} of ${tenantId}`
+      const { walk, statuses } = this.#walks.get(name) ?? { walk: new ChainWalk(), statuses: new Map() }
+      this.#walks.set(name, { walk, statuses })
+      const page = { afterSeq: walk.entries, limit: 10_000 }
+      for (const entry of await readChainFrom(this.subject.control, chainTables[chain], tenantId, page)) {
+        assert.equal(walk.next(entry), null, `the ${name} breaks at ${walk.entries + 1}`)
+        if (chain === 'ledger') followMove(JSON.parse(entry.text), statuses)
+      }
+      if (chain === 'audit') continue
+      for (const { id, status } of this.model.requestsOf(tenantId)) {
+        assert.equal(statuses.get(id), status, `the ledger knows ${id} otherwise`)
+      }
+    }
+  }
+
+  /** What waited for the placement has an answer by now. */
+  async settleWaiting(): Promise<void> {
+    const waiting = this.waiting
+    this.waiting = []
+    for (const { settled } of waiting) await (await settled)()
+  }
+
+  /** The process is about to end: who has an answer by now keeps it, nobody else will ever have one. */
+  async loseWaiting(): Promise<void> {
+    const isLate = systemClock.sleep(answerWaitMs).then(() => null)
+    for (const { settled } of this.waiting) await (await Promise.race([settled, isLate]))?.()
+    this.waiting = []
+    const pending = this.model.arrivals.filter(({ state }) => state === 'pending')
+    this.model.settle(pending, 'unanswered')
+  }
+
+  /** A hold that nobody was told of may have been placed all the same. */
+  async learnHolds(): Promise<void> {
+    for (const row of await this.subject.control.selectFrom('legal_holds').selectAll().execute()) {
+      if (this.model.holds.has(row.hold_id)) continue
+      this.model.holds.set(row.hold_id, {
+        id: row.hold_id,
+        tenantId: row.tenant_id,
+        signals: JSON.parse(row.signals),
+        range: { startNs: nsOf(row.range_start_ns), endNs: nsOf(row.range_end_ns) },
+        isActive: row.released_at_ms === null,
+      })
+    }
+  }
+
+  #assertSame(what: string, wrong: readonly string[]): void {
+    assert.equal(wrong.length, 0, `${what}: ${wrong.slice(0, 10).join('; ')}`)
+  }
+}
+
+function followMove(
+  entry: { request_id: string; from_status: string | null; to_status: string },
+  statuses: Map<string, string>,
+): void {
+  const { request_id, from_status, to_status } = entry
+  assert.equal(from_status, statuses.get(request_id) ?? null, `the ledger jumps at ${request_id}`)
+  assert.ok(isMove(from_status, to_status), `there is no move from ${from_status} to ${to_status}`)
+  statuses.set(request_id, to_status)
+}
+
+const neverHidden = new Set(['awaiting_approval', 'rejected', 'expired'])
+
+function assertClocks(row: RequestRow): void {
+  const { created_at_ms, finished_at_ms, hidden_at_ms, removed_at_ms, status, verified_at_ms } = row
+  const what = `${row.request_id}, ${status}:`
+  assert.equal(finished_at_ms !== null, final.has(status as Status), `${what} finished_at`)
+  // Put on record after a restore, of an engine that had completed it: nobody here can vouch for its clocks.
+  if (status === 'completed' && hidden_at_ms === null) return
+  assert.equal(verified_at_ms !== null, status === 'completed', `${what} verified_at`)
+  if (neverHidden.has(status)) assert.equal(hidden_at_ms, null, `${what} hidden_at`)
+  else if (status !== 'cancelled') assert.ok((hidden_at_ms ?? 0) >= created_at_ms, `${what} hidden_at`)
+  if (status === 'completed') {
+    assert.ok((hidden_at_ms ?? Infinity) <= (removed_at_ms ?? 0), `${what} removed_at`)
+    assert.ok((removed_at_ms ?? Infinity) <= (verified_at_ms ?? 0), `${what} verified_at`)
+  }
+}
+
+function nsOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text)
+}
+
+export function requestOf(row: RequestRow): Request {
+  const request = {
+    id: row.request_id,
+    tenantId: row.tenant_id,
+    scope: row.scope === 'all' ? ('all' as const) : ('range' as const),
+    signals: JSON.parse(row.signals),
+    range: { startNs: nsOf(row.range_start_ns), endNs: nsOf(row.range_end_ns) },
+    createdAtMs: row.created_at_ms,
+    delayMinutes: row.starts_at_ms === null ? 0 : (row.starts_at_ms - row.created_at_ms) / 60_000,
+    refuseLate: row.refuse_late === 1,
+    requestedBy: row.requested_by,
+    key: row.idempotency_key,
+    approveByMs: row.approve_by_ms,
+    status: row.status as Status,
+  }
+  return withBookkeeping(request, row)
+}
+
+/** What the service counts and names for itself; none of it is a promise. */
+function withBookkeeping(
+  request: Omit<
+    Request,
+    'attempts' | 'forgiven' | 'crashes' | 'retryAtMs' | 'heldBy' | 'doneAtMs' | 'startsAtMs'
+  >,
+  row: RequestRow,
+): Request {
+  return {
+    ...request,
+    status: row.status as Status,
+    startsAtMs: row.starts_at_ms,
+    attempts: row.attempts,
+    forgiven: row.attempts_forgiven,
+    crashes: row.crashes,
+    retryAtMs: row.retry_at_ms,
+    heldBy: JSON.parse(row.progress).held_by,
+    doneAtMs: row.finished_at_ms,
+  }
+}
+
+/** Fails where the service answered otherwise than it must. */
+export function assertAnswer(answer: Answered, status: number, what: string): void {
+  assert.equal(answer.status, status, `${what} answered ${answer.status} ${JSON.stringify(answer.body)}`)
+}
