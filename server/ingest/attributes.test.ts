@@ -85,3 +85,11 @@ test('bytes that are no UTF-8 become U+FFFD and the record is kept', () => {
   proto[proto.indexOf('?')] = 0xff
   assert.equal(namedRows(decodeHere('logs', 'protobuf', proto, 1n).batch, 'otel_logs')[0]?.Body, 'a\ufffdb')
 })
+
+test('duplicate keys are found among many, in any place', () => {
+  const attribute = (key: string, value: string) => ({ key, value: { stringValue: value } })
+  const keys = Array.from({ length: 500 }, (_, at) => `key.${at % 300}`)
+  const map = decodeAttributes(keys.map((key, at) => attribute(key, String(at))))
+  assert.equal(Object.keys(map).length, 300)
+  for (const [at, key] of keys.entries()) assert.equal(map[key], String(at < 200 ? at + 300 : at))
+})

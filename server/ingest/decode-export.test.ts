@@ -254,6 +254,48 @@ test('an attribute value may be nested 32 deep and no deeper', () => {
   }
 })
 
+test('a body whose rows would be out of all proportion to it is refused before the memory is taken', () => {
+  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(30_000) } }]
+  const logRecords = Array.from({ length: 10_000 }, () => ({ timeUnixNano: '1700000000000000000' }))
+  const message = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] }
+  const body = encodeProto('logs', message)
+  assert.ok(body.length < 200_000)
+  assert.throws(() => decodeHere('logs', 'protobuf', body, receivedNs), {
+    code: 'body_too_large',
+    status: 413,
+  })
+  assert.throws(() => decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs), {
+    code: 'body_too_large',
+  })
+})
+
+test('nothing of a rejected record is in the rows before and behind it', () => {
+  const time = '1700000000000000000'
+  const record = (text: string, timeUnixNano: string) => ({
+    name: text,
+    traceId: 'ab'.repeat(16),
+    spanId: 'cd'.repeat(8),
+    startTimeUnixNano: timeUnixNano,
+    events: [{ name: text }],
+  })
+  const spans = [record('first', time), record('rejected', '0'), record('last', time)]
+  const { batch, rejected } = decodeHere(
+    'traces',
+    'protobuf',
+    encodeProto('traces', { resourceSpans: [{ scopeSpans: [{ spans }] }] }),
+    receivedNs,
+  )
+  assert.equal(rejected, 1)
+  assert.deepEqual(
+    namedRows(batch, 'otel_traces').map((row) => [row.SpanName, row['Events.Name']]),
+    [
+      ['first', ['first']],
+      ['last', ['last']],
+    ],
+  )
+  assert.ok(!batch[0]?.bytes.includes('rejected'))
+})
+
 test('groups nested without end are refused', () => {
   const body = Buffer.alloc(100_000, (99 << 3) | 3)
   assert.throws(() => decodeHere('traces', 'protobuf', body, receivedNs), OtlpDecodeError)

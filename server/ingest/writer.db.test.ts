@@ -165,6 +165,14 @@ describe('acknowledging', () => {
     assert.equal(writer.totals.commits, 0)
   })
 
+  test('rows that are written for one place are never committed for another', async () => {
+    const { writer } = scene()
+    const [own, neighbour] = [newPlace(), newPlace()]
+    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another place/)
+    await assert.rejects(writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))), /another place/)
+    assert.deepEqual([await count(own), await count(neighbour)], [0, 0])
+  })
+
   test('texts arrive as they were, whatever they say', async () => {
     const here = scene()
     const place = newPlace()
