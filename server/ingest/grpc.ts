@@ -103,18 +103,15 @@ export class GrpcIngest {
   }
 
   async #take(signal: Signal, call: Call, hold: BodyHold): Promise<Buffer> {
-    const caller = await this.#guard(call)
+    const { tenantId, placement } = await this.#guard(call)
+    const place = { tenantId, placement }
     hold.grow(arrivingBytes)
     let message: Buffer | null = await this.#read(call)
     const bodyBytes = message.length
     hold.grow(Math.max(0, bodyBytes - arrivingBytes))
-    const [{ rejected, reasons }] = await this.#options.intake.take(caller, signal, bodyBytes, () => {
-      const decoded = decodeExport(
-        signal,
-        'protobuf',
-        message ?? Buffer.alloc(0),
-        this.#options.clock.nowNs(),
-      )
+    const [{ rejected, reasons }] = await this.#options.intake.take(place, signal, bodyBytes, () => {
+      const arrival = { place, receivedNs: this.#options.clock.nowNs() }
+      const decoded = decodeExport(signal, 'protobuf', message ?? Buffer.alloc(0), arrival)
       message = null
       hold.release()
       return [decoded] as const

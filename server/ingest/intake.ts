@@ -5,6 +5,7 @@
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { type LateSelection, withoutLate } from './late-rows.ts'
+import { requireFewPartitions } from './partition-spread.ts'
 import type { DecodedExport } from './row-collector.ts'
 import type { IngestWriter } from './writer.ts'
 
@@ -54,7 +55,7 @@ export class Intake {
 
   /**
    * Takes a request. Answers an outcome for each part that `decode` gave, in its order. Throws what `decode` throws,
-   * `quota_exceeded`, and what the writer throws; nothing then counts against the quota.
+   * `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the writer throws; nothing then counts against the quota.
    *
    * @param bodyBytes of the body, uncompressed
    * @param decode the records by kind; called once, and not where the quota refuses the body
@@ -86,6 +87,7 @@ export class Intake {
     const outcomes = parts.map(({ outcome }) => outcome)
     admission.takeRows(total(outcomes, 'accepted'))
     const batch = parts.flatMap((part) => part.batch)
+    requireFewPartitions(batch)
     const committed = this.#options.writer.commit(place, batch)
     return { committed, outcomes, late: parts.map((part) => part.late) }
   }

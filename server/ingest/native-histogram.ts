@@ -2,10 +2,11 @@
 // Prometheus and begins there in OpenTelemetry, so indexes move by one; sparse spans become dense lists, whose length
 // is bounded before anything is filled in. Counts stay exact: what can't be an integer is refused, not rounded.
 
+import type { ListCell } from './cells.ts'
 import type { Buckets, MetricPoint } from './metric-rows.ts'
 import { type Fault, fault, maxListLength } from './record-fault.ts'
 import type { HistogramSide, NativeHistogram } from './remote-write-wire.ts'
-import { floatCell } from './row-collector.ts'
+import { Uint64 } from './uint64.ts'
 
 /** Buckets by bounds of their own, as converted classic histograms have them. */
 export const customSchema = -53
@@ -31,7 +32,7 @@ class Unfit extends Error {
 export function fillHistogram(point: MetricPoint, found: NativeHistogram): Fault | null {
   try {
     if (found.isGauge) throw new Unfit(fault.gaugeHistogram)
-    point.count = countText(found.count)
+    point.count.setBigInt(wholeOf(found.count))
     point.sum = found.sum
     if (found.schema === customSchema) fillCustom(point, found)
     else if (found.schema >= schemaMin && found.schema <= schemaMax) fillExponential(point, found)
@@ -45,57 +46,66 @@ export function fillHistogram(point: MetricPoint, found: NativeHistogram): Fault
 
 function fillExponential(point: MetricPoint, found: NativeHistogram): void {
   point.scale = found.schema
-  point.zeroCount = countText(found.zeroCount)
-  point.positive = toBuckets(found.positive)
-  point.negative = toBuckets(found.negative)
+  point.zeroCount.setBigInt(wholeOf(found.zeroCount))
+  fillBuckets(point.positive, found.positive)
+  fillBuckets(point.negative, found.negative)
 }
 
-function toBuckets(side: HistogramSide): Buckets {
+function fillBuckets(buckets: Buckets, side: HistogramSide): void {
   const [first] = side.spans
-  if (first === undefined) return { offset: 0, counts: [] }
+  if (first === undefined) return
   if (Math.abs(first.offset) > indexMax) throw new Unfit(fault.spanMismatch)
-  return { offset: first.offset - 1, counts: spread(side, first.offset) }
+  buckets.offset = first.offset - 1
+  addCounts(buckets.counts, spread(side, first.offset))
 }
 
 function fillCustom(point: MetricPoint, { customBounds, positive }: NativeHistogram): void {
   if (customBounds.length >= maxListLength) throw new Unfit(fault.listTooLong)
   const counts = spread(positive, 0)
   if (counts.length > customBounds.length + 1) throw new Unfit(fault.spanMismatch)
-  while (counts.length < customBounds.length + 1) counts.push('0')
-  point.explicitBounds = customBounds.map(floatCell)
-  point.bucketCounts = counts
+  while (counts.length < customBounds.length + 1) counts.push(0n)
+  for (const bound of customBounds) point.explicitBounds.addFloat64(bound)
+  addCounts(point.bucketCounts, counts)
+}
+
+function addCounts(list: ListCell, counts: readonly bigint[]): void {
+  const cell = new Uint64()
+  for (const count of counts) {
+    cell.setBigInt(count)
+    list.addUint64(cell)
+  }
 }
 
 /** Counts from index `from` on, with zeros where no span is. */
-function spread({ spans, deltas, counts }: HistogramSide, from: number): string[] {
-  const found = counts.length > 0 ? counts.map(countText) : cumulate(deltas)
+function spread({ spans, deltas, counts }: HistogramSide, from: number): bigint[] {
+  const found = counts.length > 0 ? counts.map(wholeOf) : cumulate(deltas)
   if (spans.reduce((sum, { length }) => sum + length, 0) !== found.length) throw new Unfit(fault.spanMismatch)
-  const dense: string[] = []
+  const dense: bigint[] = []
   let taken = 0
   for (const [i, { offset, length }] of spans.entries()) {
     const gap = i === 0 ? offset - from : offset
     if (gap < 0) throw new Unfit(fault.spanMismatch)
     if (dense.length + gap + length > maxListLength) throw new Unfit(fault.listTooLong)
-    for (let zero = 0; zero < gap; zero++) dense.push('0')
+    for (let zero = 0; zero < gap; zero++) dense.push(0n)
     dense.push(...found.slice(taken, taken + length))
     taken += length
   }
   return dense
 }
 
-function cumulate(deltas: readonly bigint[]): string[] {
+function cumulate(deltas: readonly bigint[]): bigint[] {
   let count = 0n
   return deltas.map((delta) => {
     count += delta
-    return countText(count)
+    return wholeOf(count)
   })
 }
 
-function countText(count: bigint | number): string {
+function wholeOf(count: bigint | number): bigint {
   if (typeof count === 'number') {
     if (!Number.isSafeInteger(count)) throw new Unfit(fault.fractionalCounts)
-    return countText(BigInt(count))
+    return wholeOf(BigInt(count))
   }
   if (count < 0n || count > maxUint64) throw new Unfit(fault.spanMismatch)
-  return String(count)
+  return count
 }

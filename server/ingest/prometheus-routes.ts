@@ -100,8 +100,10 @@ async function take(
   try {
     // Uncompressed only when it is decoded at once, so that nothing waits in its larger form.
     const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
-    const outcomes = await intake.take(callerOf(request), 'metrics', bodyBytes, () => {
-      const parts = decodeRemoteWrite(version, unsnap(compressedOf(request), bodyLimitBytes))
+    const { tenantId, placement } = callerOf(request)
+    const place = { tenantId, placement }
+    const outcomes = await intake.take(place, 'metrics', bodyBytes, () => {
+      const parts = decodeRemoteWrite(version, unsnap(compressedOf(request), bodyLimitBytes), place)
       release(request)
       return parts
     })

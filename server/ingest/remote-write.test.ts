@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { here } from '../../tests/otlp/decode-here.ts'
 import { assertBatchFits, namedRows } from '../../tests/otlp/named-cells.ts'
 import {
   encodeRaw,
@@ -21,7 +22,7 @@ const timeMs = 1_767_571_200_123
 const timeText = '1767571200.123000000'
 
 function decode(version: Version, series: readonly TestSeries[]) {
-  const parts = decodeRemoteWrite(version, encodeRequest(version, series))
+  const parts = decodeRemoteWrite(version, encodeRequest(version, series), here)
   for (const { batch } of parts) assertBatchFits(batch)
   const [samples, histograms, exemplars] = parts
   const batch = parts.flatMap((part) => part.batch)
@@ -183,7 +184,7 @@ for (const version of versions) {
     test('nothing in a request is nothing, and a series without samples is none', () => {
       for (const series of [[], [{ labels: { __name__: 'x' } }]]) {
         assert.deepEqual(
-          decodeRemoteWrite(version, encodeRequest(version, series)).map((part) => [
+          decodeRemoteWrite(version, encodeRequest(version, series), here).map((part) => [
             part.accepted,
             part.rejected,
           ]),
@@ -199,7 +200,7 @@ for (const version of versions) {
     test('invalid UTF-8 becomes U+FFFD', () => {
       const body = encodeRequest(version, [gauge(1, { labels: { __name__: 'x', where: 'caf_' } })])
       body[body.indexOf('caf_') + 3] = 0xc3
-      const [samples] = decodeRemoteWrite(version, body)
+      const [samples] = decodeRemoteWrite(version, body, here)
       assert.deepEqual(namedRows(samples.batch, 'otel_metrics_gauge')[0]?.Attributes, { where: 'caf\ufffd' })
     })
 
@@ -209,7 +210,7 @@ for (const version of versions) {
       ])
       const read = (bytes: Buffer) => {
         try {
-          decodeRemoteWrite(version, bytes)
+          decodeRemoteWrite(version, bytes, here)
         } catch (error) {
           assert.ok(error instanceof AppError && error.code === 'bad_request', String(error))
         }
@@ -248,7 +249,7 @@ describe('what only one version has', () => {
   test('2.0 refuses a reference to a symbol that is not there, and a label without a value', () => {
     for (const labelsRefs of [[0, 7], [0]]) {
       const message = { symbols: [''], timeseries: [{ labelsRefs, samples: [{ value: 1, timestamp: 1 }] }] }
-      assert.throws(() => decodeRemoteWrite('2.0', encodeRaw('2.0', message)), AppError)
+      assert.throws(() => decodeRemoteWrite('2.0', encodeRaw('2.0', message), here), AppError)
     }
   })
 
@@ -257,13 +258,24 @@ describe('what only one version has', () => {
       ['1.0', '2.0'],
       ['2.0', '1.0'],
     ] as const) {
-      const parts = decodeRemoteWrite(as, encodeRequest(written, [gauge(1)]))
+      const parts = decodeRemoteWrite(as, encodeRequest(written, [gauge(1)]), here)
       assert.deepEqual(
         parts.map(({ accepted, rejected }) => accepted + rejected),
         [0, 0, 0],
       )
     }
   })
+})
+
+test('a small request that says one long text very often is refused before it fills the memory', () => {
+  const symbols = ['', '__name__', 'x', 'note', 'n'.repeat(30_000)]
+  const one = { labelsRefs: [1, 2, 3, 4], samples: [{ value: 1, timestamp: 1 }] }
+  const body = encodeRaw('2.0', { symbols, timeseries: Array.from({ length: 6000 }, () => one) })
+  assert.ok(body.length < 300_000)
+  assert.throws(
+    () => decodeRemoteWrite('2.0', body, here),
+    (error) => error instanceof AppError && error.code === 'body_too_large',
+  )
 })
 
 describe('native histograms', () => {

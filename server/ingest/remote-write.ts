@@ -3,11 +3,10 @@
 // different requests. The three kinds of record are counted apart, because the protocol's answer does so. An exemplar
 // is a row without a value beside its series: Prometheus sends it apart from the samples, often in another request.
 
-import type { AttributeMap } from '../telemetry/rows.ts'
-import { createAttributeMap } from './attributes.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { type MapCell, TextCell } from './cells.ts'
 import { MetricRows, noRecordedValue } from './metric-rows.ts'
 import { customSchema, fillHistogram } from './native-histogram.ts'
-import { Place } from './otlp-decode-error.ts'
 import { kindOfSeries, metricTypes, unitOf } from './prometheus-names.ts'
 import { fault } from './record-fault.ts'
 import {
@@ -18,7 +17,7 @@ import {
   type Sample,
   type Series,
 } from './remote-write-wire.ts'
-import { type DecodedExport, RowCollector } from './row-collector.ts'
+import { type DecodedExport, RowCollector, type RowOrigin } from './row-collector.ts'
 import type { Uint64 } from './uint64.ts'
 
 /** OTLP's number for a count since a start. */
@@ -29,35 +28,51 @@ const twoTo32 = 4_294_967_296
 /** Samples, native histograms and exemplars, in this order. */
 export type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
 
-/** Throws `bad_request` where the body as a whole can't be read; nothing of it may then be stored. */
-export function decodeRemoteWrite(version: RemoteWriteVersion, body: Buffer): RemoteWriteParts {
-  const reader = new SeriesRows()
+/**
+ * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be out of all
+ * proportion to it; nothing of it may then be stored.
+ */
+export function decodeRemoteWrite(
+  version: RemoteWriteVersion,
+  body: Buffer,
+  place: TenantPlace,
+): RemoteWriteParts {
+  const reader = new SeriesRows({ place, body })
   readRemoteWrite(version, body, (series) => reader.add(series))
   return reader.finish()
 }
 
+/** Names and values, alternating. */
+type Pairs = readonly string[]
+
 /** What the labels of a series say, taken apart. */
 interface SeriesLabels {
-  name: string
-  scopeName: string
-  scopeVersion: string
-  resource: AttributeMap
-  attributes: AttributeMap
+  readonly name: string
+  readonly scopeName: string
+  readonly scopeVersion: string
+  readonly resource: Pairs
+  readonly attributes: Pairs
   readonly count: number
-  isBroken: boolean
+  readonly isBroken: boolean
 }
 
 class SeriesRows {
-  readonly #place = new Place(['timeseries', '', ''])
-  readonly #samples = new MetricRows(new RowCollector(this.#place, 'sample'))
-  readonly #histograms = new MetricRows(new RowCollector(this.#place, 'histogram'))
-  readonly #exemplars = new MetricRows(new RowCollector(this.#place, 'exemplar'))
-  /** One map for all rows of a resource, as row-collector.ts promises. */
-  readonly #resources = new Map<string, AttributeMap>()
+  readonly #samples: MetricRows
+  readonly #histograms: MetricRows
+  readonly #exemplars: MetricRows
+  readonly #key = new TextCell()
+  readonly #value = new TextCell()
+
+  constructor(origin: RowOrigin) {
+    const rowsOf = (noun: string) =>
+      new MetricRows(new RowCollector({ signal: 'metrics', names: ['timeseries', '', ''], noun }, origin))
+    this.#samples = rowsOf('sample')
+    this.#histograms = rowsOf('histogram')
+    this.#exemplars = rowsOf('exemplar')
+  }
 
   add(series: Series): void {
-    this.#place.resource++
-    const labels = this.#takeApart(series.labels)
+    const labels = takeApart(series.labels)
     if (series.samples.length > 0) this.#addSamples(series, labels)
     if (series.histograms.length > 0) this.#addHistograms(series, labels)
     if (series.exemplars.length > 0) this.#addExemplars(series, labels)
@@ -76,7 +91,7 @@ class SeriesRows {
   #addSample(out: MetricRows, kind: 'gauge' | 'sum', sample: Sample, { attributes }: SeriesLabels): void {
     const { point } = out
     point.clear(kind)
-    point.attributes = attributes
+    this.#addAll(point.attributes, attributes, out)
     setMs(point.time, sample.timeMs)
     setMs(point.startTime, sample.startMs)
     point.flags = sample.isStale ? noRecordedValue : 0
@@ -91,7 +106,7 @@ class SeriesRows {
     for (const exemplar of series.exemplars) {
       const { point } = out
       point.clear(kind)
-      point.attributes = labels.attributes
+      this.#addAll(point.attributes, labels.attributes, out)
       setMs(point.time, exemplar.timeMs)
       point.flags = noRecordedValue
       this.#fillExemplar(out, exemplar)
@@ -100,19 +115,17 @@ class SeriesRows {
   }
 
   #fillExemplar(out: MetricRows, { labels, value, timeMs }: PromExemplar): void {
-    const exemplar = out.startExemplar()
-    const attributes = createAttributeMap()
+    const { exemplar } = out
+    exemplar.clear()
+    const rest: string[] = []
     for (let i = 0; i < labels.length; i += 2) {
       const [key, text] = [labels[i] ?? '', labels[i + 1] ?? '']
-      if (key === 'trace_id' && /^[0-9a-f]{32}$/i.test(text)) exemplar.traceId = text.toLowerCase()
-      else if (key === 'span_id' && /^[0-9a-f]{16}$/i.test(text)) exemplar.spanId = text.toLowerCase()
-      else {
-        out.rows.noteLongAttribute(key, text)
-        attributes[key] = text
-      }
+      if (key === 'trace_id' && /^[0-9a-f]{32}$/i.test(text)) exemplar.traceId.setHex(text, 16)
+      else if (key === 'span_id' && /^[0-9a-f]{16}$/i.test(text)) exemplar.spanId.setHex(text, 8)
+      else rest.push(key, text)
     }
-    out.rows.noteManyAttributes(labels.length / 2)
-    exemplar.attributes = attributes
+    this.#addAll(exemplar.attributes, rest, out)
+    out.rows.noteManyAttributes(rest.length / 2)
     exemplar.value = value
     setMs(exemplar.time, timeMs)
     out.addExemplar()
@@ -133,7 +146,7 @@ class SeriesRows {
     const kind = histogram.schema === customSchema ? 'histogram' : 'exponentialHistogram'
     const { point } = out
     point.clear(kind)
-    point.attributes = attributes
+    this.#addAll(point.attributes, attributes, out)
     setMs(point.time, histogram.timeMs)
     setMs(point.startTime, histogram.startMs)
     if (histogram.isStale) point.flags = noRecordedValue
@@ -147,71 +160,68 @@ class SeriesRows {
   /** Sets resource, scope and metric for the series' next rows. Answers the kind of its float samples. */
   #begin(out: MetricRows, { metadata }: Series, labels: SeriesLabels): 'gauge' | 'sum' {
     const { rows, metric } = out
-    rows.startResource()
-    rows.resource.attributes = labels.resource
+    rows.resource.clear()
+    this.#addAll(rows.resource.attributes, labels.resource, out)
     rows.finishResource()
-    rows.startScope()
-    rows.scope.name = labels.scopeName
-    rows.scope.version = labels.scopeVersion
+    rows.scope.clear()
+    rows.scope.name.setText(labels.scopeName)
+    rows.scope.version.setText(labels.scopeVersion)
     rows.finishScope()
-    out.startMetric()
+    metric.clear()
     const kind = kindOfSeries(labels.name, metadata.type)
-    metric.name = labels.name
-    metric.description = metadata.help
-    metric.unit = unitOf(metadata.unit)
+    metric.name.setText(labels.name)
+    metric.description.setText(metadata.help)
+    metric.unit.setText(unitOf(metadata.unit))
     metric.temporality = kind === 'gauge' ? 0 : cumulative
     metric.isMonotonic = kind === 'counter'
     if (labels.isBroken) rows.note(fault.labels)
     rows.noteManyAttributes(labels.count)
-    for (const map of [labels.attributes, labels.resource]) {
-      for (const key in map) rows.noteLongAttribute(key, map[key] ?? '')
-    }
     out.finishMetric()
     return kind === 'gauge' ? 'gauge' : 'sum'
   }
 
-  #takeApart(pairs: readonly string[]): SeriesLabels {
-    const attributes = createAttributeMap()
-    const labels = {
-      name: '',
-      scopeName: '',
-      scopeVersion: '',
-      resource: attributes,
-      attributes,
-      count: pairs.length / 2,
-      isBroken: false,
-    }
-    const seen = new Set<string>()
-    let [job, instance] = ['', '']
+  #addAll(into: MapCell, pairs: Pairs, { rows }: MetricRows): void {
     for (let i = 0; i < pairs.length; i += 2) {
-      const [key, value] = [pairs[i] ?? '', pairs[i + 1] ?? '']
-      if (key === '' || seen.has(key)) labels.isBroken = true
-      seen.add(key)
-      if (key === '__name__') labels.name = value
-      else if (key === 'job') job = value
-      else if (key === 'instance') instance = value
-      else if (key === 'otel_scope_name') labels.scopeName = value
-      else if (key === 'otel_scope_version') labels.scopeVersion = value
-      // To Prometheus an empty label is none.
-      else if (value !== '') attributes[key] = value
+      this.#key.setText(pairs[i] ?? '')
+      this.#value.setText(pairs[i + 1] ?? '')
+      rows.noteLongAttribute(this.#key, this.#value)
+      into.add(this.#key, this.#value, rows.body)
     }
-    labels.resource = this.#resourceOf(job, instance)
-    return labels
   }
+}
 
-  /** `job` is the service, with its namespace before a slash; `instance` is which one of it. */
-  #resourceOf(job: string, instance: string): AttributeMap {
-    const key = JSON.stringify([job, instance])
-    const known = this.#resources.get(key)
-    if (known !== undefined) return known
-    const resource = createAttributeMap()
-    const [, namespace, service = job] = /^([^/]+)\/([^/]+)$/.exec(job) ?? []
-    if (namespace !== undefined) resource['service.namespace'] = namespace
-    if (service !== '') resource['service.name'] = service
-    if (instance !== '') resource['service.instance.id'] = instance
-    this.#resources.set(key, resource)
-    return resource
+function takeApart(pairs: Pairs): SeriesLabels {
+  const own = new Map<string, string>()
+  const attributes: string[] = []
+  const seen = new Set<string>()
+  let isBroken = false
+  for (let i = 0; i < pairs.length; i += 2) {
+    const [key, value] = [pairs[i] ?? '', pairs[i + 1] ?? '']
+    if (key === '' || seen.has(key)) isBroken = true
+    seen.add(key)
+    if (ownLabels.has(key)) own.set(key, value)
+    // To Prometheus an empty label is none.
+    else if (value !== '') attributes.push(key, value)
   }
+  return {
+    name: own.get('__name__') ?? '',
+    scopeName: own.get('otel_scope_name') ?? '',
+    scopeVersion: own.get('otel_scope_version') ?? '',
+    resource: resourceOf(own.get('job') ?? '', own.get('instance') ?? ''),
+    attributes,
+    count: pairs.length / 2,
+    isBroken,
+  }
+}
+
+/** Labels that say something else than an attribute of the series. */
+const ownLabels = new Set(['__name__', 'job', 'instance', 'otel_scope_name', 'otel_scope_version'])
+
+/** `job` is the service, with its namespace before a slash; `instance` is which one of it. */
+function resourceOf(job: string, instance: string): Pairs {
+  const [, namespace = '', service = job] = /^([^/]+)\/([^/]+)$/.exec(job) ?? []
+  const named = { 'service.namespace': namespace, 'service.name': service, 'service.instance.id': instance }
+  return Object.entries(named).flatMap(([key, value]) => (value === '' ? [] : [key, value]))
 }
 
 /** Milliseconds as nanoseconds, exact; what no table holds becomes the largest time, which the collector refuses. */

@@ -82,14 +82,17 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
     },
     handler: async (request, reply) => {
       const encoding = encodingOf(request)
+      const { tenantId, placement } = callerOf(request)
+      const place = { tenantId, placement }
       const decode = () => {
-        const decoded = decodeExport(signal, encoding, bytesOf(request), options.clock.nowNs())
+        const arrival = { place, receivedNs: options.clock.nowNs() }
+        const decoded = decodeExport(signal, encoding, bytesOf(request), arrival)
         release(request)
         return [decoded] as const
       }
       try {
         const bodyBytes = bytesOf(request).length
-        const [outcome] = await options.intake.take(callerOf(request), signal, bodyBytes, decode)
+        const [outcome] = await options.intake.take(place, signal, bodyBytes, decode)
         const { rejected, reasons: message } = outcome
         return send(reply, 200, encoding, encodeExportResponse(signal, encoding, { rejected, message }))
       } finally {
