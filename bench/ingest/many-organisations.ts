@@ -188,8 +188,11 @@ function text(key: string, value: string): string {
 /** Part folders of all tables; replaced ones are gone within seconds. */
 function partsIn(dataDir: string): number {
   const store = join(dataDir, 'telemetry', 'engine', 'store')
-  const folders = readdirSync(store, { recursive: true, encoding: 'utf8' })
-  return folders.filter((path) => /\/\d+-\d{8}_\d+_\d+_\d+(?:_\d+)?$/.test(path)).length
+  const tables = readdirSync(store).flatMap((start) =>
+    readdirSync(join(store, start)).map((id) => join(store, start, id)),
+  )
+  const entries = tables.flatMap((folder) => readdirSync(folder))
+  return entries.filter((name) => /^\d+-\d{8}_\d+_\d+_\d+(?:_\d+)?$/.test(name)).length
 }
 
 /** Processor time so far, user and system; the kernel counts hundredths of a second. */
