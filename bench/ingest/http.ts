@@ -69,7 +69,7 @@ async function measure(signal: Signal, organisations: number, bodies: readonly B
   const before = await yardstick(signal, organisations, bodies)
   const service = await startService(organisations)
   const idleMb = memoryMb(service.child, 'VmRSS')
-  const load = { signal, bodies, clients: Math.max(32, organisations), service }
+  const load = { signal, bodies, clients: 64, service }
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.child, 'VmHWM')

@@ -2,7 +2,7 @@
 // reads numbers with @bufbuild/protobuf, builds the object tree that the product avoids and returns it in OTLP/JSON
 // form. It shares the product's decisions, and nothing of its code: a field whose wire type is not its own is refused,
 // fields that no row holds are passed over like unknown ones, messages that come twice are merged (but of several
-// values the last one stands), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
+// values the last one stands, and data of a metric that another kind replaces is not looked at), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
 
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import type { Field, Type } from 'protobufjs'
@@ -10,6 +10,12 @@ import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { requestType } from './otlp-messages.ts'
 
 type Message = Record<string, unknown>
+
+/** One message of a metric's data. */
+interface Part {
+  readonly field: Field
+  readonly bytes: Uint8Array
+}
 
 /** Official fields that no row holds. */
 const unread = new Set([
@@ -42,11 +48,22 @@ export function referenceDecode(signal: Signal, body: Uint8Array): object | null
 
 function readMessage(type: Type, bytes: Uint8Array, into: Message, depth: number): Message {
   const reader = new BinaryReader(bytes)
+  let data: Part[] = []
   while (reader.pos < reader.len) {
     const [number, wireType] = readTag(reader)
     const field = type.fieldsById[number]
     if (field === undefined || unread.has(`${type.name}.${field.name}`)) skip(reader, number, wireType, 0)
-    else readField(reader, field, wireType, into, depth)
+    else if (field.partOf?.name === 'data' && wireType === 2) {
+      data = [...data.filter((part) => part.field === field), { field, bytes: reader.bytes() }]
+    } else readField(reader, field, wireType, into, depth)
+  }
+  for (const { field, bytes: part } of data) {
+    into[field.name] = readMessage(
+      field.resolvedType as Type,
+      part,
+      (into[field.name] as Message) ?? {},
+      depth,
+    )
   }
   if (reader.pos > reader.len) throw new RangeError('past the end')
   return into
