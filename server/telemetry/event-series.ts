@@ -157,6 +157,15 @@ export function earlierStatement(from: From, frame: SeriesFrame, series: EventSe
   return sql`SELECT ${join(exists, ' OR ')} AS earlier`
 }
 
+/** How many rows reading the series takes. One row `{ n }`. */
+export function eventCountStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
+  const counts = tablesOf(series.signals).map(({ name, timeColumn }) => {
+    const source = from(name, rangeCondition(timeColumn, frame), series.of, ...serviceCondition(frame))
+    return sql`(SELECT count() FROM ${source})`
+  })
+  return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
+}
+
 function attributesColumn(table: TableSpec): string {
   if (table.signal === 'logs') return 'LogAttributes'
   return table.signal === 'traces' ? 'SpanAttributes' : 'Attributes'
