@@ -12,10 +12,10 @@ import { type Ns, nsPerSecond } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { readSeries, type SeriesGroup, type SeriesSet } from '../telemetry/series.ts'
+import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from '../telemetry/series.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import type { DetectorState } from './alarm.ts'
+import type { DetectorState, Verdict } from './alarm.ts'
 import type { RunFound } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
@@ -39,11 +39,19 @@ export interface RunnerOptions {
 const groupsMax = 50
 
 /** Everything a run is about; made once and passed along. */
-interface Run {
+export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
+  /** Told of each series as it was judged, for whoever draws it. */
+  readonly onJudged?: (judged: JudgedSeries) => void
+}
+
+export interface JudgedSeries {
+  readonly groupKey: string
+  readonly series: Series
+  readonly verdict: Verdict
 }
 
 export class DetectorRunner {
@@ -89,7 +97,7 @@ export class DetectorRunner {
     if (choice === null) return failed('The method no longer accepts these params; set them again.')
     const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }
     try {
-      return await evaluateRun(run)
+      return await evaluateRun(run, await readSeries(run.reader, requestOf(run)))
     } catch (err) {
       this.#options.logger.warn({ err, detectorId: detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
@@ -102,11 +110,10 @@ function failed(note: string): { outcome: Outcome; found: null } {
   return { outcome: { status: 'error', note }, found: null }
 }
 
-async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFound }> {
-  const { detector, plan, reader } = run
-  const { scope } = detector.definition
-  const set = await readSeries(reader, {
-    metricKey: detector.definition.metric_key,
+export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
+  const { metric_key, scope } = detector.definition
+  return {
+    metricKey: metric_key,
     service: scope.service,
     attributes: scope.attributes,
     groupBy: scope.group_by,
@@ -115,7 +122,12 @@ async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFoun
     endNs: plan.endNs,
     stepSeconds: plan.stepMinutes * 60,
     maxGroups: groupsMax,
-  })
+  }
+}
+
+/** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
+export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
+  const { plan, reader } = run
   const states: DetectorState[] = []
   const findings: Finding[] = []
   for (const group of set.groups) {
@@ -166,6 +178,7 @@ function evaluateGroup(
   const groupKey = JSON.stringify(
     scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group },
   )
+  run.onJudged?.({ groupKey, series, verdict })
   const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
   return {
     state: verdict.state,
