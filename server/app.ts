@@ -22,6 +22,7 @@ import { newSecret } from './core/ids.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
+import { addDetectorPreviewRoute } from './detection/preview-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
@@ -287,6 +288,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
   addUsageRoutes(http, engine, readerOf)
   addQueryRoutes(http, readerOf, clock)
+  addDetectorPreviewRoute(http, { readerOf, clock })
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,
