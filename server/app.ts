@@ -23,6 +23,7 @@ import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoute } from './detection/preview-routes.ts'
+import { addQuietRoutes } from './detection/quiet-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
@@ -289,6 +290,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addUsageRoutes(http, engine, readerOf)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoute(http, { readerOf, clock })
+  addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,

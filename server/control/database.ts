@@ -224,6 +224,33 @@ export interface AnomaliesTable {
   unread_ns: Json | null
   created_at_ms: Fixed<number>
   updated_at_ms: number
+  /** 1 while all of it lies inside mutes, so that nobody was told. */
+  muted: number
+  /** How many times wider than its own the edge was, by feedback; null where it was not. */
+  edge_factor: number | null
+  /** What a person said of it: `not_an_anomaly` or `real`; null where nobody did. */
+  verdict: string | null
+  /** Free text about telemetry, and so removed with it. */
+  verdict_note: string | null
+  verdict_by: string | null
+  verdict_at_ms: number | null
+}
+
+/** When detectors are not to alarm. Settings, as a scope is: names of series as people typed them. */
+export interface DetectorMutesTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  /** Null for all detectors of the organisation. */
+  detector_id: Fixed<string | null>
+  /** Labels a series must have; null for every series. */
+  group_key: Fixed<Json | null>
+  from_ns: Fixed<string | null>
+  until_ns: Fixed<string | null>
+  /** Days, times and time zone; null where the mute does not recur. */
+  weekly: Fixed<Json | null>
+  note: Fixed<string | null>
+  created_by: Fixed<string>
+  created_at_ms: Fixed<number>
 }
 
 export interface LeasesTable {
@@ -253,6 +280,7 @@ export interface Database {
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable
   anomalies: AnomaliesTable
+  detector_mutes: DetectorMutesTable
   leases: LeasesTable
   instance: InstanceTable
 }

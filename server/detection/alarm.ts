@@ -4,7 +4,8 @@
 //
 // 1. Edges. The method's band is widened by the threshold that keeps the alarm budget (tail-calibration.ts) and to
 //    the least deviations the user cares about. A value outside these edges violates. So the edges are the whole
-//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay.
+//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay. Feedback that
+//    something was no anomaly widens the edge on its side once more (feedback.ts).
 // 2. n of m. `violateN` of the last `windowM` judged buckets open an incident; `clearN` calm ones in a row close it.
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
 //    it closes, the cool-down mutes what is not clearly worse.
@@ -45,6 +46,8 @@ export interface AlarmPolicy {
   readonly warmupPoints: number
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
+  /** Factors by which feedback widens each side; 1 where absent. */
+  readonly widening?: { readonly above: number; readonly below: number } | undefined
 }
 
 /** Indexes are buckets of the series. */
@@ -226,8 +229,9 @@ function directedScore(scores: Scores, i: number, value: number, policy: AlarmPo
 function widenRow(edges: Scores, i: number, value: number, threshold: number, policy: AlarmPolicy): void {
   const expected = at(edges.expected, i)
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
-  const above = Math.max(least, threshold * (at(edges.upper, i) - expected))
-  const below = Math.max(least, threshold * (expected - at(edges.lower, i)))
+  const { above: moreAbove, below: moreBelow } = policy.widening ?? { above: 1, below: 1 }
+  const above = moreAbove * Math.max(least, threshold * (at(edges.upper, i) - expected))
+  const below = moreBelow * Math.max(least, threshold * (expected - at(edges.lower, i)))
   edges.upper[i] = expected + above
   edges.lower[i] = expected - below
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)

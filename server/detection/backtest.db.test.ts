@@ -171,7 +171,7 @@ async function runOnSchedule(): Promise<Map<string, object[]>> {
     const page = await store.listAnomalies('acme', { limit: 500, filter, before: null })
     found.set(
       name,
-      page.map(({ id, detector_id: _, metric_key, created_at, updated_at, ...rest }) => ({
+      page.map(({ id, detector_id: _, metric_key, created_at, updated_at, muted, feedback, ...rest }) => ({
         ...rest,
         raised_at: created_at,
       })),

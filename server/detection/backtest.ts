@@ -168,7 +168,14 @@ class Past {
     const knownUntilNs = BigInt(ranAtMs) * nsPerMs
     const set = await replay.window({ startNs: plan.startNs, endNs: plan.endNs, knownUntilNs })
     const onJudged = (judged: JudgedSeries) => this.#draw(judged)
-    const run = { detector: this.#detector, choice, plan, reader: reader.until(knownUntilNs), onJudged }
+    const run = {
+      detector: this.#detector,
+      choice,
+      plan,
+      reader: reader.until(knownUntilNs),
+      tuning: null,
+      onJudged,
+    }
     const { found, outcome } = await evaluateRun(run, set)
     this.#record(found.findings, found.window, ranAtMs)
     this.#signals = found.signals

@@ -4,6 +4,7 @@
 // first violating bucket to the last. Guesses at causes do not belong here.
 
 import type { Incident } from './alarm.ts'
+import { times } from './feedback.ts'
 import type { Series } from './series.ts'
 import { bucketStartNs } from './series.ts'
 
@@ -14,6 +15,8 @@ export interface ReasonSubject {
   readonly unit: string
   /** Which series of the metric (`checkout`, `host=a7`), or empty for the only one. */
   readonly scope: string
+  /** How many times wider than its own the crossed edge was, by feedback. */
+  readonly edgeFactor?: number
 }
 
 /** English, without a full stop, so that it can stand in a title. Times are UTC. */
@@ -24,7 +27,11 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const expectation = expectationOf(incident, subject.unit)
   if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
   const value = formatQuantity(incident.peakValue, subject.unit)
-  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}`
+  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}${widenedBy(subject)}`
+}
+
+function widenedBy({ edgeFactor = 1 }: ReasonSubject): string {
+  return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${times(edgeFactor)} wider`
 }
 
 function expectationOf(incident: Incident, unit: string): string {

@@ -16,12 +16,14 @@ import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState, Verdict } from './alarm.ts'
-import type { RunFound } from './anomaly-records.ts'
+import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
-import { blindStatuses, type Outcome, outcomeOf } from './outcome.ts'
+import { type MuteRule, muteAt, mutesFor } from './mute.ts'
+import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from './outcome.ts'
+import type { Tuning } from './quiet-store.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
@@ -44,6 +46,8 @@ export interface Run {
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
+  /** What people said; null where it is left aside. */
+  readonly tuning: Tuning | null
   /** Told of each series as it was judged, for whoever draws it. */
   readonly onJudged?: (judged: JudgedSeries) => void
 }
@@ -83,19 +87,23 @@ export class DetectorRunner {
   async #runAndRecord(place: TenantPlace, detector: StoredDetector): Promise<void> {
     const { clock, engine, gate, store } = this.#options
     const ranAtMs = clock.nowMs()
-    const { outcome, found } = await this.#evaluate(new TenantReader(engine, place, gate), detector, ranAtMs)
+    const tuning = await store.quiet.tuningOf(detector)
+    const reader = new TenantReader(engine, place, gate)
+    const { outcome, found } = await this.#evaluate(reader, detector, ranAtMs, tuning)
     const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, ranAtMs)
-    await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found })
+    const stillHolds: RunRecord['stillHolds'] = (trx) => store.quiet.stillHolds(detector, tuning, trx)
+    await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found, stillHolds })
   }
 
   async #evaluate(
     reader: TenantReader,
     detector: StoredDetector,
     ranAtMs: number,
+    tuning: Tuning,
   ): Promise<{ outcome: Outcome; found: RunFound | null }> {
     const choice = methodChoiceOf(detector.definition)
     if (choice === null) return failed('The method no longer accepts these params; set them again.')
-    const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }
+    const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning }
     try {
       return await evaluateRun(run, await readSeries(run.reader, requestOf(run)))
     } catch (err) {
@@ -128,7 +136,7 @@ export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): S
 /** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
 export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
   const { plan, reader } = run
-  const states: DetectorState[] = []
+  const states: SeriesState[] = []
   const findings: Finding[] = []
   for (const group of set.groups) {
     const evaluated = evaluateGroup(run, set, group)
@@ -170,20 +178,46 @@ function evaluateGroup(
   run: Run,
   set: SeriesSet,
   group: SeriesGroup,
-): { state: DetectorState; findings: Finding[] } {
-  const { choice, detector } = run
+): { state: SeriesState; findings: Finding[] } {
+  const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
   const series = seriesOf(set, group)
-  const verdict = evaluateSeries(series, choice)
-  const groupKey = JSON.stringify(
-    scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group },
-  )
+  const labels = scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group }
+  const groupKey = JSON.stringify(labels)
+  const widening = tuning?.widenings.get(groupKey)
+  const scoped =
+    scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
+  const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
+  const verdict = evaluateSeries(series, choice, widening)
   run.onJudged?.({ groupKey, series, verdict })
   const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
-  return {
-    state: verdict.state,
-    findings: findingsOf({ series, verdict, params: choice.params, groupKey, subject }),
+  const findings = findingsOf({
+    series,
+    verdict,
+    params: choice.params,
+    groupKey,
+    subject,
+    widening,
+    mutes,
+  })
+  const isWidened = widening !== undefined && learns(choice.params)
+  return { state: { ...quietState(verdict.state, findings, mutes, run.plan), isWidened }, findings }
+}
+
+/** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */
+function quietState(
+  state: DetectorState,
+  findings: readonly Finding[],
+  mutes: readonly MuteRule[],
+  plan: RunPlan,
+): SeriesState {
+  const mute = muteAt(mutes, plan.endNs - 1n)
+  const isLoud = state.status === 'anomalous' || state.status === 'recovering'
+  const isUntold = isLoud && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isUntold || (mute !== null && (isLoud || state.status === 'ok'))) {
+    return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
   }
+  return state
 }
 
 function seriesOf(set: SeriesSet, group: SeriesGroup): Series {

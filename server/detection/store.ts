@@ -32,6 +32,7 @@ import {
   refusedOnSystem,
   type StoredDetector,
 } from './detector.ts'
+import { QuietStore } from './quiet-store.ts'
 
 /** One detector costs a query per run; past this an organisation would starve the others of the worker. */
 const detectorsMax = 1000
@@ -51,12 +52,14 @@ export interface DetectorPatch {
 
 export interface AnomalyPage {
   readonly limit: number
-  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'start' | 'end'>
+  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted' | 'start' | 'end'>
   /** Where the page before ended. */
   readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }
 
 export class DetectionStore {
+  /** Verdicts and mutes. */
+  readonly quiet: QuietStore
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate
@@ -65,6 +68,7 @@ export class DetectionStore {
     this.#control = control
     this.#clock = clock
     this.#gate = gate
+    this.quiet = new QuietStore(control, clock, gate)
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -170,6 +174,11 @@ export class DetectionStore {
         .where('tenant_id', '=', tenantId)
         .where('detector_id', '=', id)
         .executeTakeFirstOrThrow()
+      await trx
+        .deleteFrom('detector_mutes')
+        .where('tenant_id', '=', tenantId)
+        .where('detector_id', '=', id)
+        .execute()
       await trx.deleteFrom('detectors').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
       await appendAudit(trx, tenantId, nowMs, {
         actor,
@@ -204,6 +213,7 @@ export class DetectionStore {
     const { detector, found: seen } = run
     return this.#control.transaction().execute(async (trx) => {
       if (seen?.read.some(seen.isUnknown)) return false
+      if (run.stillHolds !== undefined && !(await run.stillHolds(trx))) return false
       const { numUpdatedRows } = await trx
         .updateTable('detectors')
         .set({
@@ -229,6 +239,7 @@ export class DetectionStore {
     if (filter.detector_id !== undefined) query = query.where('detector_id', '=', filter.detector_id)
     if (filter.open !== undefined)
       query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
+    if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
     if (filter.start !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(filter.start))
     if (filter.end !== undefined) query = query.where(ns('started_at_ns'), '<', bound(filter.end))
     if (before !== null) {
