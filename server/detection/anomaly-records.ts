@@ -142,7 +142,8 @@ function findingColumns(finding: Finding, seen: RunFound) {
 /** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
 function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
   const all = isLearnt ? [...read, ...finding.alsoRead] : []
-  const startNs = all.reduce((least, one) => (one.startNs < least ? one.startNs : least), finding.startedNs)
+  let startNs = finding.startedNs
+  for (const one of all) if (one.startNs < startNs) startNs = one.startNs
   const range = { startNs, endNs: finding.seenUntilNs }
   const unread = isLearnt ? without(range, all) : []
   return {
