@@ -294,6 +294,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,
+    readerOf,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })

@@ -3,7 +3,7 @@
 // telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive JavaScript
 // numbers. No column holds telemetry except those of `anomalies`, which an erasure visits.
 
-import type { ColumnType, Kysely, Transaction } from 'kysely'
+import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 
 /** Written once; an update of it doesn't type-check. */
 type Fixed<T> = ColumnType<T, T, never>
@@ -225,7 +225,7 @@ export interface AnomaliesTable {
   created_at_ms: Fixed<number>
   updated_at_ms: number
   /** 1 while all of it lies inside mutes, so that nobody was told. */
-  muted: number
+  muted: Generated<number>
   /** How many times wider than its own the edge was, by feedback; null where it was not. */
   edge_factor: number | null
   /** What a person said of it: `not_an_anomaly` or `real`; null where nobody did. */

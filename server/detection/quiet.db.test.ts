@@ -9,6 +9,7 @@ import type { Anomaly, Detector } from '../../contract/detection.ts'
 import type { Mute } from '../../contract/detection-feedback.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
+import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { addOpenApi } from '../http/openapi.ts'
 import { createHttp } from '../http/server.ts'
@@ -16,6 +17,7 @@ import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { raw } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import {
   acme,
@@ -74,7 +76,8 @@ beforeEach(async () => {
     },
   })
   await addOpenApi(http, '0')
-  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [] })
+  const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
+  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf })
   addQuietRoutes(http, store)
 })
 

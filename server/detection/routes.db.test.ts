@@ -14,6 +14,7 @@ import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { acme, type ControlFixture, globex, insertSpans, openControl } from './detection-fixture.ts'
 import { addDetectionRoutes } from './routes.ts'
 import { DetectorRunner } from './runner.ts'
@@ -38,7 +39,8 @@ before(async () => {
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
   await addOpenApi(http, '0')
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
-  addDetectionRoutes(http, { store, runner, metricKeysOf })
+  const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
+  addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf })
   await http.ready()
 })
 after(async () => {
@@ -535,7 +537,9 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
     ],
   )
   const [ended, open] = listed.items
-  assert.deepEqual((await send('GET', `/anomalies/${open.id}`)).json(), open)
+  const { context, ...same } = (await send('GET', `/anomalies/${open.id}`)).json()
+  assert.deepEqual(same, open)
+  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links'])
   assert.equal(open.value, 900)
   assert.equal(open.upper, 100)
   assert.match(
