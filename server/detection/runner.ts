@@ -24,6 +24,7 @@ import type { MethodChoice } from './methods/catalogue.ts'
 import { type MuteRule, muteAt, mutesFor } from './mute.ts'
 import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from './outcome.ts'
 import type { Tuning } from './quiet-store.ts'
+import { wordsFor } from './reason.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
@@ -190,7 +191,12 @@ function evaluateGroup(
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
   const verdict = evaluateSeries(series, choice, widening)
   run.onJudged?.({ groupKey, series, verdict })
-  const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
+  const subject = {
+    ...wordsFor(metric_key),
+    unit: set.unit,
+    scope: labelOf(detector, group),
+    isSeasonal: detector.definition.method_key.startsWith('seasonal'),
+  }
   const findings = findingsOf({
     series,
     verdict,
