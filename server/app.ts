@@ -22,7 +22,7 @@ import { newSecret } from './core/ids.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
-import { addDetectorPreviewRoute } from './detection/preview-routes.ts'
+import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addQuietRoutes } from './detection/quiet-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
@@ -289,7 +289,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
   addUsageRoutes(http, engine, readerOf)
   addQueryRoutes(http, readerOf, clock)
-  addDetectorPreviewRoute(http, { readerOf, clock })
+  addDetectorPreviewRoutes(http, { readerOf, clock })
   addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,

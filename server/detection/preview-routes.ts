@@ -1,8 +1,10 @@
-// Trying a detector on the past, over HTTP. It changes nothing, but it works as hard as many runs do, so it is for
-// those who may create a detector, and one at a time for each organisation.
+// Choosing a detector, over HTTP: what would suit a metric, and what a detector would have done. It changes nothing, but
+// it works as hard as many runs do, so it is for those who may create a detector, previews one at a time for each
+// organisation.
 
 import type { FastifyInstance } from 'fastify'
 import { DetectorPreview, PreviewDetector } from '../../contract/detection-preview.ts'
+import { DetectorSuggestion, SuggestQuery } from '../../contract/detection-suggestion.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -11,6 +13,7 @@ import { route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { backtest } from './backtest.ts'
 import { createProblems, readDraft } from './detector.ts'
+import { suggest } from './suggest.ts'
 
 export interface PreviewRouteOptions {
   readonly readerOf: (caller: Caller) => TenantReader
@@ -22,10 +25,22 @@ const editors: readonly Role[] = ['owner', 'admin', 'member']
 /** Over all organisations: evaluating shares one thread with everybody. */
 const atOnceMax = 2
 
-export function addDetectorPreviewRoute(
+export function addDetectorPreviewRoutes(
   http: FastifyInstance,
   { clock, readerOf }: PreviewRouteOptions,
 ): void {
+  route(http, {
+    method: 'GET',
+    url: '/anomalies/suggest',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Window, schedule and method that would suit a metric',
+    query: SuggestQuery,
+    result: DetectorSuggestion,
+    refusals: [400],
+    handle: async ({ caller, query }) => ({ body: await suggest(readerOf(caller), query, clock.nowNs()) }),
+  })
+
   const busy = new Set<string>()
   route(http, {
     method: 'POST',
