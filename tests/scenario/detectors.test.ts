@@ -250,7 +250,7 @@ async function incidentPoints(metric: string) {
 }
 
 /** Tries the detector of errors on the half hour before the incident, and the incident. */
-function sendPreview(as: Sent['as']): Promise<Answer> {
+function sendPreview(as: NonNullable<Sent['as']>): Promise<Answer> {
   const json = {
     metric_key: 'spans.error_ratio',
     method_key: 'robust_band',
@@ -264,7 +264,7 @@ function sendPreview(as: Sent['as']): Promise<Answer> {
   return service.send('POST', `${url}/preview`, { as, json })
 }
 
-async function tryOut(as: Sent['as'] = 'acme/member'): Promise<DetectorPreview> {
+async function tryOut(as: NonNullable<Sent['as']> = 'acme/member'): Promise<DetectorPreview> {
   const answer = await sendPreview(as)
   assert.equal(answer.status, 200, answer.text)
   return DetectorPreview.parse(JSON.parse(answer.text))
