@@ -118,7 +118,8 @@ const definition = {
   schedule_minutes: 1,
 }
 
-const create = (as = 'acme/member') => ok<Detector>(send('POST', '/anomalies/detectors', definition, as), 201)
+const create = (as = 'acme/member', more: object = {}) =>
+  ok<Detector>(send('POST', '/anomalies/detectors', { ...definition, ...more }, as), 201)
 
 /** Sets the clock to just after a minute of the day is complete, and runs. */
 async function runAt(minute: number, { id }: Detector, as = 'acme/member'): Promise<Detector> {
@@ -215,7 +216,9 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
   ]
   await insertSpans(engine, acme, spans)
   await insertSpans(engine, globex, spans)
-  const [mine, theirs] = [await create(), await create('globex/member')]
+  // Two hours are read at each run, so the second incident's own window is far from the first.
+  const short = { window_minutes: 60 }
+  const [mine, theirs] = [await create('acme/member', short), await create('globex/member', short)]
   for (const [detector, as] of [
     [mine, 'acme/member'],
     [theirs, 'globex/member'],
