@@ -4,8 +4,7 @@
 //
 // 1. Edges. The method's band is widened by the threshold that keeps the alarm budget (tail-calibration.ts) and to
 //    the least deviations the user cares about. A value outside these edges violates. So the edges are the whole
-//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay. Feedback that
-//    something was no anomaly widens the edge on its side once more (feedback.ts).
+//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay.
 // 2. n of m. `violateN` of the last `windowM` judged buckets open an incident; `clearN` calm ones in a row close it.
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
 //    it closes, the cool-down mutes what is not clearly worse.
@@ -21,7 +20,8 @@
 //
 // It is a fold over the whole window without memory between runs: the same window gives the same incidents, and
 // what was erased is out of the decision as well. Of an incident, open or muted, only the score that opened it is
-// learnt: it is one alarm, and its length must not pass for what is usual.
+// learnt: it is one alarm, and its length must not pass for what is usual. Feedback that something was no anomaly
+// widens the edge on its side once more, after the budget has (feedback.ts).
 
 import type { Evidence } from './evidence.ts'
 import { bucketKind } from './evidence.ts'
@@ -47,7 +47,12 @@ export interface AlarmPolicy {
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
   /** Factors by which feedback widens each side; 1 where absent. */
-  readonly widening?: { readonly above: number; readonly below: number } | undefined
+  readonly widening?: Widened | undefined
+}
+
+interface Widened {
+  readonly above: number
+  readonly below: number
 }
 
 /** Indexes are buckets of the series. */
@@ -102,7 +107,10 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     const value = at(evidence.series.values, i)
     if (kind === bucketKind.value) hasHadValue = true
     if (kind === bucketKind.unknown) blankRow(edges, i)
-    else if (tail) widenRow(edges, i, value, tail.threshold, policy)
+    else if (tail) {
+      widenRow(edges, i, value, tail.threshold, policy)
+      if (policy.widening !== undefined) stretchRow(edges, i, value, policy.widening)
+    }
 
     if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
       episodes.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
@@ -229,12 +237,28 @@ function directedScore(scores: Scores, i: number, value: number, policy: AlarmPo
 function widenRow(edges: Scores, i: number, value: number, threshold: number, policy: AlarmPolicy): void {
   const expected = at(edges.expected, i)
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
-  const { above: moreAbove, below: moreBelow } = policy.widening ?? { above: 1, below: 1 }
-  const above = moreAbove * Math.max(least, threshold * (at(edges.upper, i) - expected))
-  const below = moreBelow * Math.max(least, threshold * (expected - at(edges.lower, i)))
+  const above = Math.max(least, threshold * (at(edges.upper, i) - expected))
+  const below = Math.max(least, threshold * (expected - at(edges.lower, i)))
   edges.upper[i] = expected + above
   edges.lower[i] = expected - below
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)
+}
+
+/** Moves the edges of row i out by a factor for each side; without a band, only what is measured by one. */
+function stretchRow(edges: Scores, i: number, value: number, { above, below }: Widened): void {
+  const { expected: expecteds, lower, upper, ...measures } = edges
+  const expected = at(expecteds, i)
+  const factor = value < expected ? below : above
+  if (Number.isNaN(at(upper, i))) {
+    for (const measure of Object.values(measures)) measure[i] = at(measure, i) / factor
+    return
+  }
+  upper[i] = expected + above * (at(upper, i) - expected)
+  lower[i] = expected - below * (expected - at(lower, i))
+  edges.score[i] = scoreOf(
+    Math.abs(value - expected),
+    Math.abs(at(value > expected ? upper : lower, i) - expected),
+  )
 }
 
 function blankRow(edges: Scores, i: number): void {

@@ -160,7 +160,8 @@ export function earlierStatement(from: From, frame: SeriesFrame, series: EventSe
 /** How many rows reading the series takes. One row `{ n }`. */
 export function eventCountStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
   const counts = tablesOf(series.signals).map(({ name, timeColumn }) => {
-    const source = from(name, rangeCondition(timeColumn, frame), series.of, ...serviceCondition(frame))
+    const ofService = frame.service === undefined ? every : sql`ServiceName = ${frame.service}`
+    const source = from(name, rangeCondition(timeColumn, frame), series.of, ofService)
     return sql`(SELECT count() FROM ${source})`
   })
   return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`

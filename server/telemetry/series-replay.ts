@@ -178,7 +178,9 @@ function cutReplay(
     const count = Number((frame.endNs - frame.startNs) / stepNs(whole))
     const inside = groups.map((group) => cut(group, first, first + count))
     const present = isGrouped ? inside.filter(({ steps }) => steps.length > 0) : inside
-    const busiest = present.toSorted((a, b) => volumeOf(b) - volumeOf(a) || (a.grp < b.grp ? -1 : 1))
+    const busiest = present.toSorted(
+      (a, b) => volumeOf(b) - volumeOf(a) || (String(a.grp) < String(b.grp) ? -1 : 1),
+    )
     const kept = busiest
       .slice(0, request.maxGroups)
       .map((group) => ({ ...group, groups: present.length + (isCut ? 1 : 0) }))
