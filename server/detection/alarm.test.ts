@@ -103,6 +103,21 @@ test('the least deviations move the edges out, and the score counts from there',
   assert.equal(relative.scores.lower[0], 35)
 })
 
+test('feedback widens each side by its own factor, after everything else has', () => {
+  const policy = {
+    budgetPerBucket: 0.001,
+    minAbsDev: 20,
+    violateN: 1,
+    windowM: 1,
+    widening: { above: 2, below: 1 },
+  }
+  const verdict = verdictOn([100, 100, 139, 100, 79], policy)
+  assert.deepEqual([verdict.scores.upper[2], verdict.scores.lower[2]], [140, 80])
+  assert.deepEqual(spans(verdict), [[4, 4]], 'only the side that was left alone')
+  assert.equal(verdict.scores.score[2], 39 / 40)
+  assert.deepEqual(spans(verdictOn([100, 100, 141], policy)), [[2, 2]], 'it is no blindfold')
+})
+
 test('each side of a lopsided band has its own measure', () => {
   const values = Float64Array.of(130, 70)
   const fill = (value: number) => new Float64Array(2).fill(value)
