@@ -19,6 +19,10 @@ import { highestScore, type Scores } from './method.ts'
 const quick: { [K in MethodKey]: MethodParams<K> } = {
   threshold: methodParams.threshold.parse({ lower: -3, upper: 3 }),
   robust_band: methodParams.robust_band.parse({ window_points: 16, warmup_points: 16 }),
+  seasonal_band: methodParams.seasonal_band.parse({ warmup_points: 16, timezone: 'Europe/Berlin' }),
+  record_range: methodParams.record_range.parse({ warmup_points: 16, decay_days: 1 }),
+  shape_discord: methodParams.shape_discord.parse({ warmup_points: 16, lengths: [4, 9] }),
+  auto: methodParams.auto.parse({ warmup_points: 16 }),
 }
 
 const seriesOf = (values: readonly number[]): Series => ({

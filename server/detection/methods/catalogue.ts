@@ -3,13 +3,21 @@
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../series.ts'
+import { auto } from './auto.ts'
 import type { Method, Scores } from './method.ts'
+import { recordRange } from './record-range.ts'
 import { robustBand } from './robust-band.ts'
+import { seasonalBand } from './seasonal-band.ts'
+import { shapeDiscord } from './shape-discord.ts'
 import { threshold } from './threshold.ts'
 
 export const methods: { readonly [K in MethodKey]: Method<K> } = {
   threshold,
   robust_band: robustBand,
+  seasonal_band: seasonalBand,
+  record_range: recordRange,
+  shape_discord: shapeDiscord,
+  auto,
 }
 
 /** A method together with parameters that its own schema has accepted. */
