@@ -233,7 +233,7 @@ export const AutoParams = z
       .int()
       .min(1)
       .max(10_000)
-      .default(70)
+      .default(100)
       .describe(
         'Half-life, in buckets with data, of what was already told: until it fades only something clearly worse is news.',
       ),

@@ -12,11 +12,11 @@ import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
 const tailQuantile = 0.98
-const mostBeyond = 6
+const mostBeyond = 2
 /** Fewer numbers than this can't call anything rare. */
 const fewestNumbers = 64
 /** Enough for a 98 % quantile of 40 exceedances, and few enough to follow a series that changes. */
-const capacity = 2048
+const capacity = 16_384
 
 /** Surprise of each number given those before it; 0 until enough were seen, and where there is no number (NaN). */
 export function surprisesOf(numbers: Float64Array): Float64Array {
@@ -41,15 +41,16 @@ export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
 }
 
 function upperSurprise(past: SortedWindow, number: number): number {
+  const highest = past.rank(past.size - 1)
+  if (number <= highest) return -Math.log10((past.size - past.countBelow(number) + 1) / (past.size + 1))
   const levelRank = Math.floor(tailQuantile * (past.size - 1))
   const level = past.rank(levelRank)
-  if (number <= level) return -Math.log10((past.size - past.countBelow(number) + 1) / (past.size + 1))
   let excess = 0
   for (let rank = levelRank + 1; rank < past.size; rank++) {
     excess += (past.rank(rank) - level) / (past.size - levelRank - 1)
   }
-  const beyond = excess > 0 ? (number - level) / excess / Math.LN10 : mostBeyond
-  return -Math.log10(1 - tailQuantile) + Math.min(mostBeyond, beyond)
+  const beyond = excess > 0 ? (number - highest) / excess / Math.LN10 : mostBeyond
+  return Math.log10(past.size + 1) + Math.min(mostBeyond, beyond)
 }
 
 function twoSidedSurprise(past: SortedWindow, number: number): number {

@@ -60,7 +60,7 @@ export function autoWithout(
   return combine(series, dense, kept.map((name) => surprises[name]), expected, params)
 }
 
-function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
+export function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
