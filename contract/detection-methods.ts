@@ -83,8 +83,14 @@ const violateWithinWindow = {
 
 /** For methods whose alarms are single events: what they report at one bucket they have learnt by the next. */
 const singleBucket = {
-  violate_n: alarmParams.violate_n.unwrap().default(1).describe(alarmParams.violate_n.description ?? ''),
-  window_m: alarmParams.window_m.unwrap().default(1).describe(alarmParams.window_m.description ?? ''),
+  violate_n: alarmParams.violate_n
+    .unwrap()
+    .default(1)
+    .describe(alarmParams.violate_n.description ?? ''),
+  window_m: alarmParams.window_m
+    .unwrap()
+    .default(1)
+    .describe(alarmParams.window_m.description ?? ''),
 }
 
 /** For methods that judge how unusual a bucket is without drawing a band around its value. */
@@ -223,7 +229,100 @@ export const SeasonalBandParams = z
     ...bandParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('What is usual at this hour of the day or the week: traffic, latency, anything that people cause.')
+  .describe(
+    'What is usual at this hour of the day or the week: traffic, latency, anything that people cause.',
+  )
+
+export const SpectralResidualParams = z
+  .strictObject({
+    window_points: z
+      .int()
+      .min(64)
+      .max(4096)
+      .default(256)
+      .describe('Values per window, rounded to a power of two.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('What the eye would catch in a chart: spikes and dips in regular web traffic.')
+
+export const SubPcaParams = z
+  .strictObject({
+    length: z.int().min(4).max(64).default(24).describe('Values per compared stretch.'),
+    history_points: z
+      .int()
+      .min(256)
+      .max(16_384)
+      .default(2048)
+      .describe('How many values back the usual stretches are learnt from.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('Stretches that break how values usually move together: servers, machines, smooth rhythms.')
+
+export const LevelShiftParams = z
+  .strictObject({
+    k: z
+      .number()
+      .min(0.1)
+      .max(3)
+      .default(0.5)
+      .describe('Deviations smaller than this many robust standard deviations do not add up.'),
+    h: z.number().min(2).max(50).default(8).describe('A sum of deviations above this is a shift.'),
+    min_run: z
+      .int()
+      .min(2)
+      .max(1000)
+      .default(8)
+      .describe('After this many values beyond h the new level is taken as normal.'),
+    window_points: RobustBandParams.shape.window_points,
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('A level that moved and stayed, however little: a leak, a deploy, a lost replica.')
+
+export const AbsenceParams = z
+  .strictObject({
+    flatline_points: z
+      .int()
+      .min(0)
+      .max(10_000)
+      .default(60)
+      .describe(
+        'More equal values in a row than this violate, once the series has moved. 0 allows any number.',
+      ),
+    ...alarmParams,
+    violate_n: alarmParams.violate_n
+      .unwrap()
+      .default(3)
+      .describe(alarmParams.violate_n.description ?? ''),
+    missing: alarmParams.missing
+      .unwrap()
+      .default('alert')
+      .describe(alarmParams.missing.description ?? ''),
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('A heartbeat that stopped or a reading that no longer moves.')
+
+export const RateTestParams = z
+  .strictObject({
+    base_days: z.number().min(0.1).max(365).default(7).describe('Half-life of the rate it compares with.'),
+    prior_events: z
+      .number()
+      .min(0.1)
+      .max(1e6)
+      .default(50)
+      .describe('How much the past counts at least, in events: the more, the slower to be surprised.'),
+    k: RobustBandParams.shape.k
+      .unwrap()
+      .default(4)
+      .describe('Half the width of the band, in standard deviations.'),
+    ...bandParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'Ratios judged by their volume, and small counts: errors of requests, where two of three is not news.',
+  )
 
 export const AutoParams = z
   .strictObject({
@@ -240,7 +339,9 @@ export const AutoParams = z
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('The default, for whoever does not want to choose: several methods, each by its own past, averaged.')
+  .describe(
+    'The default, for whoever does not want to choose: several methods, each by its own past, averaged.',
+  )
 
 /** Every method by its `method_key`. */
 export const methodParams = {
@@ -249,6 +350,11 @@ export const methodParams = {
   seasonal_band: SeasonalBandParams,
   record_range: RecordRangeParams,
   shape_discord: ShapeDiscordParams,
+  spectral_residual: SpectralResidualParams,
+  sub_pca: SubPcaParams,
+  level_shift: LevelShiftParams,
+  absence: AbsenceParams,
+  rate_test: RateTestParams,
   auto: AutoParams,
 } as const
 
@@ -258,6 +364,11 @@ export const methodKeys = [
   'seasonal_band',
   'record_range',
   'shape_discord',
+  'spectral_residual',
+  'sub_pca',
+  'level_shift',
+  'absence',
+  'rate_test',
   'auto',
 ] as const satisfies readonly (keyof typeof methodParams)[]
 export const MethodKey = z.enum(methodKeys)

@@ -96,7 +96,10 @@ function readFile(folder: string, path: string, group: string, labels: [string, 
   const rowAt = (label: string) => stamps.indexOf(minuteOf(label))
   const windows = labels.map(([from, to]) => [rowAt(from), rowAt(to)] as const)
   if (windows.some(([from, to]) => from < 0 || to < from)) throw new Error(`${path}: a label names no row`)
-  const { series, bucketOfRow } = regularSeries(stamps, rows.map(([, value]) => Number(value)))
+  const { series, bucketOfRow } = regularSeries(
+    stamps,
+    rows.map(([, value]) => Number(value)),
+  )
   const probation = Math.min(Math.floor(0.15 * rows.length), 750)
   return { path, group, length: rows.length, windows, probation, series, bucketOfRow }
 }

@@ -52,6 +52,11 @@ const draftSchemas = {
   seasonal_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.seasonal_band }),
   record_range: z.strictObject({ ...CreateDetector.shape, params: methodParams.record_range }),
   shape_discord: z.strictObject({ ...CreateDetector.shape, params: methodParams.shape_discord }),
+  spectral_residual: z.strictObject({ ...CreateDetector.shape, params: methodParams.spectral_residual }),
+  sub_pca: z.strictObject({ ...CreateDetector.shape, params: methodParams.sub_pca }),
+  level_shift: z.strictObject({ ...CreateDetector.shape, params: methodParams.level_shift }),
+  absence: z.strictObject({ ...CreateDetector.shape, params: methodParams.absence }),
+  rate_test: z.strictObject({ ...CreateDetector.shape, params: methodParams.rate_test }),
   auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
 } as const satisfies Record<MethodKey, z.ZodType>
 

@@ -75,7 +75,8 @@ class ScaledValues {
     const quantile = (share: number) => at(sorted, Math.floor(share * (sorted.length - 1)))
     this.#centre = i === 0 ? at(this.#raw, 0) : quantile(0.5)
     const spread = i === 0 ? 0 : quantile(0.95) - quantile(0.05)
-    this.spread = spread || (i === 0 ? 0 : quantile(1) - quantile(0)) || Math.abs(at(this.#raw, i) - this.#centre)
+    this.spread =
+      spread || (i === 0 ? 0 : quantile(1) - quantile(0)) || Math.abs(at(this.#raw, i) - this.#centre)
     for (let j = from; j < i; j++) this.take(j)
   }
 
@@ -106,7 +107,8 @@ class LagSums {
     const sums = this.#sums
     for (let lag = 1; lag < sums.length && lag < i; lag++) {
       let sum = 0
-      for (let j = Math.max(lag, i - this.length); j < i; j++) sum += (at(values, j) - at(values, j - lag)) ** 2
+      for (let j = Math.max(lag, i - this.length); j < i; j++)
+        sum += (at(values, j) - at(values, j - lag)) ** 2
       sums[lag] = sum
     }
   }

@@ -44,7 +44,13 @@ export const auto: Method<'auto'> = {
   score(series: Series, params: MethodParams<'auto'>): Scores {
     const dense = denseValuesOf(series.values)
     const { surprises, expected } = membersOf(series, dense, params)
-    return combine(series, dense, memberNames.map((name) => surprises[name]), expected, params)
+    return combine(
+      series,
+      dense,
+      memberNames.map((name) => surprises[name]),
+      expected,
+      params,
+    )
   },
 }
 
@@ -57,7 +63,13 @@ export function autoWithout(
   const dense = denseValuesOf(series.values)
   const { surprises, expected } = membersOf(series, dense, params)
   const kept = memberNames.filter((name) => !left.includes(name))
-  return combine(series, dense, kept.map((name) => surprises[name]), expected, params)
+  return combine(
+    series,
+    dense,
+    kept.map((name) => surprises[name]),
+    expected,
+    params,
+  )
 }
 
 export function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {

@@ -22,6 +22,11 @@ const quick: { [K in MethodKey]: MethodParams<K> } = {
   seasonal_band: methodParams.seasonal_band.parse({ warmup_points: 16, timezone: 'Europe/Berlin' }),
   record_range: methodParams.record_range.parse({ warmup_points: 16, decay_days: 1 }),
   shape_discord: methodParams.shape_discord.parse({ warmup_points: 16, lengths: [4, 9] }),
+  spectral_residual: methodParams.spectral_residual.parse({ warmup_points: 16, window_points: 64 }),
+  sub_pca: methodParams.sub_pca.parse({ warmup_points: 16, length: 4 }),
+  level_shift: methodParams.level_shift.parse({ warmup_points: 16, window_points: 32 }),
+  absence: methodParams.absence.parse({ flatline_points: 3 }),
+  rate_test: methodParams.rate_test.parse({ warmup_points: 16 }),
   auto: methodParams.auto.parse({ warmup_points: 16 }),
 }
 
