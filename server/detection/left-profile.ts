@@ -119,14 +119,15 @@ class LagSums {
     const value = at(values, i)
     const leaving = i >= length ? at(values, i - length) : 0
     const mostLags = Math.min(sums.length - 1, i)
-    const fullLags = Math.min(mostLags, i - length)
+    const fullLags = Math.min(mostLags, i - length + 1)
     let nearest = Number.POSITIVE_INFINITY
     let nearestPast = Number.POSITIVE_INFINITY
     let follower = -1
     let lag = 1
     for (; lag <= fullLags; lag++) {
       const enters = value - at(values, i - lag)
-      const leaves = leaving - at(values, i - length - lag)
+      const out = i - length - lag
+      const leaves = out >= 0 ? leaving - at(values, out) : 0
       const past = at(sums, lag) - leaves * leaves
       const sum = past + enters * enters
       sums[lag] = sum

@@ -3,10 +3,10 @@
 // and spreads are measured in units that can't be added; their surprises can. Averaging calibrated scores of simple
 // detectors is what held up best among 73 ways to choose or combine them (TSB-AutoAD 2025).
 //
-// The probability is counted, by rank, among the numbers seen lately. Beyond the 98 % quantile ranks run out of
-// resolution, so there the mean excess extends the tail as an exponential one (the peaks over threshold of
-// tail-calibration.ts with shape 0), cut off at `mostBeyond`: a detector that saw a spike of any size has said all
-// that one detector can say.
+// The probability is counted, by rank, among the numbers seen lately. Beyond the largest of them ranks run out, so
+// there the mean excess over the 98 % quantile extends the tail as an exponential one (the peaks over threshold of
+// tail-calibration.ts with shape 0), cut off at `mostBeyond` digits: a member that saw a spike of any size has said
+// all that one member can say, and the others decide.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
@@ -15,7 +15,7 @@ const tailQuantile = 0.98
 const mostBeyond = 2
 /** Fewer numbers than this can't call anything rare. */
 const fewestNumbers = 64
-/** Enough for a 98 % quantile of 40 exceedances, and few enough to follow a series that changes. */
+/** Rarity needs a long memory: with 2,048 numbers everything is a one in 2,000 event once a week. */
 const capacity = 16_384
 
 /** Surprise of each number given those before it; 0 until enough were seen, and where there is no number (NaN). */
@@ -42,7 +42,7 @@ export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
 
 function upperSurprise(past: SortedWindow, number: number): number {
   const highest = past.rank(past.size - 1)
-  if (number <= highest) return -Math.log10((past.size - past.countBelow(number) + 1) / (past.size + 1))
+  if (number <= highest) return Math.log10((past.size + 1) / (past.size - past.countBelow(number) + 1))
   const levelRank = Math.floor(tailQuantile * (past.size - 1))
   const level = past.rank(levelRank)
   let excess = 0
@@ -55,7 +55,7 @@ function upperSurprise(past: SortedWindow, number: number): number {
 
 function twoSidedSurprise(past: SortedWindow, number: number): number {
   const rarer = Math.min(past.size - past.countBelow(number), past.countUpTo(number))
-  return -Math.log10(Math.min(1, (2 * (rarer + 1)) / (past.size + 1)))
+  return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
 }
 
 /**

@@ -1,7 +1,8 @@
 // The default: several simple members, each calibrated by its own past (surprise.ts), averaged. Nobody has to choose a
 // method or a parameter, and no member has to be right alone: a spike is a record and a gap between values and an odd
-// shape at once; a stuck value is only an odd shape, and then the shapes must be very sure. Averaging rather than the
-// loudest member, because each of them is wrong loudly now and then and they are seldom wrong together.
+// shape at once. Averaging rather than the loudest member, because each of them is wrong loudly now and then and they
+// are seldom wrong together. The price: what a single member sees, such as a reading that stands still, must be
+// very odd to be heard; for that there is the method itself (`absence`).
 //
 // `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
 // incident, the score keeps it open. 1 is a mean surprise of `edgeSurprise`; the alarm layer widens it to the budget.

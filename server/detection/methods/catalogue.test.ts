@@ -84,6 +84,10 @@ for (const key of methodKeys) {
   test(`${key} judges a value by a band that the value itself did not touch`, () => {
     fc.assert(
       fc.property(readings, reading, reading, (past, one, other) => {
+        // Without a band there is nothing to draw in a gap, so a method may expect nothing there.
+        const isGap = Number.isNaN(one) || Number.isNaN(other)
+        const hasBand = !score([...past, 0]).upper.every(Number.isNaN)
+        if (isGap && !hasBand) return
         for (const column of ['expected', 'lower', 'upper'] as const) {
           const last = (value: number) => score([...past, value])[column].at(-1)
           assert.deepEqual(last(one), last(other))

@@ -22,7 +22,10 @@ export interface Scores {
    * Where given, only news opens an incident, and the score keeps it open.
    */
   readonly news?: Float64Array
-  /** What the method expected; NaN during warm-up and for methods that expect nothing in particular. */
+  /**
+   * What the method expected; NaN during warm-up, for methods that expect nothing in particular, and, for those
+   * without a band, in buckets without a value.
+   */
   readonly expected: Float64Array
   /**
    * Edges of the band, also in buckets without a value. An absent edge is infinite. Both are NaN during warm-up, and
