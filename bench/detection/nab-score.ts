@@ -20,58 +20,52 @@ export interface NabScore {
 interface RatedRow {
   readonly score: number
   readonly worth: number
+  readonly group: string
   /** Ordinal of the window in the corpus; -1 outside. */
   readonly window: number
 }
 
-interface RatedCorpus {
+/** Every row that could fire, highest score first, whatever the profile. */
+export interface RatedCorpus {
   readonly rows: readonly RatedRow[]
-  readonly windowCount: number
+  readonly windowsOfGroup: ReadonlyMap<string, number>
 }
 
 /** The best threshold on the given files, scored on the same files. */
-export function oracleScore(files: readonly NabFile[], scores: RowScores, profile: NabProfile): NabScore {
-  const rated = rateRows(files, scores)
-  const { threshold, raw } = bestThreshold(rated, profile)
-  return { threshold, final: normalised(raw, rated.windowCount, profile) }
+export function oracleScore(rated: RatedCorpus, profile: NabProfile): NabScore {
+  const { threshold, raw } = bestThreshold(rated.rows, windowsOf(rated), profile)
+  return { threshold, final: normalised(raw, windowsOf(rated), profile) }
 }
 
 /** Each group scored at the threshold that was best on all other groups; `threshold` is their mean. */
-export function heldOutScore(files: readonly NabFile[], scores: RowScores, profile: NabProfile): NabScore {
-  const groups = [...new Set(files.map((file) => file.group))]
+export function heldOutScore(rated: RatedCorpus, profile: NabProfile): NabScore {
   let raw = 0
   let thresholds = 0
-  for (const group of groups) {
-    const others = rateRows(
-      files.filter((file) => file.group !== group),
-      scores,
+  for (const [group, windows] of rated.windowsOfGroup) {
+    const others = rated.rows.filter((row) => row.group !== group)
+    const { threshold } = bestThreshold(others, windowsOf(rated) - windows, profile)
+    raw += rawAt(
+      rated.rows.filter((row) => row.group === group),
+      windows,
+      threshold,
+      profile,
     )
-    const { threshold } = bestThreshold(others, profile)
-    const own = rateRows(
-      files.filter((file) => file.group === group),
-      scores,
-    )
-    raw += rawAt(own, threshold, profile)
-    thresholds += threshold / groups.length
+    thresholds += threshold / rated.windowsOfGroup.size
   }
-  return { threshold: thresholds, final: normalised(raw, windowsOf(files), profile) }
+  return { threshold: thresholds, final: normalised(raw, windowsOf(rated), profile) }
 }
 
 /** Scored at a threshold decided elsewhere. */
-export function fixedScore(
-  files: readonly NabFile[],
-  scores: RowScores,
-  profile: NabProfile,
-  threshold: number,
-): NabScore {
-  const rated = rateRows(files, scores)
-  return { threshold, final: normalised(rawAt(rated, threshold, profile), rated.windowCount, profile) }
+export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: number): NabScore {
+  const raw = rawAt(rated.rows, windowsOf(rated), threshold, profile)
+  return { threshold, final: normalised(raw, windowsOf(rated), profile) }
 }
 
-const windowsOf = (files: readonly NabFile[]) => files.reduce((sum, file) => sum + file.windows.length, 0)
+const windowsOf = (rated: RatedCorpus) => rated.windowsOfGroup.values().reduce((sum, each) => sum + each, 0)
 
-function rateRows(files: readonly NabFile[], scores: RowScores): RatedCorpus {
+export function rateRows(files: readonly NabFile[], scores: RowScores): RatedCorpus {
   const rows: RatedRow[] = []
+  const windowsOfGroup = new Map<string, number>()
   let windowCount = 0
   for (const file of files) {
     const fileScores = scores.get(file.path)
@@ -84,11 +78,12 @@ function rateRows(files: readonly NabFile[], scores: RowScores): RatedCorpus {
       const window = file.windows[next]
       const isInside = window !== undefined && row >= window[0]
       const worth = isInside ? rewardAt(row, window) : costAt(row, file.windows[next - 1])
-      rows.push({ score, worth, window: isInside ? windowCount + next : -1 })
+      rows.push({ score, worth, group: file.group, window: isInside ? windowCount + next : -1 })
     }
     windowCount += file.windows.length
+    windowsOfGroup.set(file.group, (windowsOfGroup.get(file.group) ?? 0) + file.windows.length)
   }
-  return { rows: rows.sort((a, b) => b.score - a.score), windowCount }
+  return { rows: rows.sort((a, b) => b.score - a.score), windowsOfGroup }
 }
 
 const scaledSigmoid = (y: number) => (y > 3 ? -1 : 2 / (1 + Math.exp(5 * y)) - 1)
@@ -125,20 +120,25 @@ class Total {
   }
 }
 
-function bestThreshold(rated: RatedCorpus, profile: NabProfile): { threshold: number; raw: number } {
-  const total = new Total(rated.windowCount, profile)
+function bestThreshold(rows: readonly RatedRow[], windowCount: number, profile: NabProfile) {
+  const total = new Total(windowCount, profile)
   let best = { threshold: Number.POSITIVE_INFINITY, raw: total.raw }
-  for (const [i, row] of rated.rows.entries()) {
+  for (const [i, row] of rows.entries()) {
     total.add(row)
-    if (rated.rows[i + 1]?.score === row.score) continue
+    if (rows[i + 1]?.score === row.score) continue
     if (total.raw > best.raw) best = { threshold: row.score, raw: total.raw }
   }
   return best
 }
 
-function rawAt(rated: RatedCorpus, threshold: number, profile: NabProfile): number {
-  const total = new Total(rated.windowCount, profile)
-  for (const row of rated.rows) if (row.score >= threshold) total.add(row)
+function rawAt(
+  rows: readonly RatedRow[],
+  windowCount: number,
+  threshold: number,
+  profile: NabProfile,
+): number {
+  const total = new Total(windowCount, profile)
+  for (const row of rows) if (row.score >= threshold) total.add(row)
   return total.raw
 }
 

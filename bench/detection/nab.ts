@@ -29,7 +29,7 @@ import {
   readPublishedScores,
   scoresOfRows,
 } from './nab-corpus.ts'
-import { fixedScore, heldOutScore, oracleScore, type RowScores } from './nab-score.ts'
+import { fixedScore, heldOutScore, oracleScore, type RowScores, rateRows } from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
 const folder = nabFolder()
@@ -62,9 +62,10 @@ const threeProfiles = (final: (profile: (typeof profiles)[number]) => number) =>
   profiles.map((profile) => round(final(profile), 3))
 
 function nabFigures(rows: RowScores) {
+  const rated = rateRows(files, rows)
   return {
-    oracle: threeProfiles((profile) => oracleScore(files, rows, profile).final),
-    held_out: threeProfiles((profile) => heldOutScore(files, rows, profile).final),
+    oracle: threeProfiles((profile) => oracleScore(rated, profile).final),
+    held_out: threeProfiles((profile) => heldOutScore(rated, profile).final),
   }
 }
 
@@ -118,9 +119,10 @@ function alarmFigures(choice: MethodChoice) {
       delays.push((first - from) / (to - from))
     }
   }
+  const rated = rateRows(files, fired)
   const windows = files.reduce((sum, file) => sum + file.windows.length, 0)
   return {
-    shipped: threeProfiles((profile) => fixedScore(files, fired, profile, 1).final),
+    shipped: threeProfiles((profile) => fixedScore(rated, profile, 1).final),
     event_precision: round(right / Math.max(1, alarms), 3),
     event_recall: round(hit / windows, 3),
     alarms_per_series_week: round(alarms / weeks, 2),
