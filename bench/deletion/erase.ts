@@ -5,18 +5,19 @@
 // in the same way (files.ts). Times depend on the machine, so read the ratios.
 //
 //   node bench/deletion/erase.ts [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
-//     [--limit-seconds 600] [--calm-seconds 0] [--root /tmp] [--out result.json]
+//     [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp] [--out result.json]
 //
-// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone.
+// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone. With
+// `--filled` what was filled into the engine is kept there, and copied by the next run with the same rows and seed.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { provenance } from '../storage/bench-store.ts'
 import { alterDelete, eraseInProduct, fillProduct, fillYardstick, lightweightAndMerge } from './engine.ts'
 import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
 import { bytesOf, filesUnder } from './files.ts'
-import { productClients } from './load.ts'
+import { type Clients, productClients } from './load.ts'
 import { influxdb } from './peers/influxdb.ts'
 import { isInstalled, type Peer } from './peers/peer.ts'
 import { postgresql } from './peers/postgresql.ts'
@@ -34,6 +35,7 @@ const { values: flags } = parseArgs({
     only: { type: 'string', default: '' },
     'limit-seconds': { type: 'string', default: '600' },
     'calm-seconds': { type: 'string', default: '0' },
+    filled: { type: 'string', default: '' },
     root: { type: 'string', default: '/tmp' },
     out: { type: 'string', default: '' },
   },
@@ -89,48 +91,74 @@ function waysOfYardstick(product: Product, history: History): Way[] {
   ]
 }
 
-async function inEngine(history: History, withYardstick: boolean): Promise<StoreResult[]> {
+/** The product, and beside it the yardstick where that is wanted; their ways take turns. */
+async function inEngine(name: string, history: History, withYardstick: boolean): Promise<StoreResult[]> {
   const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
-  const product = await startProduct(folder)
   try {
-    const [{ version = '' } = {}] = await product.rows<{ version: string }>('SELECT version() AS version')
-    const measure = async (store: string, fill: () => Promise<void>, ways: readonly Way[]) => {
-      const bytesBefore = bytesOf(filesUnder(product.folder))
-      const startMs = performance.now()
-      await fill()
-      const loadSeconds = (performance.now() - startMs) / 1000
-      const diskBytes = bytesOf(filesUnder(product.folder)) - bytesBefore
-      const size = { store, version, rows: rowsOf(history), loadSeconds, diskBytes }
-      return { ...size, run: () => measureWays(size, ways, productClients(product, sender, asker, seed)) }
+    const fills = await fillOrCopy(name, folder, history, withYardstick)
+    const product = await startProduct(folder)
+    try {
+      const [{ version = '' } = {}] = await product.rows<{ version: string }>('SELECT version() AS version')
+      const ways = [waysOfProduct(product, history), withYardstick ? waysOfYardstick(product, history) : []]
+      const clients = productClients(product, sender, asker, seed)
+      const results: WayResult[][] = fills.map(() => [])
+      for (const turn of from(0, 3))
+        for (const [i, fill] of fills.entries()) {
+          const way = ways[i]?.[turn]
+          if (way !== undefined) results[i]?.push(await measureCalmly(fill.store, way, clients))
+        }
+      return fills.map((fill, i) => ({ ...fill, version, rows: rowsOf(history), ways: results[i] ?? [] }))
+    } finally {
+      await product.stop()
     }
-    const own = await measure('Lethe', () => fillProduct(product, history), waysOfProduct(product, history))
-    if (!withYardstick) return [await own.run()]
-    // Both are filled before either erases, so that the engine holds the same in all measurements.
-    const daily = await measure(
-      'ClickHouse by day',
-      () => fillYardstick(product, history),
-      waysOfYardstick(product, history),
-    )
-    return [await own.run(), await daily.run()]
   } finally {
-    await product.stop()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function measureWays(
-  store: Omit<StoreResult, 'ways'>,
-  ways: readonly Way[],
-  clients: Parameters<typeof measureWay>[1],
-): Promise<StoreResult> {
-  const results: WayResult[] = []
-  for (const way of ways) {
-    await untilCalm(Number(flags['calm-seconds']) * 1000)
-    const result = await measureWay(way, clients, limitMs)
-    console.error(store.store, JSON.stringify(result))
-    results.push(result)
+type Fill = Pick<StoreResult, 'store' | 'loadSeconds' | 'diskBytes'>
+
+/** Fills a folder, or copies what an earlier run with the same rows and seed has filled and kept. */
+async function fillOrCopy(
+  name: string,
+  folder: string,
+  history: History,
+  withYardstick: boolean,
+): Promise<Fill[]> {
+  const kept = join(flags.filled, `${name}-${rowsOf(history)}-${seed}`)
+  const sizesAt = join(kept, 'sizes.json')
+  if (flags.filled !== '' && existsSync(sizesAt)) {
+    cpSync(kept, folder, { recursive: true, verbatimSymlinks: true })
+    return JSON.parse(readFileSync(sizesAt, 'utf8'))
   }
-  return { ...store, ways: results }
+  const product = await startProduct(folder)
+  const fills: Fill[] = []
+  const filled = async (store: string, fill: () => Promise<void>) => {
+    const bytesBefore = bytesOf(filesUnder(product.folder))
+    const startMs = performance.now()
+    await fill()
+    const loadSeconds = (performance.now() - startMs) / 1000
+    fills.push({ store, loadSeconds, diskBytes: bytesOf(filesUnder(product.folder)) - bytesBefore })
+  }
+  try {
+    // Both before anybody erases, so that the engine holds the same in all measurements.
+    await filled('Lethe', () => fillProduct(product, history))
+    if (withYardstick) await filled('ClickHouse by day', () => fillYardstick(product, history))
+  } finally {
+    await product.stop()
+  }
+  if (flags.filled !== '') {
+    cpSync(folder, kept, { recursive: true, verbatimSymlinks: true })
+    writeFileSync(sizesAt, JSON.stringify(fills))
+  }
+  return fills
+}
+
+async function measureCalmly(store: string, way: Way, clients: Clients): Promise<WayResult> {
+  await untilCalm(Number(flags['calm-seconds']) * 1000)
+  const result = await measureWay(way, clients, limitMs)
+  console.error(store, JSON.stringify(result))
+  return result
 }
 
 async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
@@ -147,7 +175,9 @@ async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
     }
     console.error(JSON.stringify(store))
     const ways = open.ways.map((way, i) => ({ ...way, quiet: [2 * i], loaded: i === 0 ? [1] : [] }))
-    return await measureWays(store, ways, open.clients)
+    const results: WayResult[] = []
+    for (const way of ways) results.push(await measureCalmly(peer.name, way, open.clients))
+    return { ...store, ways: results }
   } finally {
     await open.stop()
     rmSync(folder, { recursive: true, force: true })
@@ -157,8 +187,8 @@ async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
 const history = historyOf(Number(flags.rows), seed, everyTable)
 const points = historyOf(Number(flags.points), seed, pointTables)
 const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
-  engine: () => inEngine(history, true),
-  points: () => inEngine(points, false),
+  engine: () => inEngine('engine', history, true),
+  points: () => inEngine('points', points, false),
   ...Object.fromEntries(
     [postgresql, prometheus, victoriaMetrics, influxdb].map((peer) => [
       peer.name.toLowerCase(),

@@ -3,7 +3,7 @@
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bytesOf, bytesWrittenBy, type HeldFile, untilGone } from './files.ts'
+import { bytesOf, type HeldFile, untilGone, usedBy } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
 import type { Clocks } from './product.ts'
 
@@ -15,6 +15,8 @@ export interface Erasure {
   readonly limitMs: number
   /** What the store's processes wrote meanwhile; neighbours' writes too, where there were any. */
   readonly writtenBytes: number
+  /** Their processor time, which a busy machine stretches least. */
+  readonly cpuSeconds: number
   /** Size of the files that held the rows, beside other rows or alone. */
   readonly heldBytes: number
   /** The product's own. */
@@ -36,7 +38,7 @@ export async function watchErasure<T>(
   { pid, folder, files, limitMs }: Watched,
   erase: () => Promise<T>,
 ): Promise<Erasure & { readonly answer: T }> {
-  const writtenBefore = bytesWrittenBy(pid)
+  const before = usedBy(pid)
   const startMs = performance.now()
   const timed = async () => {
     const answer = await erase()
@@ -46,8 +48,15 @@ export async function watchErasure<T>(
     timed(),
     untilGone(folder, files, startMs, { limitMs, everyMs: 5 }),
   ])
-  const writtenBytes = bytesWrittenBy(pid) - writtenBefore
-  return { ...done, goneMs, limitMs, writtenBytes, heldBytes: bytesOf(files) }
+  const after = usedBy(pid)
+  return {
+    ...done,
+    goneMs,
+    limitMs,
+    writtenBytes: after.writtenBytes - before.writtenBytes,
+    cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+    heldBytes: bytesOf(files),
+  }
 }
 
 /** One way of erasing in one store. */

@@ -78,14 +78,28 @@ export async function untilGone(
   }
 }
 
-/** Bytes that a process and its children have dirtied so far, by the kernel's count; ended children are forgotten. */
-export function bytesWrittenBy(pid: number): number {
-  let bytes = 0
+export interface Used {
+  /** Bytes of pages dirtied, by the kernel's count. */
+  readonly writtenBytes: number
+  readonly cpuSeconds: number
+}
+
+/** The kernel counts processor time in hundredths of a second for everybody. */
+const ticksPerSecond = 100
+
+/** What a process and its children have used so far; children that ended are forgotten. */
+export function usedBy(pid: number): Used {
+  let writtenBytes = 0
+  let ticks = 0
   for (const id of processTree(pid)) {
-    const io = textAt(`/proc/${id}/io`)
-    bytes += Number(/^write_bytes: (\d+)/m.exec(io)?.[1] ?? 0)
+    writtenBytes += Number(/^write_bytes: (\d+)/m.exec(textAt(`/proc/${id}/io`))?.[1] ?? 0)
+    // After the name, which may hold anything, utime and stime are the 12th and 13th field.
+    const fields = textAt(`/proc/${id}/stat`)
+      .replace(/^.*\)\s/s, '')
+      .split(' ')
+    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
   }
-  return bytes
+  return { writtenBytes, cpuSeconds: ticks / ticksPerSecond }
 }
 
 function processTree(pid: number): number[] {

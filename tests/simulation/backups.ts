@@ -3,7 +3,7 @@
 // backup is lost, and nobody ever promised otherwise.
 
 import assert from 'node:assert/strict'
-import type { Request } from './model.ts'
+import type { Arrival, Request } from './model.ts'
 import type { Saved, World } from './world.ts'
 
 const keptMax = 2
@@ -29,7 +29,12 @@ export async function restore(world: World): Promise<void> {
   world.touchAll()
   world.closed.clear()
   if (isControlReplaced) putBackControl(world, saved)
-  world.model.arrivals = [...saved.snapshot.arrivals]
+  // Anomalies are the control plane's.
+  const isAnomaly = ({ table }: Arrival) => table === 'anomalies'
+  world.model.arrivals = [
+    ...saved.snapshot.arrivals.filter((row) => isControlReplaced || !isAnomaly(row)),
+    ...(isControlReplaced ? [] : world.model.arrivals.filter(isAnomaly)),
+  ]
   for (const [id, request] of world.model.requests) {
     if (request.status !== 'completed' || saved.snapshot.done.has(id)) continue
     world.model.requests.set(id, { ...request, status: 'running' })

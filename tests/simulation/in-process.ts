@@ -117,13 +117,13 @@ export class InProcess implements Subject {
     failpoints.set(fault)
     // A pass may end by the fault itself; what it came to is seen in what it left.
     this.#round = app.round().catch((error: unknown) => {
-      if (!failpoints.hasFaulted) throw error
+      if (failpoints.faultedAt === null) throw error
     })
     return Promise.race([this.#round.then(() => 'ended' as const), failpoints.standing])
   }
 
-  hasFaulted(): boolean {
-    return this.#now.failpoints.hasFaulted
+  faultedAt(): string | null {
+    return this.#now.failpoints.faultedAt
   }
 
   resume(how: 'throw' | 'continue'): Promise<void> {

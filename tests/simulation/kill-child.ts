@@ -53,10 +53,10 @@ const answers: Record<Call['name'], (call: Call) => Promise<unknown>> = {
   async round({ fault = null }) {
     failpoints.set(fault)
     round = app.round().catch((error: unknown) => {
-      if (!failpoints.hasFaulted) throw error
+      if (failpoints.faultedAt === null) throw error
     })
     const end = await Promise.race([round.then(() => 'ended' as const), failpoints.standing])
-    return { end, hasFaulted: failpoints.hasFaulted }
+    return { end, faultedAt: failpoints.faultedAt }
   },
   async resume({ how = 'continue' }) {
     failpoints.goOn(how)

@@ -49,7 +49,7 @@ export class Killed implements Subject {
   #control: Control | null = null
   #address = ''
   #calls = 0
-  #hasFaulted = false
+  #faultedAt: string | null = null
   readonly #open = new Map<number, PromiseWithResolvers<unknown>>()
 
   constructor(startMs: number) {
@@ -119,16 +119,16 @@ export class Killed implements Subject {
   }
 
   async round(fault: Fault | null): Promise<'ended' | 'standing'> {
-    const { end, hasFaulted } = await this.#call<{ end: 'ended' | 'standing'; hasFaulted: boolean }>({
+    const { end, faultedAt } = await this.#call<{ end: 'ended' | 'standing'; faultedAt: string | null }>({
       name: 'round',
       fault,
     })
-    this.#hasFaulted = hasFaulted
+    this.#faultedAt = faultedAt
     return end
   }
 
-  hasFaulted(): boolean {
-    return this.#hasFaulted
+  faultedAt(): string | null {
+    return this.#faultedAt
   }
 
   async resume(how: 'throw' | 'continue'): Promise<void> {

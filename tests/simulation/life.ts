@@ -97,19 +97,19 @@ export class Life {
 export class Failpoints {
   #fault: Fault | null = null
   #left = 0
-  #hasFaulted = false
+  #faultedAt: string | null = null
   #standing = Promise.withResolvers<'standing'>()
   #goOn = Promise.withResolvers<void>()
 
   set(fault: Fault | null): void {
     this.#fault = fault
     this.#left = fault?.occurrence ?? 0
-    this.#hasFaulted = false
+    this.#faultedAt = null
     this.#standing = Promise.withResolvers<'standing'>()
   }
 
-  get hasFaulted(): boolean {
-    return this.#hasFaulted
+  get faultedAt(): string | null {
+    return this.#faultedAt
   }
 
   /** Resolves when an erasure stands at the fault. */
@@ -123,10 +123,11 @@ export class Failpoints {
   }
 
   readonly pass = async (point: string): Promise<void> => {
-    if (point !== this.#fault?.point || --this.#left > 0) return
+    if (this.#fault === null || (this.#fault.point !== 'any' && this.#fault.point !== point)) return
+    if (--this.#left > 0) return
     const { how } = this.#fault
     this.#fault = null
-    this.#hasFaulted = true
+    this.#faultedAt = point
     if (how === 'throw') throw new Error(`The simulation ends this attempt at "${point}".`)
     this.#goOn = Promise.withResolvers<void>()
     this.#standing.resolve('standing')

@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
 import type { Request } from './model.ts'
-import { ask, decide, hold, send } from './people.ts'
+import { ask, decide, hold } from './people.ts'
 import { predictPass } from './prediction.ts'
+import { send } from './programs.ts'
 import type { Fault } from './subject.ts'
 import type { World } from './world.ts'
 
@@ -25,6 +26,8 @@ const points = [
   'marked done',
 ] as const
 
+const minuteMs = 60_000
+
 /** One pass; every second is disturbed where there is something to disturb. */
 export async function pass(world: World): Promise<void> {
   const fault = world.chance(0.6) ? randomFault(world) : null
@@ -34,6 +37,8 @@ export async function pass(world: World): Promise<void> {
 
 /** Mostly there is something to erase and a request for it; a fault needs one to come about. */
 async function giveWork(world: World): Promise<void> {
+  // What failed before waits for its next attempt, and everything of its organisation behind it.
+  if (world.chance(0.8)) await world.subject.advance(10 * minuteMs)
   for (let tries = 0; tries < 5; tries++) {
     const isAtWork = [...world.model.requests.values()].some(({ status }) => status === 'running')
     if (isAtWork) return
@@ -54,8 +59,9 @@ export async function killedPass(world: World): Promise<void> {
 
 function randomFault(world: World): Fault {
   return {
-    point: world.pick(points),
-    occurrence: world.chance(0.5) ? 1 : 1 + Math.floor(world.random() * 8),
+    ...(world.chance(0.6)
+      ? { point: 'any', occurrence: 1 + Math.floor(world.random() * 15) }
+      : { point: world.pick(points), occurrence: 1 }),
     how: world.chance(0.3) ? 'throw' : 'stand',
   }
 }
@@ -73,24 +79,22 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   model.exposeToAttempts(subject.nowMs())
   world.closed.clear()
   const came = await subject.round(fault)
-  if (came === 'standing' && fault !== null) return stand(world, fault, before, end)
-  if (!subject.hasFaulted()) return world.check(predicted)
+  if (came === 'standing') return stand(world, before, end)
+  const at = subject.faultedAt()
+  if (at === null) return world.check(predicted)
   world.counts.faults++
   await world.check('any move')
-  if (fault?.point === 'swap promised') closeWhatFailed(world, before)
+  if (at === 'swap promised') closeWhatFailed(world, before)
 }
 
-async function stand(
-  world: World,
-  fault: Fault,
-  before: ReadonlyMap<string, Request>,
-  end: End | null,
-): Promise<void> {
+async function stand(world: World, before: ReadonlyMap<string, Request>, end: End | null): Promise<void> {
   world.counts.faults++
   world.isStanding = true
+  const at = world.subject.faultedAt()
+  world.tell(`it stands at "${at}"`)
   await world.check('any move')
   for (let act = Math.floor(world.random() * 4); act > 0; act--) {
-    await actBeside(world, fault)
+    await actBeside(world, at)
     await world.check()
   }
   world.isStanding = false
@@ -102,17 +106,17 @@ async function stand(
   await world.subject.resume(how)
   await world.settleWaiting()
   await world.check('any move')
-  if (how === 'throw' && fault.point === 'swap promised') closeWhatFailed(world, before)
+  if (how === 'throw' && at === 'swap promised') closeWhatFailed(world, before)
 }
 
 /** Somebody acts while the erasure stands still. */
-async function actBeside(world: World, fault: Fault): Promise<void> {
+async function actBeside(world: World, at: string | null): Promise<void> {
   const act = world.pick(['send', 'send', 'ask', 'decide', 'hold'] as const)
   if (act === 'send') return send(world)
   if (act === 'ask') return ask(world)
   if (act === 'decide') return decide(world)
   // After the last count a hold comes too late, and neither side is wrong.
-  if (fault.point !== 'marked done') return hold(world)
+  if (at !== 'marked done') return hold(world)
 }
 
 /** The placement of a swap that was promised and not made stays closed until the next pass makes it. */
@@ -150,8 +154,6 @@ export async function restart(world: World): Promise<void> {
   )
   await world.check(new Map(expected))
 }
-
-const minuteMs = 60_000
 
 export async function wait(world: World): Promise<void> {
   const ms = world.pick([1, 1000, minuteMs, 10 * minuteMs, 360 * minuteMs, 1440 * minuteMs, 4320 * minuteMs])

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
-import { type Counted, keyOf, type SentRow } from './telemetry.ts'
+import { type Counted, keyOf, type Place, type SentRow } from './telemetry.ts'
 
 export interface Range {
   readonly startNs: bigint | null
@@ -66,8 +66,8 @@ export interface Arrival extends SentRow {
 
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
-export function signalOfTable(table: TableName): Signal {
-  return signalOf.get(table) ?? assert.fail(`${table} has no signal.`)
+export function signalOfTable(table: Place): Signal {
+  return signalOf.get(table as TableName) ?? assert.fail(`${table} has no signal.`)
 }
 
 const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed'])
@@ -182,8 +182,8 @@ export class Model {
     })
   }
 
-  arrive(tenantId: string, rows: readonly SentRow[], state: Arrival['state']): Arrival[] {
-    const arrived = rows.map((row) => ({ ...row, tenantId, signal: signalOfTable(row.table), state }))
+  arrive(tenantId: string, rows: readonly SentRow[], state: Arrival['state'], of?: Signal): Arrival[] {
+    const arrived = rows.map((row) => ({ ...row, tenantId, signal: of ?? signalOfTable(row.table), state }))
     this.arrivals.push(...arrived)
     return arrived
   }
@@ -241,7 +241,8 @@ export class Model {
   ): ReadonlyMap<string, { least: number; most: number }> {
     const counts = new Map<string, { least: number; most: number }>()
     for (const row of this.arrivals) {
-      if (row.tenantId !== tenantId || (through === 'readers' && this.isHidden(row))) continue
+      if (row.tenantId !== tenantId) continue
+      if (through === 'readers' && (row.table === 'anomalies' || this.isHidden(row))) continue
       assert.ok(through === 'tables' || row.state !== 'open', `${keyOf(row)} can be read while it is erased`)
       const { least, most } = counts.get(keyOf(row)) ?? { least: 0, most: 0 }
       counts.set(keyOf(row), { least: least + (row.state === 'there' ? 1 : 0), most: most + 1 })

@@ -1,13 +1,13 @@
-// What people and programs do to the service in a simulation, over its own doors: send telemetry in any order, again
-// and late, ask for erasures, decide about them, place and release holds, set rules. Each knows from the model what
-// the answer must be, and tells the model what it has changed.
+// What people do to the service in a simulation, over its own doors: ask for erasures, decide about them, place and
+// release holds, set rules. Each knows from the model what the answer must be, and tells the model what it has changed.
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
-import { type Signal, signals, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
-import { final, includes, type Range, type Request, type Status } from './model.ts'
-import { edgesNs, exportOf, instantsNs, type SentRow } from './telemetry.ts'
-import { assertAnswer, type Organisation, requestOf, type World } from './world.ts'
+import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
+import { includes, type Range, type Request, type Status } from './model.ts'
+import { mayWait } from './programs.ts'
+import { edgesNs } from './telemetry.ts'
+import { assertAnswer, requestOf, type World } from './world.ts'
 
 const deletions = '/usage/storage/deletions'
 const working = new Set<Status>(['running', 'verifying'])
@@ -20,76 +20,6 @@ const open = new Set<Status>([
   'incomplete',
   'failed',
 ])
-
-/** Sends rows of one signal: new ones, or some that were sent before. */
-export async function send(world: World): Promise<void> {
-  const own = world.pickOrganisation()
-  const signal = world.pick(signals)
-  const before = world.model.arrivals.filter(
-    (row) => row.tenantId === own.place.tenantId && row.signal === signal,
-  )
-  const rows: SentRow[] =
-    before.length > 0 && world.chance(0.15)
-      ? before.slice(0, 3).map(({ id, table, timeNs }) => ({ id, table, timeNs }))
-      : newRows(world, signal)
-  const kept = rows.filter((row) => !world.model.isLate(own.place.tenantId, row))
-  world.tell(
-    `${own.place.tenantId} sends ${rows.length} ${signal} from ${rows[0]?.id}, ${rows.length - kept.length} of them late`,
-  )
-  const answer = world.subject.ask('POST', `/v1/${signal}`, {
-    secret: world.pick(own.secrets),
-    json: exportOf(signal, rows),
-  })
-  if (kept.length > 0 && world.model.isFenced(own.place.tenantId, kept)) {
-    return assertAnswer(await answer, 503, 'an export into a fence')
-  }
-  if (kept.length > 0 && world.isStanding && mayWait(world, own)) return sendLater(world, own, kept, answer)
-  const isClosed = kept.length > 0 && world.closed.has(own.place.placement)
-  const { body, status } = await answer
-  assert.equal(status, isClosed ? 503 : 200, JSON.stringify(body))
-  if (isClosed) return
-  const rejected = Object.entries(body.partialSuccess ?? {}).find(([name]) => name.startsWith('rejected'))
-  assert.equal(Number(rejected?.[1] ?? 0), rows.length - kept.length, 'rows that came too late')
-  world.counts.rows += kept.length
-  world.model.arrive(own.place.tenantId, kept, 'there')
-}
-
-/** Whether an erasure that stands still may hold the placement. */
-export function mayWait(world: World, own: Organisation): boolean {
-  const shared = world.organisations.filter(({ place }) => place.placement === own.place.placement)
-  return shared.some(({ place }) =>
-    world.model
-      .requestsOf(place.tenantId)
-      .some(({ attempts, status }) => working.has(status) && attempts > 0),
-  )
-}
-
-function sendLater(
-  world: World,
-  own: Organisation,
-  kept: readonly SentRow[],
-  answer: Promise<{ status: number }>,
-): void {
-  const pending = world.model.arrive(own.place.tenantId, kept, 'pending')
-  const settled = answer.then(({ status }) => async () => {
-    assert.ok(status === 200 || status === 503, `a write that waited was answered ${status}`)
-    world.model.settle(pending, status === 200 ? 'there' : 'gone')
-  })
-  world.waiting.push({ settled })
-}
-
-const tablesOf = (signal: Signal): TableName[] =>
-  tables.filter((table) => table.signal === signal).map(({ name }) => name)
-
-function newRows(world: World, signal: Signal): SentRow[] {
-  const around = world.pick(instantsNs)
-  const own = tablesOf(signal)
-  return Array.from({ length: 1 + Math.floor(world.random() * 5) }, () => ({
-    id: world.nextId(),
-    table: world.pick(own),
-    timeNs: world.chance(0.7) ? around : world.pick(instantsNs),
-  }))
-}
 
 interface Draft {
   readonly scope: 'range' | 'all'
@@ -346,9 +276,4 @@ export async function rule(world: World): Promise<void> {
   const before = world.rules.get(tenantId)?.(nowMs) ?? 'none'
   const isLooser = rules.indexOf(approval) < rules.indexOf(before)
   world.rules.set(tenantId, (atMs) => (isLooser && atMs < nowMs + msPerDay ? before : approval))
-}
-
-/** Requests that are to come to an end by themselves, once holds are released and time has passed. */
-export function isStuck(request: Request): boolean {
-  return !final.has(request.status) && request.status !== 'awaiting_approval'
 }

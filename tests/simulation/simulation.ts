@@ -7,7 +7,8 @@ import type { App } from '../../server/app.ts'
 import type { Control } from '../../server/control/database.ts'
 import { backUp, restore } from './backups.ts'
 import { crash, finish, killedPass, pass, restart, wait } from './machine.ts'
-import { ask, decide, hold, rule, send, verify } from './people.ts'
+import { ask, decide, hold, rule, verify } from './people.ts'
+import { find, send } from './programs.ts'
 import type { Subject } from './subject.ts'
 import { type Organisation, World } from './world.ts'
 
@@ -49,13 +50,14 @@ const peoplesSteps: Weighted = [
   [12, decide],
   [4, verify],
   [6, hold],
+  [5, find],
   [2, rule],
   [8, wait],
 ]
 
 export const allSteps: Weighted = [
   ...peoplesSteps,
-  [16, pass],
+  [20, pass],
   [2, crash],
   [1, restart],
   [1.5, backUp],

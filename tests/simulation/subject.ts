@@ -8,7 +8,7 @@ import type { Counted } from './telemetry.ts'
 
 /** What is to happen when an erasure comes by a named point for the n-th time. */
 export interface Fault {
-  readonly point: string
+  readonly point: string | 'any'
   readonly occurrence: number
   /** `throw` fails there and then; `stand` stays until it is told how to go on. */
   readonly how: 'throw' | 'stand'
@@ -38,8 +38,8 @@ export interface Subject {
   stored(): Promise<ReadonlyMap<string, Counted>>
   /** One pass of the deletion loop, until its end or until it stands at the fault. */
   round(fault: Fault | null): Promise<'ended' | 'standing'>
-  /** Whether the fault of the last pass came about. */
-  hasFaulted(): boolean
+  /** The point at which the fault of the last pass came about; null where it did not. */
+  faultedAt(): string | null
   /** Goes on from where it stands, by an error or as if nothing had been, to the end of the pass. */
   resume(how: 'throw' | 'continue'): Promise<void>
   /** Ends without a word and starts again. */

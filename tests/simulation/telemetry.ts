@@ -4,10 +4,13 @@
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../../server/telemetry/sql.ts'
 
+/** Anomalies are derived from telemetry and kept in the control plane; an erasure takes them as well. */
+export type Place = TableName | 'anomalies'
+
 export interface SentRow {
   /** Unique, unless it is sent again. */
   readonly id: string
-  readonly table: TableName
+  readonly table: Place
   readonly timeNs: bigint
 }
 
@@ -80,7 +83,7 @@ export function exportOf(signal: Signal, rows: readonly SentRow[]): object {
 function metricOf({ id, table, timeNs }: SentRow): object {
   const point = { timeUnixNano: `${timeNs}` }
   const counts = { ...point, count: '1', sum: 1 }
-  const kinds: Partial<Record<TableName, object>> = {
+  const kinds: Partial<Record<Place, object>> = {
     otel_metrics_gauge: { gauge: { dataPoints: [{ ...point, asInt: '7' }] } },
     otel_metrics_sum: {
       sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ ...point, asInt: '7' }] },

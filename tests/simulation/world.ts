@@ -11,7 +11,7 @@ import { openRandom, type Random } from '../../server/demo/random.ts'
 import type { TenantPlace } from '../../server/telemetry/telemetry.ts'
 import { differences, final, isMove, Model, type Request, type Snapshot, type Status } from './model.ts'
 import type { Answered, Subject } from './subject.ts'
-import { tableNames } from './telemetry.ts'
+import { keyOf, tableNames } from './telemetry.ts'
 
 export interface Organisation {
   readonly place: TenantPlace
@@ -58,7 +58,7 @@ export class World {
   /** How often a pass was begun to be killed; the named points take turns. */
   kills = 0
   readonly told: string[] = []
-  readonly counts = { steps: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
+  readonly counts = { steps: 0, checks: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
   #walks = new Map<string, { walk: ChainWalk; statuses: Map<string, string> }>()
   #serial = 0
 
@@ -94,11 +94,15 @@ export class World {
 
   /** After every step: the requests, the tables, the readers, and the chains are as the model says. */
   async check(expected: ReadonlyMap<string, Status> | 'any move' = new Map()): Promise<void> {
+    this.counts.checks++
     await this.#compareRequests(expected)
     const stored = await this.subject.stored()
+    const anomalies = await this.subject.control.selectFrom('anomalies').select(['id', 'tenant_id']).execute()
     for (const { place } of this.organisations) {
       const { tenantId } = place
-      const counted = stored.get(tenantId) ?? new Map()
+      const own = anomalies.filter((anomaly) => anomaly.tenant_id === tenantId)
+      const derived = own.map(({ id }) => [keyOf({ table: 'anomalies', id }), 1] as const)
+      const counted = new Map([...(stored.get(tenantId) ?? []), ...derived])
       this.#assertSame(
         `the tables of ${tenantId}`,
         differences(this.model.expected(tenantId, 'tables'), counted),
