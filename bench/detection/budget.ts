@@ -47,9 +47,9 @@ function alarmsAfter(series: Series, choice: MethodChoice, from: number): number
   return evaluateSeries(series, choice).incidents.filter((each) => each.openedIndex >= from).length
 }
 
-/** A fortnight's window, moved on by half a day. */
+/** A fortnight's window, moved on by two days. */
 function slidingAlarms(values: Float64Array, choice: MethodChoice): number {
-  const hop = perDay / 2
+  const hop = 2 * perDay
   let alarms = 0
   for (let end = perWeek + hop; end <= values.length; end += hop) {
     const start = Math.max(0, end - 2 * perWeek)
