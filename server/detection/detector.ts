@@ -49,6 +49,15 @@ const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method
 const draftSchemas = {
   threshold: z.strictObject({ ...CreateDetector.shape, params: methodParams.threshold }),
   robust_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.robust_band }),
+  seasonal_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.seasonal_band }),
+  record_range: z.strictObject({ ...CreateDetector.shape, params: methodParams.record_range }),
+  shape_discord: z.strictObject({ ...CreateDetector.shape, params: methodParams.shape_discord }),
+  spectral_residual: z.strictObject({ ...CreateDetector.shape, params: methodParams.spectral_residual }),
+  sub_pca: z.strictObject({ ...CreateDetector.shape, params: methodParams.sub_pca }),
+  level_shift: z.strictObject({ ...CreateDetector.shape, params: methodParams.level_shift }),
+  absence: z.strictObject({ ...CreateDetector.shape, params: methodParams.absence }),
+  rate_test: z.strictObject({ ...CreateDetector.shape, params: methodParams.rate_test }),
+  auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
 } as const satisfies Record<MethodKey, z.ZodType>
 
 /** The whole definition with defaults filled in, or every problem of it, located in the body. */

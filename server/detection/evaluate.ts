@@ -49,9 +49,9 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
   }
   return {
     ...shared,
-    direction: params.direction,
-    minAbsDev: params.min_abs_dev,
-    minRelDev: params.min_rel_dev,
+    direction: 'direction' in params ? params.direction : 'both',
+    minAbsDev: 'min_abs_dev' in params ? params.min_abs_dev : 0,
+    minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
   }
