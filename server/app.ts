@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     folder: join(config.dataDir, 'telemetry'),
     maxMemoryBytes: config.engineMemoryBytes,
     backupFolder: config.backupDir,
+    syncCommits: config.syncCommits,
     beforeOpen: () => settleRestore(config),
   })
   try {

@@ -1,4 +1,5 @@
-// Runs one detector: read its series, evaluate each group, write down what was found. A run never throws for what
+// Runs detectors: read a series, evaluate each group, write down what was found. Detectors of one organisation that
+// are due together are read together; each is then judged and recorded on its own. A run never throws for what
 // the engine or the definition does: that becomes the status `error` with a sentence, because one detector that
 // can't be read must not keep the others from being run. It does throw when the control plane can't be written;
 // the detector is then still due.
@@ -13,6 +14,7 @@ import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from '../telemetry/series.ts'
+import { readSeriesTogether } from '../telemetry/series-together.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState, Verdict } from './alarm.ts'
@@ -40,6 +42,9 @@ export interface RunnerOptions {
 
 /** Series per detector; a detector with more is `degraded` and says so. */
 const groupsMax = 50
+
+/** Runs recorded in one transaction: what costs is the wait for the disk, and others wait for the connection. */
+const recordsMax = 25
 
 /** Everything a run is about; made once and passed along. */
 export interface Run {
@@ -73,44 +78,138 @@ export class DetectorRunner {
    * either made it due.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
-    const { store } = this.#options
-    if (this.#running.has(detectorId)) throw new AppError('detector_running')
-    this.#running.add(detectorId)
+    const failures = await this.runTogether(place, [detectorId])
+    const failure = failures.get(detectorId)
+    if (failure !== undefined) throw failure
+  }
+
+  /**
+   * Runs several detectors of one organisation; answers, by id, what {@link run} would have thrown. Never throws.
+   * Those that it has not come to when the signal aborts are still due.
+   */
+  async runTogether(
+    place: TenantPlace,
+    detectorIds: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<Map<string, unknown>> {
+    const failures = new Map<string, unknown>()
+    const own = detectorIds.filter((id) => !this.#running.has(id))
+    for (const id of detectorIds) if (!own.includes(id)) failures.set(id, new AppError('detector_running'))
+    for (const id of own) this.#running.add(id)
     try {
-      const detector = await store.findDetector(place.tenantId, detectorId)
-      if (detector === null) throw new AppError('not_found')
-      await this.#runAndRecord(place, detector)
+      await this.#runAll(place, own, { failures, signal })
     } finally {
-      this.#running.delete(detectorId)
+      for (const id of own) this.#running.delete(id)
+    }
+    return failures
+  }
+
+  async #runAll(place: TenantPlace, ids: readonly string[], round: Round): Promise<void> {
+    const { clock, engine, gate, store } = this.#options
+    const reader = new TenantReader(engine, place, gate)
+    const ranAtMs = clock.nowMs()
+    const detectors: StoredDetector[] = []
+    await eachOnItsOwn(ids, round, async (id) => {
+      const detector = await store.findDetector(place.tenantId, id)
+      if (detector === null) throw new AppError('not_found')
+      detectors.push(detector)
+    })
+    const runs: Run[] = []
+    for (const detector of detectors) {
+      const choice = methodChoiceOf(detector.definition)
+      if (choice === null) continue
+      const tuning = await store.quiet.tuningOf(detector)
+      runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+    }
+    const read = await this.#readAhead(reader, runs)
+    for (let i = 0; i < detectors.length; i += recordsMax) {
+      await this.#runSome(detectors.slice(i, i + recordsMax), { ...round, runs, read, ranAtMs })
     }
   }
 
-  async #runAndRecord(place: TenantPlace, detector: StoredDetector): Promise<void> {
-    const { clock, engine, gate, store } = this.#options
-    const ranAtMs = clock.nowMs()
-    const tuning = await store.quiet.tuningOf(detector)
-    const reader = new TenantReader(engine, place, gate)
-    const { outcome, found } = await this.#evaluate(reader, detector, ranAtMs, tuning)
-    const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, ranAtMs)
-    const stillHolds: RunRecord['stillHolds'] = (trx) => store.quiet.stillHolds(detector, tuning, trx)
-    await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found, stillHolds })
+  /** Judges, then records in one transaction; where that fails, each in its own, so that one's fault is one's own. */
+  async #runSome(detectors: readonly StoredDetector[], round: ReadRound): Promise<void> {
+    const { store } = this.#options
+    const records = new Map<string, RunRecord>()
+    for (const detector of detectors) {
+      if (round.signal?.aborted) break
+      const run = round.runs.find((one) => one.detector === detector)
+      const { outcome, found } =
+        run === undefined
+          ? failed('The method no longer accepts these params; set them again.')
+          : await this.#evaluate(run, round.read.get(run))
+      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
+      const tuning = run?.tuning ?? null
+      const stillHolds: RunRecord['stillHolds'] = async (trx) =>
+        tuning === null || store.quiet.stillHolds(detector, tuning, trx)
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, stillHolds })
+    }
+    try {
+      await store.recordRuns([...records.values()])
+    } catch {
+      await eachOnItsOwn(records.keys(), { failures: round.failures, signal: undefined }, async (id) => {
+        const record = records.get(id)
+        if (record !== undefined) await store.recordRun(record)
+      })
+    }
+  }
+
+  /**
+   * What detectors of one series each read, in few statements. Those by groups are read when it is their turn, so
+   * that their answers are not all in memory at once. Where a statement fails, nobody knows whose fault it was: then
+   * each is read on its own, and only the one that can't be read is an error.
+   */
+  async #readAhead(reader: TenantReader, runs: readonly Run[]): Promise<Map<Run, SeriesSet>> {
+    const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)
+    if (single.length < 2) return new Map()
+    try {
+      const sets = await readSeriesTogether(reader, single.map(requestOf))
+      return new Map(single.flatMap((run, i) => (sets[i] === undefined ? [] : [[run, sets[i]]])))
+    } catch (err) {
+      this.#options.logger.warn({ err }, 'detectors could not be read together; each is read on its own')
+      return new Map()
+    }
   }
 
   async #evaluate(
-    reader: TenantReader,
-    detector: StoredDetector,
-    ranAtMs: number,
-    tuning: Tuning,
+    run: Run,
+    readAhead: SeriesSet | undefined,
   ): Promise<{ outcome: Outcome; found: RunFound | null }> {
-    const choice = methodChoiceOf(detector.definition)
-    if (choice === null) return failed('The method no longer accepts these params; set them again.')
-    const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning }
     try {
-      return await evaluateRun(run, await readSeries(run.reader, requestOf(run)))
+      return await evaluateRun(run, readAhead ?? (await readSeries(run.reader, requestOf(run))))
     } catch (err) {
-      this.#options.logger.warn({ err, detectorId: detector.id }, 'a detector could not be evaluated')
+      this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
       return failed(isKnown ? err.message : 'Its telemetry could not be read; the next run tries again.')
+    }
+  }
+}
+
+/** What befell those that were run together. */
+interface Round {
+  readonly failures: Map<string, unknown>
+  readonly signal: AbortSignal | undefined
+}
+
+interface ReadRound extends Round {
+  readonly runs: readonly Run[]
+  /** What was read ahead. */
+  readonly read: ReadonlyMap<Run, SeriesSet>
+  readonly ranAtMs: number
+}
+
+/** One's failure is noted and leaves the others alone. */
+async function eachOnItsOwn(
+  ids: Iterable<string>,
+  { failures, signal }: Round,
+  work: (id: string) => Promise<void>,
+): Promise<void> {
+  for (const id of ids) {
+    if (signal?.aborted) return
+    try {
+      await work(id)
+    } catch (error) {
+      failures.set(id, error)
     }
   }
 }

@@ -210,25 +210,13 @@ export class DetectionStore {
    * detector was changed or deleted since it was read, or some of what the run read has been hidden since.
    */
   async recordRun(run: RunRecord): Promise<boolean> {
-    const { detector, found: seen } = run
-    return this.#control.transaction().execute(async (trx) => {
-      if (seen?.read.some(seen.isUnknown)) return false
-      if (run.stillHolds !== undefined && !(await run.stillHolds(trx))) return false
-      const { numUpdatedRows } = await trx
-        .updateTable('detectors')
-        .set({
-          last_run_at_ms: run.ranAtMs,
-          last_status: run.outcome.status,
-          last_note: run.outcome.note,
-          next_run_at_ms: run.nextRunAtMs,
-        })
-        .where('tenant_id', '=', detector.tenantId)
-        .where('id', '=', detector.id)
-        .where('revision', '=', detector.revision)
-        .executeTakeFirstOrThrow()
-      if (numUpdatedRows === 0n) return false
-      if (seen !== null) await recordFindings(trx, run, seen)
-      return true
+    return this.#control.transaction().execute((trx) => recordRunIn(trx, run))
+  }
+
+  /** The same for several runs, all or none: what costs here is that a transaction waits for the disk. */
+  async recordRuns(runs: readonly RunRecord[]): Promise<void> {
+    await this.#control.transaction().execute(async (trx) => {
+      for (const run of runs) await recordRunIn(trx, run)
     })
   }
 
@@ -272,6 +260,27 @@ export class DetectionStore {
     }
     return query
   }
+}
+
+async function recordRunIn(trx: ControlTransaction, run: RunRecord): Promise<boolean> {
+  const { detector, found: seen } = run
+  if (seen?.read.some(seen.isUnknown)) return false
+  if (run.stillHolds !== undefined && !(await run.stillHolds(trx))) return false
+  const { numUpdatedRows } = await trx
+    .updateTable('detectors')
+    .set({
+      last_run_at_ms: run.ranAtMs,
+      last_status: run.outcome.status,
+      last_note: run.outcome.note,
+      next_run_at_ms: run.nextRunAtMs,
+    })
+    .where('tenant_id', '=', detector.tenantId)
+    .where('id', '=', detector.id)
+    .where('revision', '=', detector.revision)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return false
+  if (seen !== null) await recordFindings(trx, run, seen)
+  return true
 }
 
 /** Inserts a detector that is due at once and answers its id. For system detectors and for the store. */

@@ -262,3 +262,20 @@ test('tables that differ from this program’s are refused by name, and the fold
   }
   await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 0))
 })
+
+test('whether commits wait for the disk may change between two starts, and merges always do', async () => {
+  const folder = newFolder()
+  for (const syncCommits of [false, true, true, false]) {
+    const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, syncCommits })
+    const [logs] = await engine.select<{ own: string }>(
+      sql`select engine_full as own from system.tables where name = 'otel_logs'`,
+    )
+    await engine.close()
+    const own = logs?.own ?? ''
+    assert.equal(
+      own.includes('fsync_after_insert = 1') && own.includes('fsync_part_directory = 1'),
+      syncCommits,
+    )
+    assert.match(own, /min_rows_to_fsync_after_merge = 1/)
+  }
+})

@@ -19,6 +19,8 @@ export interface ChdbOptions {
   readonly maxMemoryBytes: number
   /** The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is below it. None where absent. */
   readonly backupFolder?: string
+  /** A commit is on the disk when it resolves, not only in the operating system's cache; off where absent. */
+  readonly syncCommits?: boolean
   /** Runs once the folder is ours and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
@@ -49,7 +51,7 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
     throw new EngineError(`The telemetry engine could not open ${options.folder}`, { cause })
   }
   try {
-    await createSchema(engine)
+    await createSchema(engine, { syncCommits: options.syncCommits === true })
   } catch (error) {
     await engine.close()
     throw error
