@@ -28,9 +28,16 @@ import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
 import { type Answer, mediaTypeOf, route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { contextOf } from './context.ts'
-import { createProblems, etagOf, patchProblems, readDraft, type StoredDetector } from './detector.ts'
+import {
+  createProblems,
+  etagOf,
+  patchProblems,
+  readDraft,
+  type StoredDetector,
+  toDetector,
+} from './detector.ts'
 import type { DetectorRunner } from './runner.ts'
-import { type AnomalyPage, type DetectionStore, toDetector } from './store.ts'
+import type { AnomalyPage, DetectionStore } from './store.ts'
 
 export interface DetectionRoutesOptions {
   readonly store: DetectionStore

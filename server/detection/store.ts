@@ -10,7 +10,6 @@ import type { Selectable } from 'kysely'
 import {
   type Anomaly,
   type AnomalyListQuery,
-  type Detector,
   DetectorScope,
   DetectorStatus,
 } from '../../contract/detection.ts'
@@ -19,7 +18,7 @@ import type { Ns } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
-import { type Clock, instantText } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
@@ -306,22 +305,6 @@ export async function insertDetector(
     })
     .execute()
   return id
-}
-
-/** The wire form. */
-export function toDetector(stored: StoredDetector): Detector {
-  const { params, scope, ...rest } = stored.definition
-  return {
-    id: stored.id,
-    ...rest,
-    params: { ...params },
-    scope,
-    is_system: stored.isSystem,
-    last_run_at: stored.lastRunAtMs === null ? null : instantText(stored.lastRunAtMs),
-    last_status: stored.lastStatus,
-    created_at: instantText(stored.createdAtMs),
-    last_note: stored.lastNote,
-  }
 }
 
 function definitionAfter(before: StoredDetector, patch: DetectorPatch): DetectorDefinition {
