@@ -63,7 +63,7 @@ function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject,
   const all = formatCount(volume)
   return events.isShare
     ? ` (${formatCount(peakValue * volume)} of ${all} ${events.noun})`
-    : ` over ${all} ${events.noun}`
+    : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
 }
 
 function formatCount(count: number): string {

@@ -544,7 +544,7 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
   assert.equal(open.upper, 100)
   assert.match(
     open.reason,
-    /^spans\.latency_p50 of a 900 ms, expected at most 100 ms; 30 minutes high since 11:30 UTC$/,
+    /^p50 latency of a 900 ms over 1 request, expected at most 100 ms; 30 minutes high since 11:30 UTC$/,
   )
   const query = async (text: string) =>
     (await send('GET', `/anomalies?${text}`)).json().items.map((item: { id: string }) => item.id)
