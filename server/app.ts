@@ -23,6 +23,8 @@ import { newSecret } from './core/ids.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
+import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
+import { addQuietRoutes } from './detection/quiet-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
@@ -290,9 +292,12 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addUsageRoutes(http, engine, readerOf)
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
+  addDetectorPreviewRoutes(http, { readerOf, clock })
+  addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,
+    readerOf,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })

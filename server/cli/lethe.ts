@@ -2,6 +2,7 @@
 // organisations, access tokens, signing keys and evidence. An error is one sentence on standard error and a non-zero exit.
 
 import { Command, CommanderError, Option } from 'commander'
+import { methodKeys } from '../../contract/detection-methods.ts'
 import { roles } from '../../contract/tenancy.ts'
 import { version } from '../app.ts'
 import { readConfig } from '../config.ts'
@@ -9,6 +10,7 @@ import { createOrganisation, createToken, listTokens, revokeToken } from './admi
 import { createBackup, listBackups, type RestoreCommand, removeBackupById, restore } from './backup.ts'
 import { verifyCertificate } from './certificate.ts'
 import { demo } from './demo.ts'
+import { type DetectOptions, detect } from './detect.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
 import { type HoldOptions, listHolds, placeHold, releaseHold } from './hold.ts'
 import { listKeys, rotateKeys } from './keys.ts'
@@ -138,6 +140,19 @@ program
   .action(async (file: string, options: { jwks?: string }) => {
     process.exitCode = await verifyCertificate(readConfig(process.env), file, options)
   })
+
+program
+  .command('detect')
+  .description('look for anomalies in a file, by the code that detectors run, without a service')
+  .requiredOption('--csv <FILE>', 'lines of timestamp,value')
+  .addOption(
+    new Option('--method <key>', 'the detection method').choices([...methodKeys]).default('robust_band'),
+  )
+  .option('--params <JSON>', 'its params, as a detector takes them', '{}')
+  .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
+  .option('--scores', 'also print every bucket with its score and band, as CSV')
+  .option('--json', 'print anomalies as JSON')
+  .action((options: DetectOptions) => detect(options))
 
 const keys = program.command('keys').description('the keys that certificates and checkpoints are signed with')
 keys

@@ -25,6 +25,7 @@ export interface RemovalDeps {
 /** What belongs to a living organisation, in an order that references allow. The rest is its record. */
 const livingTables = [
   'anomalies',
+  'detector_mutes',
   'detectors',
   'access_tokens',
   'deletion_policies',
