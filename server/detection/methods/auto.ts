@@ -1,4 +1,4 @@
-// The default: several simple members, each calibrated by its own past (surprise.ts), averaged. Nobody has to choose a
+// The default: several simple members, each calibrated by its own past (surprise.ts), averaged by their squares. Nobody has to choose a
 // method or a parameter, and no member has to be right alone: a spike is a record and a gap between values and an odd
 // shape at once. Averaging rather than the loudest member, because each of them is wrong loudly now and then and they
 // are seldom wrong together. The price: what a single member sees, such as a reading that stands still, must be
@@ -16,7 +16,7 @@ import { leftProfile } from '../left-profile.ts'
 import { rollingMeans, rollingSpreads, valueGaps } from '../rolling.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
-import { meanOf, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
+import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
@@ -73,7 +73,7 @@ export function autoWithout(
   )
 }
 
-export function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
+function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
@@ -101,7 +101,7 @@ function combine(
   params: MethodParams<'auto'>,
 ): Scores {
   const length = series.values.length
-  const score = meanOf(surprises).map((surprise, i) =>
+  const score = combinedSurprise(surprises).map((surprise, i) =>
     i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
   )
   return {
