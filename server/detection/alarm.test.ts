@@ -223,7 +223,13 @@ test('without a band the score decides: news opens, the score keeps open, and si
     lower: none(),
     upper: none(),
   }
-  const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(values.length), volumes: null }
+  const series = {
+    startNs: 0n,
+    stepMinutes: 1,
+    values,
+    unknown: new Uint8Array(values.length),
+    volumes: null,
+  }
   const policy = { ...banded, violateN: 1, windowM: 1 }
   const { incidents } = raiseAlarms({ series, kinds: new Uint8Array(values.length) }, scores, policy)
   assert.deepEqual(

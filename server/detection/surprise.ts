@@ -78,11 +78,15 @@ export function recordSurprisesOf(values: Float64Array, tolerance: number): Floa
   })
 }
 
-/** Element by element; arrays of equal length, at least one. */
-export function meanOf(columns: readonly Float64Array[]): Float64Array {
-  const mean = new Float64Array(columns[0]?.length ?? 0)
-  for (const column of columns) {
-    for (let i = 0; i < mean.length; i++) mean[i] = at(mean, i) + at(column, i) / columns.length
+/**
+ * The surprises of several members as one: the quadratic mean, element by element, of arrays of equal length. Between
+ * the plain mean, in which seven calm members drown the one that is sure, and the maximum, in which the one that is
+ * wrong decides.
+ */
+export function combinedSurprise(members: readonly Float64Array[]): Float64Array {
+  const squares = new Float64Array(members[0]?.length ?? 0)
+  for (const member of members) {
+    for (let i = 0; i < squares.length; i++) squares[i] = at(squares, i) + at(member, i) ** 2 / members.length
   }
-  return mean
+  return squares.map(Math.sqrt)
 }

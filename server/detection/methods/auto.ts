@@ -1,11 +1,11 @@
-// The default: several simple members, each calibrated by its own past (surprise.ts), averaged. Nobody has to choose a
+// The default: several simple members, each calibrated by its own past (surprise.ts), averaged by their squares. Nobody has to choose a
 // method or a parameter, and no member has to be right alone: a spike is a record and a gap between values and an odd
 // shape at once. Averaging rather than the loudest member, because each of them is wrong loudly now and then and they
 // are seldom wrong together. The price: what a single member sees, such as a reading that stands still, must be
 // very odd to be heard; for that there is the method itself (`absence`).
 //
 // `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
-// incident, the score keeps it open. 1 is a mean surprise of `edgeSurprise`; the alarm layer widens it to the budget.
+// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer widens it to the budget.
 // `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
@@ -16,7 +16,7 @@ import { leftProfile } from '../left-profile.ts'
 import { rollingMeans, rollingSpreads, valueGaps } from '../rolling.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
-import { meanOf, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
+import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
@@ -25,8 +25,8 @@ const shapeLengths = [12, 36, 96]
 const smoothPoints = 6
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A mean surprise of this scores 1. */
-const edgeSurprise = 1
+/** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
+const edgeSurprise = 1.7
 
 export const memberNames = [
   'shape_12',
@@ -73,7 +73,7 @@ export function autoWithout(
   )
 }
 
-export function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
+function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
@@ -101,7 +101,7 @@ function combine(
   params: MethodParams<'auto'>,
 ): Scores {
   const length = series.values.length
-  const score = meanOf(surprises).map((surprise, i) =>
+  const score = combinedSurprise(surprises).map((surprise, i) =>
     i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
   )
   return {

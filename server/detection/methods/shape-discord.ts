@@ -1,6 +1,6 @@
 // Discords: stretches of the series unlike any stretch before (left-profile.ts), at several lengths at once, because
 // an odd minute, an odd hour and an odd day are different things (MERLIN, Nakamura et al. 2020, searches all lengths
-// for the same reason). The score is the mean of the surprises per length (surprise.ts), so it has no unit; 1 is a
+// for the same reason). The score is the quadratic mean of the surprises per length (surprise.ts), so it has no unit; 1 is a
 // mean surprise of 2, one stretch in a hundred, and the alarm layer widens that to the budget.
 //
 // There is no band: whether a value fits depends on the shape it completes. `expected` is the value that followed the
@@ -12,7 +12,7 @@ import { denseValuesOf, spreadOut } from '../dense-values.ts'
 import { leftProfile } from '../left-profile.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
-import { meanOf, surprisesOf } from '../surprise.ts'
+import { combinedSurprise, surprisesOf } from '../surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 
@@ -26,7 +26,7 @@ export const shapeDiscord: Method<'shape_discord'> = {
     const dense = denseValuesOf(series.values)
     const lengths = params.lengths.toSorted((a, b) => a - b)
     const { distances, expected } = leftProfile(dense, lengths, params.history_points)
-    const surprise = meanOf(distances.map(surprisesOf))
+    const surprise = combinedSurprise(distances.map(surprisesOf))
     for (let i = 0; i < surprise.length; i++) {
       surprise[i] = i < params.warmup_points ? Number.NaN : at(surprise, i) / edgeSurprise
     }
