@@ -58,7 +58,9 @@ function firstLine(error: string): string {
  * is synced is a setting of the service; columns and keys were compared before.
  */
 export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
-  await engine.command(raw("RESTORE DATABASE default FROM File('engine') SETTINGS allow_different_table_def = 1"))
+  await engine.command(
+    raw("RESTORE DATABASE default FROM File('engine') SETTINGS allow_different_table_def = 1"),
+  )
 }
 
 /** Bytes of everything that is to be copied. */
