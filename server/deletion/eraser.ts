@@ -5,7 +5,7 @@
 // renamed once it is whole and counted; a table under the second name is a promise to repeat the swap before
 // anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
 
-import { readdir } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
@@ -167,7 +167,8 @@ export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]>
 
 /**
  * Waits until no part that the engine had replaced or dropped in this placement by now is listed by it or found
- * in a folder. It looks at all of them rather than at those of known steps, so that parts which an attempt before
+ * in a folder, and until the disk knows: a folder that is only in memory as it should be would have its removed
+ * parts again after power loss, and the engine would read them. It looks at all of them rather than at those of known steps, so that parts which an attempt before
  * a crash left behind are waited for too.
  */
 export async function waitUntilRemoved(
@@ -176,11 +177,33 @@ export async function waitUntilRemoved(
   signals: readonly Signal[],
   signal: AbortSignal,
 ): Promise<void> {
-  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
+  const stores: PartStore[] = []
   for (const { name } of tablesOf(signals)) {
-    const store = { table: name, folder: await deps.engine.tableFolder(name) }
-    waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
+    stores.push({ table: name, folder: await deps.engine.tableFolder(name) })
   }
+  await waitUntilGone(deps, place, stores, signal)
+  for (const { folder } of stores) if (folder !== null) await flushFolder(folder)
+}
+
+async function flushFolder(path: string): Promise<void> {
+  for (const folder of [path, join(path, 'detached')]) {
+    const handle = await open(folder, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+}
+
+async function waitUntilGone(
+  deps: EraserDeps,
+  place: TenantPlace,
+  stores: readonly PartStore[],
+  signal: AbortSignal,
+): Promise<void> {
+  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
+  for (const store of stores) waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
   waiting = waiting.filter(({ parts }) => parts.size > 0)
   for (const { store } of waiting) await clearNow(deps.engine, store.table)
   for (let poll = 0; waiting.length > 0; poll++) {

@@ -134,7 +134,7 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   assert(Math.abs(anomaly.score - 6) < 1e-9)
   assert.equal(
     anomaly.reason,
-    'spans.error_ratio of checkout 0.600, expected 0 to 0.100; 4 minutes high since 11:56 UTC',
+    'error ratio of checkout 0.600 (6 of 10 requests failed), expected 0 to 0.100; 4 minutes high since 11:56 UTC',
   )
   assert.equal((await run(foreign, globex)).lastStatus, 'ok')
   assert.deepEqual(await anomalies(globex), [])
@@ -366,10 +366,13 @@ test('a round runs everything that is due once, also after a long sleep, and a f
 test('in a round a failure is logged, and a detector that is gone or being run is not one', async () => {
   const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
   const troubled = {
-    run: async (place: TenantPlace, id: string) => {
-      if (id === failing.id) throw new Error('the control plane is away')
-      if (id === busy.id) throw new AppError('detector_running')
-      await runner.run(place, id)
+    runTogether: async (place: TenantPlace, ids: readonly string[]) => {
+      const failures = await runner.runTogether(
+        place,
+        ids.filter((id) => id === healthy.id),
+      )
+      failures.set(failing.id, new Error('the control plane is away'))
+      return failures.set(busy.id, new AppError('detector_running'))
     },
   }
   await runDueDetectors({ store, runner: troubled, clock, logger }, new AbortController().signal)
@@ -380,6 +383,57 @@ test('in a round a failure is logged, and a detector that is gone or being run i
     (await store.dueDetectors(clock.nowMs(), 9)).length,
     2,
     'both are tried again in the next round',
+  )
+})
+
+test('detectors that are due together are judged as if each had run alone', async () => {
+  await insertSpans(engine, acme, [
+    ...traffic(-120, 0, 0),
+    ...traffic(-120, -8, 0, 'cart'),
+    ...traffic(-8, 0, 9, 'cart'),
+  ])
+  const scopes = ['checkout', 'cart', 'nobody'].map((service) => ({ scope: { service } }))
+  const due = [await createDetector()]
+  for (const more of [...scopes, ...scopes]) due.push(await createDetector(acme, more))
+  const [broken] = due
+  assert(broken !== undefined)
+  const gone = 'det_gone'
+  const failures = await runner.runTogether(acme, [...due.map(({ id }) => id), gone])
+  assert.deepEqual([...failures.keys()], [gone])
+  const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
+  assert.deepEqual(
+    found.map((detector) => detector?.lastStatus),
+    ['anomalous', 'ok', 'anomalous', 'no_data', 'ok', 'anomalous', 'no_data'],
+  )
+  const byDetector = Map.groupBy(await anomalies(), ({ detector_id }) => detector_id)
+  assert.deepEqual(
+    due.map(({ id }) => byDetector.get(id)?.map(({ started_at }) => minute(started_at))),
+    [[-8], undefined, [-8], undefined, undefined, [-8], undefined],
+  )
+})
+
+test('where reading together fails, each is read on its own', async () => {
+  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  const due = [
+    await createDetector(acme, { scope: { service: 'checkout' } }),
+    await createDetector(acme, { scope: { service: 'cart' } }),
+  ]
+  const select: TelemetryEngine['select'] = (statement, limits) =>
+    statement.strings.length > 0 && JSON.stringify(statement).includes(') IN (')
+      ? Promise.reject(new EngineError('too much at once', {}))
+      : engine.select(statement, limits)
+  const narrow: TelemetryEngine = Object.assign(Object.create(engine), { select })
+  const careful = new DetectorRunner({ store, engine: narrow, gate, clock, logger })
+  const failures = await careful.runTogether(
+    acme,
+    due.map(({ id }) => id),
+  )
+  assert.equal(failures.size, 0)
+  assert.equal(warnings.length, 1)
+  const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
+  assert.deepEqual(
+    found.map((detector) => detector?.lastStatus),
+    ['ok', 'no_data'],
   )
 })
 

@@ -1,4 +1,5 @@
-// Runs one detector: read its series, evaluate each group, write down what was found. A run never throws for what
+// Runs detectors: read a series, evaluate each group, write down what was found. Detectors of one organisation that
+// are due together are read together; each is then judged and recorded on its own. A run never throws for what
 // the engine or the definition does: that becomes the status `error` with a sentence, because one detector that
 // can't be read must not keep the others from being run. It does throw when the control plane can't be written;
 // the detector is then still due.
@@ -12,16 +13,20 @@ import { type Ns, nsPerSecond } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { readSeries, type SeriesGroup, type SeriesSet } from '../telemetry/series.ts'
+import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from '../telemetry/series.ts'
+import { readSeriesTogether } from '../telemetry/series-together.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import type { DetectorState } from './alarm.ts'
-import type { RunFound } from './anomaly-records.ts'
+import type { DetectorState, Verdict } from './alarm.ts'
+import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
-import { blindStatuses, type Outcome, outcomeOf } from './outcome.ts'
+import { type MuteRule, muteAt, mutesFor } from './mute.ts'
+import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from './outcome.ts'
+import type { Tuning } from './quiet-store.ts'
+import { wordsFor } from './reason.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
@@ -38,12 +43,25 @@ export interface RunnerOptions {
 /** Series per detector; a detector with more is `degraded` and says so. */
 const groupsMax = 50
 
+/** Runs recorded in one transaction: what costs is the wait for the disk, and others wait for the connection. */
+const recordsMax = 25
+
 /** Everything a run is about; made once and passed along. */
-interface Run {
+export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
+  /** What people said; null where it is left aside. */
+  readonly tuning: Tuning | null
+  /** Told of each series as it was judged, for whoever draws it. */
+  readonly onJudged?: (judged: JudgedSeries) => void
+}
+
+export interface JudgedSeries {
+  readonly groupKey: string
+  readonly series: Series
+  readonly verdict: Verdict
 }
 
 export class DetectorRunner {
@@ -60,40 +78,138 @@ export class DetectorRunner {
    * either made it due.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
-    const { store } = this.#options
-    if (this.#running.has(detectorId)) throw new AppError('detector_running')
-    this.#running.add(detectorId)
+    const failures = await this.runTogether(place, [detectorId])
+    const failure = failures.get(detectorId)
+    if (failure !== undefined) throw failure
+  }
+
+  /**
+   * Runs several detectors of one organisation; answers, by id, what {@link run} would have thrown. Never throws.
+   * Those that it has not come to when the signal aborts are still due.
+   */
+  async runTogether(
+    place: TenantPlace,
+    detectorIds: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<Map<string, unknown>> {
+    const failures = new Map<string, unknown>()
+    const own = detectorIds.filter((id) => !this.#running.has(id))
+    for (const id of detectorIds) if (!own.includes(id)) failures.set(id, new AppError('detector_running'))
+    for (const id of own) this.#running.add(id)
     try {
-      const detector = await store.findDetector(place.tenantId, detectorId)
-      if (detector === null) throw new AppError('not_found')
-      await this.#runAndRecord(place, detector)
+      await this.#runAll(place, own, { failures, signal })
     } finally {
-      this.#running.delete(detectorId)
+      for (const id of own) this.#running.delete(id)
+    }
+    return failures
+  }
+
+  async #runAll(place: TenantPlace, ids: readonly string[], round: Round): Promise<void> {
+    const { clock, engine, gate, store } = this.#options
+    const reader = new TenantReader(engine, place, gate)
+    const ranAtMs = clock.nowMs()
+    const detectors: StoredDetector[] = []
+    await eachOnItsOwn(ids, round, async (id) => {
+      const detector = await store.findDetector(place.tenantId, id)
+      if (detector === null) throw new AppError('not_found')
+      detectors.push(detector)
+    })
+    const runs: Run[] = []
+    for (const detector of detectors) {
+      const choice = methodChoiceOf(detector.definition)
+      if (choice === null) continue
+      const tuning = await store.quiet.tuningOf(detector)
+      runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+    }
+    const read = await this.#readAhead(reader, runs)
+    for (let i = 0; i < detectors.length; i += recordsMax) {
+      await this.#runSome(detectors.slice(i, i + recordsMax), { ...round, runs, read, ranAtMs })
     }
   }
 
-  async #runAndRecord(place: TenantPlace, detector: StoredDetector): Promise<void> {
-    const { clock, engine, gate, store } = this.#options
-    const ranAtMs = clock.nowMs()
-    const { outcome, found } = await this.#evaluate(new TenantReader(engine, place, gate), detector, ranAtMs)
-    const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, ranAtMs)
-    await store.recordRun({ detector, ranAtMs, nextRunAtMs, outcome, found })
+  /** Judges, then records in one transaction; where that fails, each in its own, so that one's fault is one's own. */
+  async #runSome(detectors: readonly StoredDetector[], round: ReadRound): Promise<void> {
+    const { store } = this.#options
+    const records = new Map<string, RunRecord>()
+    for (const detector of detectors) {
+      if (round.signal?.aborted) break
+      const run = round.runs.find((one) => one.detector === detector)
+      const { outcome, found } =
+        run === undefined
+          ? failed('The method no longer accepts these params; set them again.')
+          : await this.#evaluate(run, round.read.get(run))
+      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
+      const tuning = run?.tuning ?? null
+      const stillHolds: RunRecord['stillHolds'] = async (trx) =>
+        tuning === null || store.quiet.stillHolds(detector, tuning, trx)
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, stillHolds })
+    }
+    try {
+      await store.recordRuns([...records.values()])
+    } catch {
+      await eachOnItsOwn(records.keys(), { failures: round.failures, signal: undefined }, async (id) => {
+        const record = records.get(id)
+        if (record !== undefined) await store.recordRun(record)
+      })
+    }
+  }
+
+  /**
+   * What detectors of one series each read, in few statements. Those by groups are read when it is their turn, so
+   * that their answers are not all in memory at once. Where a statement fails, nobody knows whose fault it was: then
+   * each is read on its own, and only the one that can't be read is an error.
+   */
+  async #readAhead(reader: TenantReader, runs: readonly Run[]): Promise<Map<Run, SeriesSet>> {
+    const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)
+    if (single.length < 2) return new Map()
+    try {
+      const sets = await readSeriesTogether(reader, single.map(requestOf))
+      return new Map(single.flatMap((run, i) => (sets[i] === undefined ? [] : [[run, sets[i]]])))
+    } catch (err) {
+      this.#options.logger.warn({ err }, 'detectors could not be read together; each is read on its own')
+      return new Map()
+    }
   }
 
   async #evaluate(
-    reader: TenantReader,
-    detector: StoredDetector,
-    ranAtMs: number,
+    run: Run,
+    readAhead: SeriesSet | undefined,
   ): Promise<{ outcome: Outcome; found: RunFound | null }> {
-    const choice = methodChoiceOf(detector.definition)
-    if (choice === null) return failed('The method no longer accepts these params; set them again.')
-    const run = { detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }
     try {
-      return await evaluateRun(run)
+      return await evaluateRun(run, readAhead ?? (await readSeries(run.reader, requestOf(run))))
     } catch (err) {
-      this.#options.logger.warn({ err, detectorId: detector.id }, 'a detector could not be evaluated')
+      this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
       return failed(isKnown ? err.message : 'Its telemetry could not be read; the next run tries again.')
+    }
+  }
+}
+
+/** What befell those that were run together. */
+interface Round {
+  readonly failures: Map<string, unknown>
+  readonly signal: AbortSignal | undefined
+}
+
+interface ReadRound extends Round {
+  readonly runs: readonly Run[]
+  /** What was read ahead. */
+  readonly read: ReadonlyMap<Run, SeriesSet>
+  readonly ranAtMs: number
+}
+
+/** One's failure is noted and leaves the others alone. */
+async function eachOnItsOwn(
+  ids: Iterable<string>,
+  { failures, signal }: Round,
+  work: (id: string) => Promise<void>,
+): Promise<void> {
+  for (const id of ids) {
+    if (signal?.aborted) return
+    try {
+      await work(id)
+    } catch (error) {
+      failures.set(id, error)
     }
   }
 }
@@ -102,11 +218,10 @@ function failed(note: string): { outcome: Outcome; found: null } {
   return { outcome: { status: 'error', note }, found: null }
 }
 
-async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFound }> {
-  const { detector, plan, reader } = run
-  const { scope } = detector.definition
-  const set = await readSeries(reader, {
-    metricKey: detector.definition.metric_key,
+export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
+  const { metric_key, scope } = detector.definition
+  return {
+    metricKey: metric_key,
     service: scope.service,
     attributes: scope.attributes,
     groupBy: scope.group_by,
@@ -115,8 +230,13 @@ async function evaluateRun(run: Run): Promise<{ outcome: Outcome; found: RunFoun
     endNs: plan.endNs,
     stepSeconds: plan.stepMinutes * 60,
     maxGroups: groupsMax,
-  })
-  const states: DetectorState[] = []
+  }
+}
+
+/** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
+export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
+  const { plan, reader } = run
+  const states: SeriesState[] = []
   const findings: Finding[] = []
   for (const group of set.groups) {
     const evaluated = evaluateGroup(run, set, group)
@@ -158,19 +278,51 @@ function evaluateGroup(
   run: Run,
   set: SeriesSet,
   group: SeriesGroup,
-): { state: DetectorState; findings: Finding[] } {
-  const { choice, detector } = run
+): { state: SeriesState; findings: Finding[] } {
+  const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
   const series = seriesOf(set, group)
-  const verdict = evaluateSeries(series, choice)
-  const groupKey = JSON.stringify(
-    scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group },
-  )
-  const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
-  return {
-    state: verdict.state,
-    findings: findingsOf({ series, verdict, params: choice.params, groupKey, subject }),
+  const labels = scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group }
+  const groupKey = JSON.stringify(labels)
+  const widening = tuning?.widenings.get(groupKey)
+  const scoped =
+    scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
+  const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
+  const verdict = evaluateSeries(series, choice, widening)
+  run.onJudged?.({ groupKey, series, verdict })
+  const subject = {
+    ...wordsFor(metric_key),
+    unit: set.unit,
+    scope: labelOf(detector, group),
+    isSeasonal: detector.definition.method_key.startsWith('seasonal'),
   }
+  const findings = findingsOf({
+    series,
+    verdict,
+    params: choice.params,
+    groupKey,
+    subject,
+    widening,
+    mutes,
+  })
+  const isWidened = widening !== undefined && learns(choice.params)
+  return { state: { ...quietState(verdict.state, findings, mutes, run.plan), isWidened }, findings }
+}
+
+/** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */
+function quietState(
+  state: DetectorState,
+  findings: readonly Finding[],
+  mutes: readonly MuteRule[],
+  plan: RunPlan,
+): SeriesState {
+  const mute = muteAt(mutes, plan.endNs - 1n)
+  const isLoud = state.status === 'anomalous' || state.status === 'recovering'
+  const isUntold = isLoud && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isUntold || (mute !== null && (isLoud || state.status === 'ok'))) {
+    return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
+  }
+  return state
 }
 
 function seriesOf(set: SeriesSet, group: SeriesGroup): Series {

@@ -9,8 +9,8 @@ import {
   groupOf,
   packed,
   type SeriesFrame,
-  serviceCondition,
   stepOf,
+  subjectConditions,
 } from './series-statement.ts'
 import { allOf, join, raw, type Sql, sql } from './sql.ts'
 import { type From, rangeCondition } from './tenant-reader.ts'
@@ -142,7 +142,7 @@ function stepsOf(
     table.name,
     rangeCondition(table.timeColumn, frame),
     series.of,
-    ...serviceCondition(frame),
+    ...subjectConditions(frame),
   )
   return sql`SELECT ${groupOf(frame, attributes)} AS grp, ${stepOf(frame, table.timeColumn)} AS step, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount FROM ${source} GROUP BY grp, step`
 }
@@ -151,10 +151,20 @@ function stepsOf(
 export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
   const before = { startNs: null, endNs: frame.startNs }
   const exists = tablesOf(series.signals).map(({ name, timeColumn }) => {
-    const source = from(name, rangeCondition(timeColumn, before), series.of, ...serviceCondition(frame))
+    const source = from(name, rangeCondition(timeColumn, before), series.of, ...subjectConditions(frame))
     return sql`(SELECT count() > 0 FROM (SELECT 1 FROM ${source} LIMIT 1))`
   })
   return sql`SELECT ${join(exists, ' OR ')} AS earlier`
+}
+
+/** How many rows reading the series takes. One row `{ n }`. */
+export function eventCountStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
+  const counts = tablesOf(series.signals).map(({ name, timeColumn }) => {
+    const ofService = frame.service === undefined ? every : sql`ServiceName = ${frame.service}`
+    const source = from(name, rangeCondition(timeColumn, frame), series.of, ofService)
+    return sql`(SELECT count() FROM ${source})`
+  })
+  return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
 }
 
 function attributesColumn(table: TableSpec): string {

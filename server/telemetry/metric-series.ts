@@ -15,12 +15,13 @@ import {
   groupOf,
   isInside,
   lengthNs,
+  type PackedGroup,
   packed,
   relativeTime,
   type SeriesFrame,
-  serviceCondition,
   stepNs,
   stepOf,
+  subjectConditions,
 } from './series-statement.ts'
 import { join, raw, type Sql, sql } from './sql.ts'
 import { type From, rangeCondition } from './tenant-reader.ts'
@@ -33,6 +34,8 @@ export interface MetricFacts {
   readonly unit: string
   /** 1 where the value only grows, or each point holds only what is new: then a rate says more than a level. */
   readonly flows: number
+  /** With members, whose points they are. */
+  readonly grp: PackedGroup['grp']
 }
 
 /** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
@@ -51,11 +54,16 @@ export const metricKinds = ['sum', 'histogram', 'exponential_histogram', 'gauge'
 
 const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
 
-/** One row of {@link MetricFacts} per kind that has points of this name in the range, in no order. */
+/** One row of {@link MetricFacts} per kind, and member, that has points of this name in the range, in no order. */
 export function factsStatement(from: From, frame: SeriesFrame, metric: string): Sql {
   const branches = metricKinds.map((kind) => {
     const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
-    return sql`(SELECT ${raw(`'${kind}'`)} AS kind, toString(MetricUnit) AS unit, ${raw(flows)} AS flows FROM ${points(from, frame, kind, metric)} LIMIT 1)`
+    const source = points(from, frame, kind, metric)
+    const own = raw(`'${kind}' AS kind`)
+    if (frame.members === undefined) {
+      return sql`(SELECT ${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp FROM ${source} LIMIT 1)`
+    }
+    return sql`(SELECT ${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp FROM ${source} GROUP BY grp)`
   })
   return join(branches, ' UNION ALL ')
 }
@@ -69,6 +77,19 @@ export function defaultAggregation(facts: MetricFacts): Aggregation {
 /** Whether a kind can be read that way: the last of a distribution is not one number. */
 export function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
   return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
+}
+
+/** Whether each step is read from its own points alone; otherwise also from those before and after it. */
+export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
+  if (kind === 'gauge') return aggregation !== 'rate'
+  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'sum'
+  if (aggregation === 'min' || aggregation === 'max') return true
+  return kind === 'summary' && quantiles[aggregation] !== undefined
+}
+
+/** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
+export function countStatement(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
+  return sql`SELECT toUInt32(count()) AS n FROM ${points(from, frame, kind, metric)}`
 }
 
 /** One statement for a metric whose kind is known. */
@@ -101,8 +122,8 @@ function points(from: From, frame: SeriesFrame, kind: MetricKind, metric: string
   const earliestNs = frame.startNs > reachNs ? frame.startNs - reachNs : 0n
   return from(
     tableOf[kind],
-    sql`MetricName = ${metric}`,
-    ...serviceCondition(frame),
+    ...(frame.members === undefined ? [sql`MetricName = ${metric}`] : []),
+    ...subjectConditions(frame),
     rangeCondition('TimeUnix', { startNs: earliestNs, endNs: frame.endNs + reachNs }),
     raw('bitAnd(Flags, 1) = 0'),
     ...attributeConditions(frame, 'Attributes'),
@@ -139,8 +160,10 @@ function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql 
   )
 }
 
-/** Scope and service are part of the identity; the order of attributes is not. */
-const seriesHash = raw('cityHash64(ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))')
+/** Metric, scope and service are part of the identity; the order of attributes is not. */
+const seriesHash = raw(
+  'cityHash64(MetricName, ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))',
+)
 
 /** What grows, as expressions over the point: its value, and whether it is a delta and may only grow. */
 interface Grower {

@@ -4,7 +4,7 @@
 
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
-import { raw, type Sql, sql, uint } from './sql.ts'
+import { join, raw, type Sql, sql, uint } from './sql.ts'
 import { rangeCondition } from './tenant-reader.ts'
 
 /** The time axis of one request, aligned, and what narrows it. */
@@ -16,11 +16,20 @@ export interface SeriesFrame {
   readonly attributes: readonly (readonly [key: string, value: string])[]
   readonly groupBy: string | undefined
   readonly maxGroups: number
+  /** Where one statement answers several requests that differ in nothing else: theirs, and each is a group. */
+  readonly members?: readonly SeriesMember[] | undefined
+}
+
+/** A request among others: the metric where it is one of OpenTelemetry, and its service where it names one. */
+export interface SeriesMember {
+  readonly metric: string | undefined
+  readonly service: string | undefined
 }
 
 /** One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't hold. */
 export interface PackedGroup {
-  readonly grp: string
+  /** With members, the metric and the service of one, empty where it has none. */
+  readonly grp: string | readonly [metric: string, service: string]
   readonly steps: readonly number[]
   readonly readings: readonly (number | null)[]
   readonly amounts: readonly (number | null)[]
@@ -61,12 +70,39 @@ export function attribute(attributesColumn: string, key: string): Sql {
 
 /** The group a row belongs to; the empty text where groups were not asked for. */
 export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
+  if (frame.members !== undefined) return memberOf(frame.members)
   if (frame.groupBy === undefined) return raw(`''`)
   if (frame.groupBy === 'service') return raw('toString(ServiceName)')
   return attribute(attributesColumn, frame.groupBy)
 }
 
-export function serviceCondition(frame: SeriesFrame): Sql[] {
+/** The member a row belongs to, as {@link PackedGroup} has it. */
+function memberOf([first]: readonly SeriesMember[]): Sql {
+  const metric = raw(first?.metric === undefined ? `''` : 'toString(MetricName)')
+  const service = raw(first?.service === undefined ? `''` : 'toString(ServiceName)')
+  return sql`tuple(${metric}, ${service})`
+}
+
+/** Rows of any member. All members have a metric or none has, and so with services. */
+function memberConditions(members: readonly SeriesMember[]): Sql[] {
+  const columns = [
+    ...(members[0]?.metric === undefined ? [] : ['MetricName']),
+    ...(members[0]?.service === undefined ? [] : ['ServiceName']),
+  ]
+  if (columns.length === 0) return []
+  const listed = members.map(({ metric, service }) => {
+    const own = [metric, service].filter((text) => text !== undefined)
+    return sql`(${join(
+      own.map((text) => sql`${text}`),
+      ', ',
+    )})`
+  })
+  return [sql`(${raw(columns.join(', '))}) IN (${join(listed, ', ')})`]
+}
+
+/** Which rows of a table are read at all, beyond their time. */
+export function subjectConditions(frame: SeriesFrame): Sql[] {
+  if (frame.members !== undefined) return memberConditions(frame.members)
   return frame.service === undefined ? [] : [sql`ServiceName = ${frame.service}`]
 }
 
@@ -80,6 +116,8 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
  */
 export function packed(frame: SeriesFrame, rows: Sql, counting: Sql): Sql {
   const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(toFloat64(amount)) AS amounts, ${counting} AS counting`
+  if (frame.members !== undefined)
+    return sql`SELECT grp, ${columns}, 1 AS groups FROM (${rows}) GROUP BY grp LIMIT ${uint(frame.members.length)}`
   if (frame.groupBy === undefined) return sql`SELECT '' AS grp, ${columns}, 1 AS groups FROM (${rows})`
   return sql`SELECT grp, ${columns}, count() OVER () AS groups FROM (${rows})
 GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`

@@ -15,6 +15,7 @@ import {
   factsStatement,
   hasAggregation,
   type MetricFacts,
+  type MetricKind,
   metricKinds,
   metricStatement,
 } from './metric-series.ts'
@@ -98,7 +99,8 @@ export async function readSeries(
     : readEvents(reader, request, frame, builtIn, limits)
 }
 
-function frameOf(request: SeriesRequest): SeriesFrame {
+/** The aligned time axis of a request. */
+export function frameOf(request: SeriesRequest): SeriesFrame {
   const steps = countSteps(request)
   assert(Number.isInteger(request.stepSeconds) && request.stepSeconds > 0)
   assert(steps > 0 && steps <= maxSteps, `A series has 1 to ${maxSteps} steps, not ${steps}`)
@@ -123,24 +125,31 @@ async function readEvents(
   series: EventSeries,
   limits: StatementLimits | undefined,
 ): Promise<SeriesSet> {
-  const [own] = series.aggregations
-  assert(own !== undefined)
-  const asked = request.aggregation
-  const aggregation = asked !== undefined && series.aggregations.includes(asked) ? asked : own
+  const { aggregation, unit } = eventChoice(series, request.aggregation)
   const rows = await reader.rows<PackedGroup>(
     (from) => eventStatement(from, frame, series, aggregation),
     limits,
   )
-  const unit = unitOf(series.unit.replace(/\/s$/, ''), aggregation)
   const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
+}
+
+/** How a built-in series is read, and in what unit. */
+export function eventChoice(
+  series: EventSeries,
+  asked: Aggregation | undefined,
+): Pick<SeriesSet, 'aggregation' | 'unit'> {
+  const [own] = series.aggregations
+  assert(own !== undefined)
+  const aggregation = asked !== undefined && series.aggregations.includes(asked) ? asked : own
+  return { aggregation, unit: unitOf(series.unit.replace(/\/s$/, ''), aggregation) }
 }
 
 /**
  * Whether what is counted was alive before the series begins. Asked only where it decides something: of a group
  * it would cost a scan of all history, so a group's life begins with its first row in the series.
  */
-async function isBornBefore(
+export async function isBornBefore(
   reader: TenantReader,
   frame: SeriesFrame,
   series: EventSeries,
@@ -163,24 +172,30 @@ async function readMetric(
 ): Promise<SeriesSet> {
   const metric = request.metricKey
   const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric), limits)
-  const facts = metricKinds.flatMap((kind) => found.filter((one) => one.kind === kind))[0]
-  if (facts === undefined) {
-    const aggregation = request.aggregation ?? 'avg'
-    return setOf(reader, frame, { metricKey: metric, unit: '', aggregation, rows: [] })
-  }
-  const { kind } = facts
-  const asked = request.aggregation
-  const aggregation = asked !== undefined && hasAggregation(kind, asked) ? asked : defaultAggregation(facts)
+  const choice = metricChoice(found, request.aggregation)
+  if (choice === null) return setOf(reader, frame, nothingOf(request))
   const rows = await reader.rows<PackedGroup>(
-    (from) => metricStatement(from, frame, { metric, kind, aggregation }),
+    (from) => metricStatement(from, frame, { metric, ...choice }),
     limits,
   )
-  return setOf(reader, frame, {
-    metricKey: metric,
-    unit: unitOf(facts.unit, aggregation, kind),
-    aggregation,
-    rows,
-  })
+  return setOf(reader, frame, { metricKey: metric, ...choice, rows })
+}
+
+/** How a metric is read, and in what unit; null where it has no points. */
+export function metricChoice(
+  found: readonly MetricFacts[],
+  asked: Aggregation | undefined,
+): (Pick<SeriesSet, 'aggregation' | 'unit'> & { readonly kind: MetricKind }) | null {
+  const facts = metricKinds.flatMap((kind) => found.filter((one) => one.kind === kind))[0]
+  if (facts === undefined) return null
+  const { kind } = facts
+  const aggregation = asked !== undefined && hasAggregation(kind, asked) ? asked : defaultAggregation(facts)
+  return { kind, aggregation, unit: unitOf(facts.unit, aggregation, kind) }
+}
+
+/** What is read of a metric without points. */
+export function nothingOf(request: SeriesRequest): SeriesReading {
+  return { metricKey: request.metricKey, unit: '', aggregation: request.aggregation ?? 'avg', rows: [] }
 }
 
 /** A count has no unit of its own; the rate of a histogram counts observations. */
@@ -190,7 +205,8 @@ function unitOf(unit: string, aggregation: Aggregation, kind?: MetricFacts['kind
   return aggregation === 'count' && kind !== undefined ? '1' : unit
 }
 
-interface Reading {
+/** What statements answered for one request. */
+export interface SeriesReading {
   readonly metricKey: string
   readonly unit: string
   readonly aggregation: Aggregation
@@ -199,7 +215,7 @@ interface Reading {
 }
 
 /** What is unknown is asked after the rows have come, so that what was hidden meanwhile stays hidden. */
-function setOf(reader: TenantReader, frame: SeriesFrame, reading: Reading): SeriesSet {
+export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesReading): SeriesSet {
   const { metricKey, unit, aggregation, rows } = reading
   const steps = Number((frame.endNs - frame.startNs) / stepNs(frame))
   const unknown = unknownSteps(reader, frame, signalsOf(metricKey), steps)
@@ -216,7 +232,7 @@ function setOf(reader: TenantReader, frame: SeriesFrame, reading: Reading): Seri
     truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
     unknown,
     groups: living.map((row) => ({
-      group: frame.groupBy === undefined ? null : row.grp,
+      group: frame.groupBy === undefined ? null : String(row.grp),
       ...filled(row, unknown, livedBefore),
     })),
   }

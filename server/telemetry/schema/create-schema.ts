@@ -3,20 +3,39 @@
 
 import { raw, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
-import { type TableSpec, tables } from './tables.ts'
+import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
+
+export interface SchemaOptions {
+  /** A commit is on the disk when it resolves, not only in the operating system's cache. */
+  readonly syncCommits: boolean
+}
 
 /** Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be. */
-export async function createSchema(engine: TelemetryEngine): Promise<void> {
+export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
     await assertColumns(engine, table)
     await assertKeys(engine, table)
+    await settleSyncing(engine, table, options)
   }
 }
 
-/** Columns of a table in insert order, placement and tenant first. */
-export function insertColumns(table: TableSpec): string[] {
-  return ['Placement', 'TenantId', ...table.columns.map((column) => column.name)]
+const placeColumns: readonly ColumnSpec[] = [
+  { name: 'Placement', type: 'UInt16' },
+  { name: 'TenantId', type: 'LowCardinality(String)' },
+]
+
+/**
+ * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have in
+ * common, which a decoder writes once and copies, then the rest.
+ */
+export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
+  const isShared = ({ name }: ColumnSpec) => /^(Resource|Scope|ServiceName$)/.test(name)
+  return [
+    ...placeColumns,
+    ...table.columns.filter(isShared),
+    ...table.columns.filter((column) => !isShared(column)),
+  ]
 }
 
 /**
@@ -44,7 +63,7 @@ SETTINGS ${Object.entries(tableSettings)
 const partitionKey = (table: TableSpec) => `(Placement, toMonday(${table.timeColumn}))`
 const sortingKey = (table: TableSpec) => ['TenantId', ...table.orderBy].join(', ')
 
-/** docs/decisions/0002 has what each of these was measured to do. */
+/** docs/decisions/0002 and 0007 have what each of these was measured to do. */
 const tableSettings = {
   old_parts_lifetime: 0,
   cleanup_delay_period: 1,
@@ -53,17 +72,34 @@ const tableSettings = {
   merge_tree_clear_old_parts_interval_seconds: 1,
   merge_tree_clear_old_temporary_directories_interval_seconds: 10,
   finished_mutations_to_keep: 1,
+  // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
+  min_rows_to_fsync_after_merge: 1,
+}
+
+/** The one thing of a table that an operator may change between two starts. */
+async function settleSyncing(
+  engine: TelemetryEngine,
+  table: TableSpec,
+  { syncCommits }: SchemaOptions,
+): Promise<void> {
+  const wanted = syncCommits ? 1 : 0
+  const [found] = await engine.select<{ own: string }>(
+    sql`select engine_full as own from system.tables where database = currentDatabase() and name = ${table.name}`,
+  )
+  const now = found?.own.includes('fsync_after_insert = 1') === true ? 1 : 0
+  if (now === wanted) return
+  await engine.command(
+    raw(
+      `ALTER TABLE ${table.name} MODIFY SETTING fsync_after_insert = ${wanted}, fsync_part_directory = ${wanted}`,
+    ),
+  )
 }
 
 async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
   const found = await engine.select<{ name: string; type: string }>(
     sql`select name, type from system.columns where database = currentDatabase() and table = ${table.name} order by position`,
   )
-  const expected = [
-    { name: 'Placement', type: 'UInt16' },
-    { name: 'TenantId', type: 'LowCardinality(String)' },
-    ...table.columns,
-  ]
+  const expected = [...placeColumns, ...table.columns]
   for (let i = 0; i < Math.max(expected.length, found.length); i++) {
     const [should, there] = [textOf(expected[i]), textOf(found[i])]
     if (should !== there) throw drift(table, `should have ${should} as column ${i + 1} but has ${there}`)

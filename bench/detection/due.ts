@@ -1,0 +1,147 @@
+// A round of detectors that are all due, over a store of many organisations: read together, against each on its own,
+// in the same process on the same rows. The detectors are spread evenly over the twenty largest organisations and
+// watch a day of five minutes each: gauges, counters, histograms and error ratios of single services, and one
+// detector by service. What is timed is a whole round of the worker: definitions, reading, judging, recording.
+//
+//   node bench/detection/due.ts --folder PATH [--rows 10000000] [--detectors 1000]
+
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { migrate } from '../../server/control/migrate.ts'
+import { openSqlite } from '../../server/control/sqlite.ts'
+import { ManualClock } from '../../server/core/manual-clock.ts'
+import { readDraft } from '../../server/detection/detector.ts'
+import { DetectorRunner } from '../../server/detection/runner.ts'
+import { DetectionStore } from '../../server/detection/store.ts'
+import { runDueDetectors } from '../../server/detection/worker.ts'
+import { openChdb } from '../../server/telemetry/chdb.ts'
+import { TelemetryGate } from '../../server/telemetry/gate.ts'
+import { readSeries } from '../../server/telemetry/series.ts'
+import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
+import {
+  counterNames,
+  endSeconds,
+  fill,
+  gaugeNames,
+  histogramNames,
+  organisationOf,
+  serviceNames,
+} from '../query/lifelike-rows.ts'
+import { provenance, timed } from '../storage/bench-store.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    folder: { type: 'string' },
+    rows: { type: 'string', default: '10000000' },
+    detectors: { type: 'string', default: '1000' },
+  },
+})
+if (options.folder === undefined) throw new Error('--folder says where the rows are kept')
+const folder = options.folder
+const organisations = 20
+const logger = { warn: report, error: report }
+function report(facts: unknown): void {
+  process.stderr.write(`${JSON.stringify(facts)}\n`)
+}
+
+const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
+const controlPath = join(folder, 'bench-control.sqlite')
+rmSync(controlPath, { force: true })
+const control = openSqlite(controlPath)
+const clock = new ManualClock(endSeconds * 1000 - 86_400_000)
+try {
+  if (!existsSync(join(folder, 'filled'))) {
+    await fill(engine, Number(options.rows))
+    writeFileSync(join(folder, 'filled'), options.rows)
+  }
+  await migrate(control)
+  const gate = new TelemetryGate()
+  const store = new DetectionStore(control, clock, gate)
+  await createDetectors(store)
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger })
+  const alone: Pick<DetectorRunner, 'runTogether'> = {
+    runTogether: async (place, ids) => {
+      for (const id of ids) await runner.run(place, id)
+      return new Map()
+    },
+  }
+  const reader = new TenantReader(engine, organisationOf(0), gate)
+  await readSeries(reader, {
+    metricKey: 'spans.rate',
+    startNs: clock.nowNs() - 3_600_000_000_000n,
+    endNs: clock.nowNs(),
+    stepSeconds: 60,
+    maxGroups: 1,
+  })
+  const results: Record<string, unknown> = {}
+  for (const [name, one] of Object.entries({ alone, together: runner, 'together again': runner })) {
+    await clock.advance(1_800_000)
+    const { value, ms, cpuS } = await timed(() =>
+      runDueDetectors({ store, runner: one, clock, logger }, new AbortController().signal),
+    )
+    results[name] = {
+      detectors: value,
+      seconds: Number((ms / 1000).toFixed(2)),
+      cpuSeconds: Number(cpuS.toFixed(2)),
+      statuses: await statuses(),
+    }
+  }
+  process.stdout.write(
+    `${JSON.stringify({ ...provenance(), rows: Number(options.rows), results }, null, 2)}\n`,
+  )
+} finally {
+  await engine.close()
+  await control.destroy()
+  rmSync(controlPath, { force: true })
+}
+
+async function createDetectors(store: DetectionStore): Promise<void> {
+  for (let i = 0; i < organisations; i++) {
+    const { tenantId, placement } = organisationOf(i)
+    await control
+      .insertInto('organisations')
+      .values({ tenant_id: tenantId, name: tenantId, placement, created_at_ms: 0 })
+      .execute()
+  }
+  const watched = subjects()
+  for (let i = 0; i < Number(options.detectors); i++) {
+    // A stride that shares no factor with their number visits all of them in a mixed order.
+    const subject = watched[(Math.floor(i / organisations) * 29) % watched.length]
+    const read = readDraft({
+      name: `detector ${i}`,
+      metric_key: subject?.metric,
+      method_key: 'robust_band',
+      params: {},
+      scope: subject?.service === undefined ? { group_by: 'service' } : { service: subject.service },
+      window_minutes: 1440,
+      schedule_minutes: 5,
+      enabled: true,
+    })
+    if (!('definition' in read)) throw new Error(JSON.stringify(read))
+    await store.createDetector(organisationOf(i % organisations).tenantId, read.definition, 'bench')
+  }
+}
+
+/** What even the smallest of these organisations has: 16 series of each kind of metric, spans and logs. */
+function subjects(): { metric: string; service?: string | undefined }[] {
+  const [first] = serviceNames
+  const ofMetrics = [gaugeNames, counterNames, histogramNames].flatMap(([busiest = '', ...others]) => [
+    ...serviceNames.map((service) => ({ metric: busiest, service })),
+    ...others.slice(0, 8).map((metric) => ({ metric, service: first })),
+  ])
+  const ofEvents = ['spans.error_ratio', 'spans.latency_p95', 'logs.error_count'].flatMap((metric) => [
+    ...serviceNames.map((service) => ({ metric, service })),
+    { metric },
+  ])
+  return [...ofMetrics, ...ofEvents]
+}
+
+async function statuses(): Promise<Record<string, number>> {
+  const found = await control
+    .selectFrom('detectors')
+    .select(['last_status', (count) => count.fn.countAll<number>().as('n')])
+    .groupBy('last_status')
+    .execute()
+  return Object.fromEntries(found.map(({ last_status, n }) => [last_status ?? 'never', n]))
+}

@@ -1,0 +1,195 @@
+// What reading costs as data grows: detector windows, dashboards, log search, a trace by its id, through the very
+// functions that answer requests and run detectors. Two organisations are asked: the largest, which holds a fifth
+// of all rows, and one in the middle. Windows end at random in the last ten days, the page cache is warm. Each
+// size runs in a folder of its own, which is kept where it is named, so that a change can be compared on the same
+// rows. Times are milliseconds.
+//
+//   node bench/query/reads.ts [--rows 1000000] [--folder PATH] [--seconds 2] [--only text]
+
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { SeriesQuery } from '../../contract/telemetry.ts'
+import { listMetrics, listServices } from '../../server/query/catalogue.ts'
+import { listLogs } from '../../server/query/logs.ts'
+import { answerSeries } from '../../server/query/series-answer.ts'
+import { readTrace } from '../../server/query/traces.ts'
+import { openChdb } from '../../server/telemetry/chdb.ts'
+import { TelemetryGate } from '../../server/telemetry/gate.ts'
+import { readSeries } from '../../server/telemetry/series.ts'
+import { raw } from '../../server/telemetry/sql.ts'
+import type { TelemetryEngine } from '../../server/telemetry/telemetry.ts'
+import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
+import { provenance, quantile, timed } from '../storage/bench-store.ts'
+import { seededRandom } from '../storage/sample-rows.ts'
+import {
+  counterNames,
+  endSeconds,
+  fill,
+  gaugeNames,
+  histogramNames,
+  organisationOf,
+  organisationRows,
+  serviceNames,
+  traceIdStatement,
+} from './lifelike-rows.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '1000000' },
+    folder: { type: 'string' },
+    seconds: { type: 'string', default: '2' },
+    only: { type: 'string', default: '' },
+  },
+})
+const rows = Number(options.rows)
+const hour = 3600
+const day = 24 * hour
+/** Asked organisations: the largest, and one in the middle by size. */
+const asked = { largest: 0, middle: 20 }
+
+type Read = (reader: TenantReader, endNs: bigint, traceId: string) => Promise<unknown>
+type Query = Parameters<typeof answerSeries>[1]
+
+const ns = (seconds: number): bigint => BigInt(Math.round(seconds)) * 1_000_000_000n
+
+/** A detector's window: regular steps of five minutes. */
+function window(spanSeconds: number, what: { metric: string; service?: string; groupBy?: string }): Read {
+  return (reader, endNs) =>
+    readSeries(reader, {
+      metricKey: what.metric,
+      service: what.service,
+      groupBy: what.groupBy,
+      startNs: endNs - ns(spanSeconds),
+      endNs,
+      stepSeconds: 300,
+      maxGroups: 50,
+    })
+}
+
+function chart(spanSeconds: number, stepSeconds: number, query: Partial<typeof SeriesQuery._output>): Read {
+  return (reader, endNs) =>
+    answerSeries(
+      reader,
+      {
+        attribute: [],
+        ...query,
+        start: endNs - ns(spanSeconds),
+        end: endNs,
+        step_seconds: stepSeconds,
+      } as Query,
+      endNs,
+    )
+}
+
+function logs(spanSeconds: number, query: { text?: string; service?: string; severity?: 'error' }): Read {
+  return (reader, endNs) =>
+    listLogs(
+      reader,
+      { attribute: [], limit: 100, ...query, start: endNs - ns(spanSeconds), end: endNs } as never,
+      endNs,
+    )
+}
+
+const [service = ''] = serviceNames
+const at = (names: readonly string[], i: number): string => names[i] ?? ''
+const reads: Readonly<Record<string, Read>> = {
+  'window 1 d, gauge of a service': window(day, { metric: at(gaugeNames, 3), service }),
+  'window 1 d, busiest gauge of a service': window(day, { metric: at(gaugeNames, 0), service }),
+  'window 1 d, counter of a service': window(day, { metric: at(counterNames, 3), service }),
+  'window 1 d, busiest counter of a service': window(day, { metric: at(counterNames, 0), service }),
+  'window 1 d, busiest histogram p95 of a service': window(day, { metric: at(histogramNames, 0), service }),
+  'window 1 d, error ratio of a service': window(day, { metric: 'spans.error_ratio', service }),
+  'window 5 d, error ratio by service': window(5 * day, { metric: 'spans.error_ratio', groupBy: 'service' }),
+  'window 5 d, latency p95 by service': window(5 * day, { metric: 'spans.latency_p95', groupBy: 'service' }),
+  'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
+  'chart 24 h, busiest gauge by service': chart(day, 120, { metric: at(gaugeNames, 0), group_by: 'service' }),
+  'chart 24 h, busiest counter by service': chart(day, 120, {
+    metric: at(counterNames, 0),
+    group_by: 'service',
+  }),
+  'chart 24 h, busiest histogram p95': chart(day, 120, { metric: at(histogramNames, 0) }),
+  'chart 24 h, request rate by service': chart(day, 120, { metric: 'spans.rate', group_by: 'service' }),
+  'chart 30 d, busiest gauge by service': chart(30 * day, hour, {
+    metric: at(gaugeNames, 0),
+    group_by: 'service',
+  }),
+  'chart 30 d, busiest counter by service': chart(30 * day, hour, {
+    metric: at(counterNames, 0),
+    group_by: 'service',
+  }),
+  'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric: at(histogramNames, 0) }),
+  'chart 30 d, request rate by service': chart(30 * day, hour, { metric: 'spans.rate', group_by: 'service' }),
+  'logs 1 h, newest 100': logs(hour, {}),
+  'logs 24 h, errors of a service': logs(day, { service, severity: 'error' }),
+  'logs 24 h, rare text': logs(day, { text: 'quota rebalanced' }),
+  'logs 30 d, rare text': logs(30 * day, { text: 'quota rebalanced' }),
+  'trace by id': (reader, _endNs, traceId) => readTrace(reader, traceId),
+  'services of 24 h': (reader, endNs) =>
+    listServices(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
+  'metrics of 24 h': (reader, endNs) =>
+    listMetrics(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
+}
+
+const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'lethe-reads-'))
+const isFilled = existsSync(join(folder, 'filled'))
+const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
+try {
+  if (!isFilled) {
+    const filling = await timed(() => fill(engine, rows))
+    writeFileSync(join(folder, 'filled'), String(rows))
+    process.stderr.write(
+      `filled in ${Math.round(filling.ms / 1000)} s, ${Math.round(filling.cpuS)} s of CPU\n`,
+    )
+  }
+  const store = await storeFacts(engine)
+  const results: Record<string, Record<string, Awaited<ReturnType<typeof measure>>>> = {}
+  for (const [name, read] of Object.entries(reads).filter(([name]) => name.includes(options.only))) {
+    const byOrganisation: Record<string, Awaited<ReturnType<typeof measure>>> = {}
+    for (const [size, index] of Object.entries(asked))
+      byOrganisation[size] = await measure(engine, index, read)
+    results[name] = byOrganisation
+    const cells = Object.values(byOrganisation).map(({ p50, p95, cpuMs }) => `${p50} | ${p95} | ${cpuMs}`)
+    process.stderr.write(`| ${name} | ${cells.join(' | ')} |\n`)
+  }
+  process.stdout.write(`${JSON.stringify({ ...provenance(), rows, store, results }, null, 2)}\n`)
+} finally {
+  await engine.close()
+  if (options.folder === undefined) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Repeats a read for a while, at least five times after one that warms up. */
+async function measure(engine: TelemetryEngine, index: number, read: Read) {
+  const reader = new TenantReader(engine, organisationOf(index), new TelemetryGate())
+  const random = seededRandom(index + 1)
+  const own = organisationRows(rows, 64)[index] ?? 0
+  const times: number[] = []
+  let cpuMs = 0
+  const untilMs = performance.now() + Number(options.seconds) * 1000
+  for (let i = 0; i < 6 || (performance.now() < untilMs && i < 200); i++) {
+    const endNs = ns(endSeconds - random() * 10 * day)
+    const [trace] = await engine.select<{ id: string }>(
+      raw(traceIdStatement(index, own, Math.floor(random() * 900))),
+    )
+    const { ms, cpuS } = await timed(() => read(reader, endNs, trace?.id ?? ''))
+    if (i === 0) continue
+    times.push(ms)
+    cpuMs += cpuS * 1000
+  }
+  const round = (value: number) => Number(value.toFixed(1))
+  return {
+    reads: times.length,
+    p50: round(quantile(times, 0.5)),
+    p95: round(quantile(times, 0.95)),
+    least: round(Math.min(...times)),
+    cpuMs: round(cpuMs / times.length),
+  }
+}
+
+async function storeFacts(engine: TelemetryEngine) {
+  return engine.select(
+    raw(`SELECT table, toUInt32(count()) AS parts, sum(rows) AS total, round(sum(bytes_on_disk) / sum(rows), 1) AS bytes_per_row
+FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'otel_') GROUP BY table ORDER BY table`),
+  )
+}

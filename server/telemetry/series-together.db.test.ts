@@ -1,0 +1,162 @@
+// What is read together is what each request reads alone: random rows of every table, random requests with
+// repetitions, erased time, hidden time and a neighbour with the same names.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { aggregations } from '../../contract/telemetry.ts'
+import { openChdb } from './chdb.ts'
+import { TelemetryGate } from './gate.ts'
+import { type FixtureRow, insertFixture } from './row-fixture.ts'
+import { tables } from './schema/tables.ts'
+import { readSeries, type SeriesRequest } from './series.ts'
+import { readSeriesTogether } from './series-together.ts'
+import type { TenantPlace } from './telemetry.ts'
+import { TenantReader } from './tenant-reader.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-series-together-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const t0 = 1_763_712_000
+const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n
+const services = ['shop', "o'clock", '']
+const metrics = ['m', 'n\n"', 'nobody']
+const keys = [
+  ...metrics,
+  'spans.rate',
+  'spans.error_ratio',
+  'spans.latency_p95',
+  'logs.error_count',
+  'ingest.rate',
+]
+
+const anyRow = fc.record({
+  table: fc.constantFrom(...tables.map(({ name }) => name)),
+  t: fc.integer({ min: -400, max: 1000 }),
+  metric: fc.constantFrom('m', 'n\n"'),
+  service: fc.constantFrom(...services),
+  host: fc.constantFrom('a', 'b'),
+  value: fc.integer({ min: 0, max: 50 }),
+})
+
+const anyRequest: fc.Arbitrary<SeriesRequest> = fc.record({
+  metricKey: fc.constantFrom(...keys),
+  service: fc.constantFrom(undefined, ...services),
+  attributes: fc.constantFrom([], [['host', 'a'] as const]),
+  groupBy: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, fc.constantFrom('service', 'host')),
+  aggregation: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.constantFrom(...aggregations)),
+  startNs: fc.constant(at(0)),
+  endNs: fc.constantFrom(at(600), at(590), at(300)),
+  stepSeconds: fc.constantFrom(60, 300),
+  maxGroups: fc.constant(10),
+})
+
+let organisations = 0
+
+async function fill(place: TenantPlace, rows: readonly { table: string; row: FixtureRow }[]): Promise<void> {
+  for (const { name } of tables) {
+    const own = rows.filter(({ table }) => table === name).map(({ row }) => row)
+    if (own.length > 0) await insertFixture(engine, place, name, own)
+  }
+}
+
+function rowOf({
+  table,
+  t,
+  metric,
+  service,
+  host,
+  value,
+}: typeof anyRow extends fc.Arbitrary<infer R> ? R : never) {
+  const spec = tables.find(({ name }) => name === table)
+  const given: Record<string, FixtureRow[string]> = {
+    Timestamp: at(t),
+    TimeUnix: at(t),
+    StartTimeUnix: at(-400),
+    ServiceName: service,
+    MetricName: metric,
+    MetricUnit: `{${service}}`,
+    ResourceAttributes: { host },
+    Value: value,
+    Count: value,
+    Sum: value,
+    AggregationTemporality: value % 3 === 0 ? 1 : 2,
+    IsMonotonic: true,
+    BucketCounts: [value, 1],
+    ExplicitBounds: [10],
+    SpanKind: 'Server',
+    Duration: value * 1_000_000,
+    StatusCode: value % 2 === 0 ? 'Error' : 'Unset',
+    SeverityNumber: value,
+  }
+  const columns = new Set(spec?.columns.map(({ name }) => name))
+  return { table, row: Object.fromEntries(Object.entries(given).filter(([name]) => columns.has(name))) }
+}
+
+test('what is read together is what each request reads alone', async () => {
+  const anyCase = fc.record({
+    rows: fc.array(anyRow, { maxLength: 60 }),
+    requests: fc.array(anyRequest, { minLength: 1, maxLength: 12 }),
+    erased: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(anyCase, async ({ rows, requests, erased }) => {
+      const number = organisations++
+      const place = { tenantId: `org-${number}`, placement: number % 2 }
+      await fill(place, rows.map(rowOf))
+      await fill({ ...place, tenantId: `neighbour-${number}` }, rows.map(rowOf))
+      const gate = new TelemetryGate()
+      const range = { startNs: at(100), endNs: at(130) }
+      if (erased) gate.hide(place.tenantId, { id: 'e', signals: ['metrics', 'traces'], range })
+      const reader = new TenantReader(engine, place, gate)
+      const alone = []
+      for (const request of requests) alone.push(await readSeries(reader, request))
+      assert.deepEqual(await readSeriesTogether(reader, requests), alone)
+    }),
+    { numRuns: 25 },
+  )
+})
+
+test('requests of one axis take two statements for all their metrics, and one for all services of a built-in', async () => {
+  const place = { tenantId: 'counted', placement: 3 }
+  const rows = services.map((service) => ({
+    TimeUnix: at(5),
+    ServiceName: service,
+    MetricName: 'm',
+    Value: 1,
+  }))
+  await insertFixture(engine, place, 'otel_metrics_gauge', rows)
+  const spans = services.map((service) => ({ Timestamp: at(5), ServiceName: service, SpanKind: 'Server' }))
+  await insertFixture(engine, place, 'otel_traces', spans)
+  let statements = 0
+  const counting = Object.assign(Object.create(engine), {
+    select: (...args: Parameters<typeof engine.select>) => {
+      statements++
+      return engine.select(...args)
+    },
+  })
+  const reader = new TenantReader(counting, place, new TelemetryGate())
+  const requests = ['m', 'spans.rate'].flatMap((metricKey) =>
+    [...services, ...services].map((service) => ({
+      metricKey,
+      service,
+      startNs: at(0),
+      endNs: at(600),
+      stepSeconds: 60,
+      maxGroups: 1,
+    })),
+  )
+  const sets = await readSeriesTogether(reader, requests)
+  assert.equal(statements, 3)
+  assert.deepEqual(
+    sets.map(({ groups }) => groups[0]?.values[0]),
+    requests.map(({ metricKey }) => (metricKey === 'm' ? 1 : 1 / 60)),
+  )
+})

@@ -1,0 +1,164 @@
+// Many series sets by few statements, for detectors that are due together. To parse and plan a statement costs the
+// engine more than to read the window of one detector (docs/decisions/0005), so requests that differ only in metric
+// and service are members of one statement, and requests that differ in nothing are read once. Each set is what
+// `readSeries` would have answered on its own.
+
+import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
+import { factsStatement, type MetricFacts, metricStatement } from './metric-series.ts'
+import {
+  eventChoice,
+  frameOf,
+  isBornBefore,
+  metricChoice,
+  nothingOf,
+  readSeries,
+  type SeriesRequest,
+  type SeriesSet,
+  setOf,
+} from './series.ts'
+import type { PackedGroup, SeriesFrame, SeriesMember } from './series-statement.ts'
+import type { StatementLimits } from './telemetry.ts'
+import type { TenantReader } from './tenant-reader.ts'
+
+/** Members of one statement: their answers together stay below some megabytes. */
+const membersMax = 100
+
+/** Where the statements of several requests go. */
+interface Together {
+  readonly reader: TenantReader
+  readonly requests: readonly SeriesRequest[]
+  readonly limits: StatementLimits | undefined
+}
+
+/**
+ * One set per request, in their order; equal requests share one. Throws what the first failing statement throws: then
+ * nothing is said about any of them, and whoever wants to know which one it was reads them one by one.
+ */
+export async function readSeriesTogether(
+  reader: TenantReader,
+  requests: readonly SeriesRequest[],
+  limits?: StatementLimits,
+): Promise<SeriesSet[]> {
+  const distinct = new Map(requests.map((request) => [textOf(request), request]))
+  const sets = new Map<string, SeriesSet>()
+  const alike = Map.groupBy(distinct.values(), statementKey)
+  for (const group of alike.values()) {
+    for (let i = 0; i < group.length; i += membersMax) {
+      const members = group.slice(i, i + membersMax)
+      const read = await readAlike({ reader, requests: members, limits })
+      for (const [n, request] of members.entries()) {
+        const set = read[n]
+        if (set !== undefined) sets.set(textOf(request), set)
+      }
+    }
+  }
+  return requests.flatMap((request) => sets.get(textOf(request)) ?? [])
+}
+
+/** Requests of one text are one request. */
+function textOf(request: SeriesRequest): string {
+  const { metricKey, service, aggregation } = request
+  return JSON.stringify([axisOf(request), metricKey, service ?? null, aggregation ?? null])
+}
+
+/** All but what tells the members of one statement apart. A series by groups is many already and stands alone. */
+function statementKey(request: SeriesRequest): string {
+  const isBuiltIn = eventSeriesOf(request.metricKey) !== undefined
+  const hasService = request.service !== undefined
+  if (request.groupBy !== undefined || (isBuiltIn && !hasService)) return textOf(request)
+  const series = isBuiltIn ? [request.metricKey, request.aggregation ?? null] : []
+  return JSON.stringify([axisOf(request), hasService, ...series])
+}
+
+function axisOf(request: SeriesRequest): unknown[] {
+  const { startNs, endNs, attributes, groupBy, maxGroups } = frameOf(request)
+  return [String(startNs), String(endNs), request.stepSeconds, attributes, groupBy ?? null, maxGroups]
+}
+
+async function readAlike(together: Together): Promise<SeriesSet[]> {
+  const { reader, requests, limits } = together
+  const [first] = requests
+  if (first === undefined) return []
+  if (requests.length === 1) return [await readSeries(reader, first, limits)]
+  const builtIn = eventSeriesOf(first.metricKey)
+  return builtIn === undefined ? readMetrics(together) : readEvents(together, builtIn, first)
+}
+
+async function readEvents(
+  { reader, requests, limits }: Together,
+  series: EventSeries,
+  first: SeriesRequest,
+): Promise<SeriesSet[]> {
+  const members = requests.map(({ service }) => ({ metric: undefined, service }))
+  const { aggregation, unit } = eventChoice(series, first.aggregation)
+  const found = byMember(
+    await reader.rows<PackedGroup>(
+      (from) => eventStatement(from, { ...frameOf(first), members }, series, aggregation),
+      limits,
+    ),
+  )
+  const sets: SeriesSet[] = []
+  for (const [i, request] of requests.entries()) {
+    const frame = frameOf(request)
+    const rows = found.get(keyOf(members[i])) ?? [emptyGroup(series)]
+    const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
+    sets.push(setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore }))
+  }
+  return sets
+}
+
+/** What one series answers that finds nothing. */
+function emptyGroup({ counting }: EventSeries): PackedGroup {
+  return { grp: '', steps: [], readings: [], amounts: [], groups: 1, counting: counting ? 1 : 0 }
+}
+
+async function readMetrics({ reader, requests, limits }: Together): Promise<SeriesSet[]> {
+  const members = requests.map(memberOf)
+  const facts = byMember(
+    await reader.rows<MetricFacts>((from) => factsStatement(from, axisFor(requests, members), ''), limits),
+  )
+  const chosen = requests.map((request, i) => ({
+    request,
+    choice: metricChoice(facts.get(keyOf(members[i])) ?? [], request.aggregation),
+  }))
+  const sets = new Map<SeriesRequest, SeriesSet>()
+  const waysToRead = Map.groupBy(chosen, ({ choice }) => `${choice?.kind} ${choice?.aggregation}`)
+  for (const group of waysToRead.values()) {
+    const [{ choice } = { choice: null }] = group
+    const own = group.map(({ request }) => request)
+    const frame = axisFor(own, own.map(memberOf))
+    const rows =
+      choice === null
+        ? []
+        : await reader.rows<PackedGroup>(
+            (from) => metricStatement(from, frame, { metric: '', ...choice }),
+            limits,
+          )
+    const found = byMember(rows)
+    for (const { request, choice } of group) {
+      const reading =
+        choice === null
+          ? nothingOf(request)
+          : { metricKey: request.metricKey, ...choice, rows: found.get(keyOf(memberOf(request))) ?? [] }
+      sets.set(request, setOf(reader, frameOf(request), reading))
+    }
+  }
+  return requests.flatMap((request) => sets.get(request) ?? [])
+}
+
+/** The time axis of requests that have it in common. */
+function axisFor([first]: readonly SeriesRequest[], members: readonly SeriesMember[]): SeriesFrame {
+  if (first === undefined) throw new RangeError('There is no request to read')
+  return { ...frameOf(first), members }
+}
+
+const memberOf = ({ metricKey, service }: SeriesRequest): SeriesMember => ({ metric: metricKey, service })
+
+const keyOf = (member: SeriesMember | undefined): string =>
+  JSON.stringify([member?.metric ?? '', member?.service ?? ''])
+
+function byMember<Row extends { readonly grp: PackedGroup['grp'] }>(
+  rows: readonly Row[],
+): Map<string, Row[]> {
+  return Map.groupBy(rows, ({ grp }) => JSON.stringify(grp))
+}
