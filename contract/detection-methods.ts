@@ -81,6 +81,47 @@ const violateWithinWindow = {
   params: { type: 'value_error' },
 }
 
+/** For methods whose alarms are single events: what they report at one bucket they have learnt by the next. */
+const singleBucket = {
+  violate_n: alarmParams.violate_n
+    .unwrap()
+    .default(1)
+    .describe(alarmParams.violate_n.description ?? ''),
+  window_m: alarmParams.window_m
+    .unwrap()
+    .default(1)
+    .describe(alarmParams.window_m.description ?? ''),
+}
+
+/** For methods that judge how unusual a bucket is without drawing a band around its value. */
+const surpriseParams = {
+  ...alarmParams,
+  ...singleBucket,
+  alarm_budget_per_week: bandParams.alarm_budget_per_week,
+  warmup_points: bandParams.warmup_points,
+}
+
+const timezone = z
+  .string()
+  .max(64)
+  .default('UTC')
+  .refine(isTimeZone, { error: 'An IANA time zone such as Europe/Berlin', params: { type: 'value_error' } })
+  .describe('IANA time zone whose clock the season follows, through changes to summer time.')
+
+const season = z
+  .enum(['auto', 'hour_of_day', 'hour_of_week'])
+  .default('auto')
+  .describe('"auto" follows whichever of the clocks has predicted this series better so far.')
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
 export const ThresholdParams = z
   .strictObject({
     upper: z.number().min(-1e300).max(1e300).optional().describe('Values above this violate.'),
@@ -126,15 +167,209 @@ export const RobustBandParams = z
     'Median and MAD of the recent past, for gauges without a daily rhythm: queue length, memory, error count.',
   )
 
+export const RecordRangeParams = z
+  .strictObject({
+    tolerance: z
+      .number()
+      .min(0)
+      .max(0.5)
+      .default(0.01)
+      .describe('How far beyond the range seen so far a value may go, as a share of that range.'),
+    decay_days: z
+      .number()
+      .min(0)
+      .max(365)
+      .default(0)
+      .describe('Half-life of the range: it shrinks towards its middle unless renewed. 0 keeps it.'),
+    ...bandParams,
+    ...singleBucket,
+    min_rel_dev: bandParams.min_rel_dev
+      .unwrap()
+      .default(0)
+      .describe(bandParams.min_rel_dev.description ?? ''),
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('A new highest or lowest value of the series: cheap, and half of what detectors find.')
+
+export const ShapeDiscordParams = z
+  .strictObject({
+    lengths: z
+      .array(z.int().min(4).max(512))
+      .min(1)
+      .max(5)
+      .default([12, 36, 96])
+      .describe('Lengths of the shapes compared, in buckets with data.'),
+    history_points: z
+      .int()
+      .min(512)
+      .max(65_536)
+      .default(4096)
+      .describe('How far back a similar shape is looked for, in buckets with data.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('Shapes unlike any before them: a missing peak, a new rhythm, a spike where none belongs.')
+
+export const SeasonalBandParams = z
+  .strictObject({
+    season,
+    timezone,
+    history_seasons: z
+      .int()
+      .min(2)
+      .max(60)
+      .default(14)
+      .describe('How many earlier days or weeks are compared with.'),
+    k: z
+      .number()
+      .min(1)
+      .max(20)
+      .default(4)
+      .describe('Half the width of the band, in robust standard deviations (1.4826 MAD).'),
+    ...bandParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'What is usual at this hour of the day or the week: traffic, latency, anything that people cause.',
+  )
+
+export const SpectralResidualParams = z
+  .strictObject({
+    window_points: z
+      .int()
+      .min(64)
+      .max(4096)
+      .default(256)
+      .describe('Values per window, rounded to a power of two.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('What the eye would catch in a chart: spikes and dips in regular web traffic.')
+
+export const SubPcaParams = z
+  .strictObject({
+    length: z.int().min(4).max(64).default(24).describe('Values per compared stretch.'),
+    history_points: z
+      .int()
+      .min(256)
+      .max(16_384)
+      .default(2048)
+      .describe('How many values back the usual stretches are learnt from.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('Stretches that break how values usually move together: servers, machines, smooth rhythms.')
+
+export const LevelShiftParams = z
+  .strictObject({
+    k: z
+      .number()
+      .min(0.1)
+      .max(3)
+      .default(0.5)
+      .describe('Deviations smaller than this many robust standard deviations do not add up.'),
+    h: z.number().min(2).max(50).default(8).describe('A sum of deviations above this is a shift.'),
+    min_run: z
+      .int()
+      .min(2)
+      .max(1000)
+      .default(8)
+      .describe('After this many values beyond h the new level is taken as normal.'),
+    window_points: RobustBandParams.shape.window_points,
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('A level that moved and stayed, however little: a leak, a deploy, a lost replica.')
+
+export const AbsenceParams = z
+  .strictObject({
+    flatline_points: z
+      .int()
+      .min(0)
+      .max(10_000)
+      .default(60)
+      .describe(
+        'More equal values in a row than this violate, once the series has moved. 0 allows any number.',
+      ),
+    ...alarmParams,
+    violate_n: alarmParams.violate_n
+      .unwrap()
+      .default(3)
+      .describe(alarmParams.violate_n.description ?? ''),
+    missing: alarmParams.missing
+      .unwrap()
+      .default('alert')
+      .describe(alarmParams.missing.description ?? ''),
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe('A heartbeat that stopped or a reading that no longer moves.')
+
+export const RateTestParams = z
+  .strictObject({
+    base_days: z.number().min(0.1).max(365).default(7).describe('Half-life of the rate it compares with.'),
+    prior_events: z
+      .number()
+      .min(0.1)
+      .max(1e6)
+      .default(50)
+      .describe('How much the past counts at least, in events: the more, the slower to be surprised.'),
+    k: RobustBandParams.shape.k
+      .unwrap()
+      .default(4)
+      .describe('Half the width of the band, in standard deviations.'),
+    ...bandParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'Ratios judged by their volume, and small counts: errors of requests, where two of three is not news.',
+  )
+
+export const AutoParams = z
+  .strictObject({
+    timezone,
+    history_points: ShapeDiscordParams.shape.history_points,
+    memory_points: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .default(100)
+      .describe(
+        'Half-life, in buckets with data, of what was already told: until it fades only something clearly worse is news.',
+      ),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'The default, for whoever does not want to choose: several methods, each by its own past, averaged.',
+  )
+
 /** Every method by its `method_key`. */
 export const methodParams = {
   threshold: ThresholdParams,
   robust_band: RobustBandParams,
+  seasonal_band: SeasonalBandParams,
+  record_range: RecordRangeParams,
+  shape_discord: ShapeDiscordParams,
+  spectral_residual: SpectralResidualParams,
+  sub_pca: SubPcaParams,
+  level_shift: LevelShiftParams,
+  absence: AbsenceParams,
+  rate_test: RateTestParams,
+  auto: AutoParams,
 } as const
 
 export const methodKeys = [
   'threshold',
   'robust_band',
+  'seasonal_band',
+  'record_range',
+  'shape_discord',
+  'spectral_residual',
+  'sub_pca',
+  'level_shift',
+  'absence',
+  'rate_test',
+  'auto',
 ] as const satisfies readonly (keyof typeof methodParams)[]
 export const MethodKey = z.enum(methodKeys)
 export type MethodKey = keyof typeof methodParams

@@ -6,6 +6,7 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
+import { Feedback } from './detection-feedback.ts'
 import { MethodKey } from './detection-methods.ts'
 import { InstantInput } from './instant.ts'
 import { Aggregation } from './telemetry.ts'
@@ -207,6 +208,10 @@ export const Anomaly = z
         'How far out at the peak; 1 is the edge of the band, 0 where the band is gone by an erasure.',
       ),
     reason: z.string().describe('What happened, in a sentence.'),
+    muted: z
+      .boolean()
+      .describe('All of it lay inside mutes, so nobody was alarmed; false from when it outlasts them.'),
+    feedback: Feedback.nullable().describe('What a person said of it last.'),
     created_at: Instant,
     updated_at: Instant,
   })
@@ -220,6 +225,7 @@ export const AnomalyListQuery = z.strictObject({
   cursor: cursorQuery,
   detector_id: z.string().max(100).optional().describe('Only of this detector.'),
   open: z.enum(['true', 'false']).optional().describe('"true": only those that go on; "false": only ended.'),
+  muted: z.enum(['true', 'false']).optional().describe('"false": only those that alarmed.'),
   start: InstantInput.optional().describe('Only those seen at or after this instant.'),
   end: InstantInput.optional().describe('Only those that started before this instant.'),
 })

@@ -56,6 +56,14 @@ export const errorCatalogue = {
     sentence: 'Send the body with a content type this operation takes.',
   },
   too_many_requests: { status: 429, sentence: 'Too many at once; repeat after Retry-After.' },
+  quota_exceeded: {
+    status: 429,
+    sentence: 'Your organisation has sent more than its quota; repeat after Retry-After.',
+  },
+  partial_write: {
+    status: 400,
+    sentence: 'A part of the request was left out; the rest is stored. Do not repeat it.',
+  },
   query_too_expensive: {
     status: 400,
     sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',

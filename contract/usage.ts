@@ -1,4 +1,4 @@
-// What an organisation stores, on the wire.
+// What an organisation stores and what it has sent, on the wire.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
@@ -26,3 +26,27 @@ export const StorageUsage = z.object({
     }),
   ),
 })
+
+const IngestCounts = {
+  day: z.string().meta({ format: 'date' }).describe('UTC day.'),
+  bytes: z.int().describe('Bytes of accepted request bodies, uncompressed.'),
+  rows_accepted: z.int().describe('Points, log records and spans that were committed.'),
+  rows_rejected: z.int().describe('Those left out of otherwise accepted requests.'),
+  requests_refused: z.int().describe('Requests that a quota refused as a whole.'),
+}
+
+export const IngestUsage = z
+  .object({
+    tenant_id: z.string(),
+    limits: z
+      .object({
+        rows_per_second: z.int().nullable(),
+        burst_rows: z.int().nullable().describe('Rows that may come at once after a pause.'),
+        bytes_per_day: z.int().nullable(),
+      })
+      .describe('What the operator has set; null where there is no limit.'),
+    today: z.object(IngestCounts),
+    resets_at: Instant.describe('When the next UTC day begins.'),
+    days: z.array(z.object(IngestCounts)).describe('Days with telemetry, newest first, at most 31.'),
+  })
+  .describe('What your organisation has sent, and what it may send.')

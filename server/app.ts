@@ -8,6 +8,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
 import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
+import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
@@ -22,6 +23,8 @@ import { newSecret } from './core/ids.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
+import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
+import { addQuietRoutes } from './detection/quiet-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
 import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
@@ -30,8 +33,6 @@ import { createDetectionWorker } from './detection/worker.ts'
 import { addHealthRoutes } from './http/health.ts'
 import { addOpenApi } from './http/openapi.ts'
 import { createHttp } from './http/server.ts'
-import { addIngestRoutes } from './ingest/routes.ts'
-import { IngestWriter } from './ingest/writer.ts'
 import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
@@ -40,7 +41,7 @@ import type { TelemetryEngine, TenantPlace } from './telemetry/telemetry.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { insertToken, type NewOrganisation, TenancyStore } from './tenancy/store.ts'
-import { addUsageRoutes } from './usage/routes.ts'
+import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { Leases } from './worker/lease.ts'
 import { Periodic } from './worker/periodic.ts'
 
@@ -68,6 +69,8 @@ export interface App {
    * is created at the first start is created once the address is ours, and before anyone can ask for it.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
+  /** Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off. */
+  grpcAddress(): string | null
   /** Takes the backups that were asked for; only where the background work was not started. */
   takeBackups(): Promise<void>
   /** One pass of the deletion loop; only where the background work was not started. */
@@ -179,10 +182,13 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const backups = joinBackups(issuing)
   await backups.settle()
   await deletion.worker.restore()
-  const writer = new IngestWriter({
+  let isReady = false
+  const authenticate = (secret: string) => tenancy.findCaller(secret)
+  const ingest = joinIngest({
     ...stores,
-    commitDelayMs: config.commitDelayMs,
-    bufferBytes: config.ingestBufferBytes,
+    authenticate,
+    isReady: () => isReady,
+    onLate: (late) => deletion.lateRows.add(late),
   })
   const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ ...stores, store: detectors })
@@ -203,30 +209,26 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  let isReady = false
-  const http = createHttp({
-    clock,
-    logger,
-    authenticate: (secret) => tenancy.findCaller(secret),
-    isReady: () => isReady,
-  })
-  await addRoutes(http, { ...stores, deletion, writer, detectors, runner, isReady: () => isReady })
+  const http = createHttp({ clock, logger, authenticate, isReady: () => isReady })
+  await addRoutes(http, { ...stores, deletion, ingest, detectors, runner, isReady: () => isReady })
   deletion.addRoutes(http, () => deletionLoop.nudge())
   addCertificateRoute(http, joinCertificates(issuing))
 
+  let grpcAddress: string | null = null
   let closing: Promise<void> | null = null
   const stopping = new AbortController()
   const close = async () => {
     isReady = false
     stopping.abort()
-    await http.close()
+    await Promise.all([http.close(), ingest.grpc?.close()])
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
-    await writer.close()
+    await ingest.close()
     await deletion.lateRows.flush().finally(() => closeStores(engine, control))
   }
   return {
     http,
     tenancy,
+    grpcAddress: () => grpcAddress,
     createOrganisation: (organisation, ownerSecret) =>
       tenancy.createOrganisation(organisation, (trx, nowMs) =>
         foundOrganisation(trx, organisation, ownerSecret, nowMs),
@@ -237,6 +239,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     },
     async start(beforeReady) {
       const address = await http.listen({ host: config.host, port: config.port })
+      grpcAddress = await ingest.listen()
       await beforeReady?.()
       await deletion.worker.eraseWhatCameBack(stopping.signal)
       isReady = !stopping.signal.aborted
@@ -269,7 +272,7 @@ interface RouteNeeds {
   readonly gate: TelemetryGate
   readonly tenancy: TenancyStore
   readonly deletion: JoinedDeletion
-  readonly writer: IngestWriter
+  readonly ingest: JoinedIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
   readonly isReady: () => boolean
@@ -277,8 +280,8 @@ interface RouteNeeds {
 
 /** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
 async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
-  const { clock, config, control, deletion, engine, gate, writer } = needs
-  const metrics = new ServiceMetrics({ writer, requests: deletion.requests, clock })
+  const { clock, control, deletion, engine, gate, ingest } = needs
+  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
@@ -287,19 +290,16 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
   addUsageRoutes(http, engine, readerOf)
+  addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
+  addDetectorPreviewRoutes(http, { readerOf, clock })
+  addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,
+    readerOf,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })
-  await addIngestRoutes(http, {
-    writer,
-    clock,
-    bodyLimitBytes: config.ingestBodyBytes,
-    lateSelections: (tenantId) => gate.lateSelections(tenantId),
-    onLate: (late) => deletion.lateRows.add(late),
-    onExport: (signal, accepted, rejected) => metrics.countExport(signal, accepted, rejected),
-  })
+  await ingest.addRoutes(http, (...counts) => metrics.countExport(...counts))
 }

@@ -24,6 +24,7 @@ test('an empty environment is a service for this machine alone, beside its data'
   assert.deepEqual(readConfig({}), {
     host: '127.0.0.1',
     port: 8080,
+    grpcPort: 4317,
     dataDir: resolve('data'),
     controlPath: resolve('data', 'control.db'),
     backupDir: resolve('data', 'backups'),
@@ -33,6 +34,7 @@ test('an empty environment is a service for this machine alone, beside its data'
     syncCommits: true,
     ingestBufferBytes: 256 * mebibyte,
     ingestBodyBytes: 16 * mebibyte,
+    quota: { rowsPerSecond: null, bytesPerDay: null },
     logLevel: 'info',
     bootstrap: { tenantId: null, token: null },
   })
@@ -59,6 +61,7 @@ test('what is set is used, in the units it is used in', () => {
     readConfig({
       LETHE_HOST: '::',
       LETHE_PORT: '0',
+      LETHE_GRPC_PORT: '14317',
       LETHE_DATA_DIR: '/srv/lethe',
       LETHE_CONTROL_URL: 'sqlite:/srv/control/lethe.db',
       LETHE_TELEMETRY_URL: 'chdb:',
@@ -69,6 +72,8 @@ test('what is set is used, in the units it is used in', () => {
       LETHE_FSYNC: 'off',
       LETHE_INGEST_BUFFER_MB: '1',
       LETHE_INGEST_BODY_MB: '256',
+      LETHE_QUOTA_ROWS_PER_SECOND: '1000',
+      LETHE_QUOTA_BYTES_PER_DAY: '5000000000',
       LETHE_LOG_LEVEL: 'debug',
       LETHE_BOOTSTRAP_ORG: 'acme-corp',
       LETHE_BOOTSTRAP_TOKEN: token,
@@ -76,6 +81,7 @@ test('what is set is used, in the units it is used in', () => {
     {
       host: '::',
       port: 0,
+      grpcPort: 14_317,
       dataDir: '/srv/lethe',
       controlPath: '/srv/control/lethe.db',
       backupDir: '/mnt-backups/lethe',
@@ -85,10 +91,23 @@ test('what is set is used, in the units it is used in', () => {
       syncCommits: false,
       ingestBufferBytes: mebibyte,
       ingestBodyBytes: 256 * mebibyte,
+      quota: { rowsPerSecond: 1000, bytesPerDay: 5_000_000_000 },
       logLevel: 'debug',
       bootstrap: { tenantId: 'acme-corp', token },
     },
   )
+})
+
+test('gRPC can be switched off, and is on a port of the system’s choosing where the service is', () => {
+  assert.equal(readConfig({ LETHE_GRPC_PORT: 'off' }).grpcPort, null)
+  assert.equal(readConfig({ LETHE_PORT: '0' }).grpcPort, 0)
+  assert.equal(readConfig({ LETHE_PORT: '0', LETHE_GRPC_PORT: 'off' }).grpcPort, null)
+  for (const value of ['none', '-1', '65536']) {
+    assert.match(
+      refusalOf({ LETHE_GRPC_PORT: value }),
+      /^LETHE_GRPC_PORT must be an integer from 0 to 65535, or off, not /,
+    )
+  }
 })
 
 test('the data folder is absolute, so that a later change of the working folder moves nothing', () => {
@@ -110,6 +129,8 @@ describe('every refusal names its variable', () => {
     ['LETHE_COMMIT_DELAY_MS', 0, 5_000],
     ['LETHE_INGEST_BUFFER_MB', 1, 65_536],
     ['LETHE_INGEST_BODY_MB', 1, 256],
+    ['LETHE_QUOTA_ROWS_PER_SECOND', 0, Number.MAX_SAFE_INTEGER],
+    ['LETHE_QUOTA_BYTES_PER_DAY', 0, Number.MAX_SAFE_INTEGER],
   ] as const
 
   for (const [name, min, max] of numbers) {

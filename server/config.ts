@@ -9,6 +9,8 @@ export interface Config {
   /** Address to listen on. Loopback by default: opening the service to others is a decision. */
   readonly host: string
   readonly port: number
+  /** Port of OTLP/gRPC on the same address; null where it is switched off. */
+  readonly grpcPort: number | null
   /** Folder for everything the service keeps: the engine's files and, by default, the control plane. */
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
@@ -27,6 +29,8 @@ export interface Config {
   readonly ingestBufferBytes: number
   /** Largest ingest body after decompression, bytes. */
   readonly ingestBodyBytes: number
+  /** What an organisation may send where the operator has set nothing for it; null is no limit. */
+  readonly quota: { readonly rowsPerSecond: number | null; readonly bytesPerDay: number | null }
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Organisation and owner token to create at start where this organisation doesn't exist. */
   readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
@@ -34,8 +38,8 @@ export interface Config {
 
 /** A setting is missing or out of bounds. The message names it and the mend; it never holds a secret. */
 export class ConfigError extends Error {
-  constructor(message: string) {
-    super(message)
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
     this.name = 'ConfigError'
   }
 }
@@ -53,6 +57,7 @@ export function readConfig(env: Environment): Config {
     host: text(env, 'LETHE_HOST', '127.0.0.1'),
     // 8080 is what people try first; 0 lets the system choose, for tests.
     port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
+    grpcPort: readGrpcPort(env),
     dataDir,
     controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
     backupDir: readBackupDir(env, dataDir),
@@ -69,9 +74,28 @@ export function readConfig(env: Environment): Config {
       integer(env, 'LETHE_INGEST_BUFFER_MB', { fallback: 256, min: 1, max: 65_536 }) * mebibyte,
     // Above what SDKs and Collectors send, below what would stall the event loop for long.
     ingestBodyBytes: integer(env, 'LETHE_INGEST_BODY_MB', { fallback: 16, min: 1, max: 256 }) * mebibyte,
+    quota: {
+      rowsPerSecond: limit(env, 'LETHE_QUOTA_ROWS_PER_SECOND'),
+      bytesPerDay: limit(env, 'LETHE_QUOTA_BYTES_PER_DAY'),
+    },
     logLevel: oneOf(env, 'LETHE_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
     bootstrap: readBootstrap(env),
   }
+}
+
+/**
+ * 4317 is where OpenTelemetry clients look. A service whose other port the system chooses is one of several on its
+ * machine, so this one is chosen too.
+ */
+function readGrpcPort(env: Environment): number | null {
+  if (env.LETHE_GRPC_PORT === 'off') return null
+  const fallback = env.LETHE_PORT === '0' ? 0 : 4317
+  return integer(env, 'LETHE_GRPC_PORT', { fallback, min: 0, max: 65_535 }, ', or off')
+}
+
+/** Absent and 0 are no limit. */
+function limit(env: Environment, name: string): number | null {
+  return integer(env, name, { fallback: 0, min: 0, max: Number.MAX_SAFE_INTEGER }) || null
 }
 
 function readBackupDir(env: Environment, dataDir: string): string {
@@ -115,11 +139,14 @@ function integer(
   env: Environment,
   name: string,
   rule: { fallback: number; min: number; max: number },
+  also = '',
 ): number {
   const value = text(env, name, String(rule.fallback))
   const number = Number(value)
   if (!/^\d+$/.test(value) || number < rule.min || number > rule.max) {
-    throw new ConfigError(`${name} must be an integer from ${rule.min} to ${rule.max}, not "${value}".`)
+    throw new ConfigError(
+      `${name} must be an integer from ${rule.min} to ${rule.max}${also}, not "${value}".`,
+    )
   }
   return number
 }

@@ -5,11 +5,13 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import { workingStatuses } from './deletion/deletion.ts'
 import type { DeletionRequests } from './deletion/requests.ts'
+import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
 export interface MetricSources {
   readonly writer: IngestWriter
+  readonly budget: BodyBudget
   readonly requests: DeletionRequests
   readonly clock: Clock
 }
@@ -19,7 +21,7 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, requests, clock }: MetricSources) {
+  constructor({ writer, budget, requests, clock }: MetricSources) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -35,32 +37,7 @@ export class ServiceMetrics {
       labelNames,
       registers,
     })
-    new Counter({
-      name: 'lethe_ingest_commits_total',
-      help: 'Group commits made.',
-      registers,
-      collect() {
-        this.reset()
-        this.inc(writer.totals.commits)
-      },
-    })
-    new Counter({
-      name: 'lethe_ingest_commits_failed_total',
-      help: 'Group commits the engine refused; their senders were told to retry.',
-      registers,
-      collect() {
-        this.reset()
-        this.inc(writer.totals.failedCommits)
-      },
-    })
-    new Gauge({
-      name: 'lethe_ingest_buffered_bytes',
-      help: 'Encoded rows that wait or are being committed.',
-      registers,
-      collect() {
-        this.set(writer.bufferedBytes)
-      },
-    })
+    addIngestMetrics(writer, budget, registers)
     new Gauge({
       name: 'lethe_deletion_pending',
       help: 'Deletion requests that are not finished.',
@@ -92,4 +69,41 @@ export class ServiceMetrics {
     this.#accepted.inc({ signal }, accepted)
     this.#rejected.inc({ signal }, rejected)
   }
+}
+
+function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: Registry[]): void {
+  new Counter({
+    name: 'lethe_ingest_commits_total',
+    help: 'Group commits made.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(writer.totals.commits)
+    },
+  })
+  new Counter({
+    name: 'lethe_ingest_commits_failed_total',
+    help: 'Group commits the engine refused; their senders were told to retry.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(writer.totals.failedCommits)
+    },
+  })
+  new Gauge({
+    name: 'lethe_ingest_buffered_bytes',
+    help: 'Encoded rows that wait or are being committed.',
+    registers,
+    collect() {
+      this.set(writer.bufferedBytes)
+    },
+  })
+  new Gauge({
+    name: 'lethe_ingest_body_bytes',
+    help: 'Request bodies that are arriving or wait to be decoded.',
+    registers,
+    collect() {
+      this.set(budget.heldBytes)
+    },
+  })
 }

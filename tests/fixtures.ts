@@ -8,9 +8,9 @@ import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
 import { migrate } from '../server/control/migrate.ts'
 import { openSqlite } from '../server/control/sqlite.ts'
-import { engineInstant } from '../server/core/time-range.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
-import type { Cell, Row, TableRows } from '../server/telemetry/rows.ts'
+import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
+import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
 import { type TableName, type TableSpec, tables } from '../server/telemetry/schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../server/telemetry/telemetry.ts'
@@ -52,45 +52,53 @@ export function tableSpec(name: TableName): TableSpec {
   return spec
 }
 
-/** A row with the given columns, and the engine's empty value for the rest. */
-export function rowOf(name: TableName, timeNs: bigint, columns: Readonly<Record<string, Cell>> = {}): Row {
-  const spec = tableSpec(name)
-  return spec.columns.map(({ name: column, type }) => {
-    if (column === spec.timeColumn) return engineInstant(timeNs)
-    return columns[column] ?? emptyCell(type)
-  })
+/** Rows of one table that belong to nobody yet, with their extent in time. */
+export interface CellRows extends TableExtent {
+  readonly rows: readonly FixtureRow[]
+  readonly timesNs: readonly bigint[]
 }
 
-function emptyCell(type: string): Cell {
-  if (type.startsWith('Map')) return {}
-  if (type.startsWith('Array')) return []
-  if (type.startsWith('Nullable')) return null
-  if (type.startsWith('DateTime64')) return '0000000000.000000000'
-  if (type === 'Bool') return false
-  return type.includes('String') ? '' : 0
-}
-
-/** Rows of one table as a batch part, with their extent in time. */
+/** Rows at the given times, alike in the given columns; the others hold the engine's empty value. */
 export function batchOf(
   table: TableName,
   timesNs: readonly bigint[],
   columns: Readonly<Record<string, Cell>> = {},
-): TableRows {
+): CellRows {
+  const { timeColumn } = tableSpec(table)
   const sorted = timesNs.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
   return {
     table,
-    rows: timesNs.map((timeNs) => rowOf(table, timeNs, columns)),
+    rows: timesNs.map((timeNs) => ({ ...columns, [timeColumn]: timeNs })),
+    timesNs,
     minTimeNs: sorted[0] ?? 0n,
     maxTimeNs: sorted.at(-1) ?? 0n,
   }
 }
 
+/** The rows as a decoder hands them to the writer. */
+export function encodeRows(place: TenantPlace, parts: readonly CellRows[]): RowBatch {
+  return parts.map((part) => {
+    const columns = insertColumns(tableSpec(part.table))
+    const encoded = part.rows.map((row) => encodeFixture(columns, place, [row]))
+    let end = 0
+    const marks = part.timesNs.flatMap((timeNs, at) => {
+      end += encoded[at]?.length ?? 0
+      return [end, Number(timeNs >> 32n), Number(timeNs & 0xffff_ffffn)]
+    })
+    const { table, minTimeNs, maxTimeNs } = part
+    return {
+      table,
+      place,
+      bytes: Buffer.concat(encoded),
+      marks: Uint32Array.from(marks),
+      minTimeNs,
+      maxTimeNs,
+    }
+  })
+}
+
 /** Puts rows into the engine past the writer, for tests that don't test the writer. */
-export async function insertRows(
-  engine: TelemetryEngine,
-  place: TenantPlace,
-  part: TableRows,
-): Promise<void> {
-  const lines = part.rows.map((row) => JSON.stringify([place.placement, place.tenantId, ...row]))
-  await engine.insert(part.table, insertColumns(tableSpec(part.table)), Buffer.from(lines.join('\n')))
+export async function insertRows(engine: TelemetryEngine, place: TenantPlace, part: CellRows): Promise<void> {
+  const columns = insertColumns(tableSpec(part.table))
+  await engine.insert(part.table, columns, [encodeFixture(columns, place, part.rows)])
 }

@@ -22,14 +22,11 @@ export interface Wanted {
 
 const database = 'yardstick'
 
-/** Fills the product's tables, two statements at a time. */
+/** Fills the product's tables. */
 export async function fillProduct(product: Product, history: History): Promise<void> {
-  await inPairs(
-    Array.from({ length: organisationCount }, (_, organisation) => async () => {
-      for (const table of history.tables)
-        await product.rows(insertSql(history, table, { organisation, fromDay: 0, toDay: historyDays }))
-    }),
-  )
+  for (let organisation = 0; organisation < organisationCount; organisation++)
+    for (const table of history.tables)
+      await product.rows(insertSql(history, table, { organisation, fromDay: 0, toDay: historyDays }))
   await settle(product)
 }
 
@@ -42,27 +39,14 @@ export async function fillYardstick(product: Product, history: History): Promise
       .replace(/PARTITION BY .*/, `PARTITION BY toDate(${table.timeColumn})`)
     await product.rows(text)
   }
-  const days = Array.from({ length: historyDays }, (_, day) => day)
-  await inPairs(
-    days.map((day) => async () => {
-      for (const { name, timeColumn } of yardstickTables(history))
-        await product.rows(`
-          INSERT INTO ${database}.${name} SELECT * FROM default.${name} WHERE ${rangeText(timeColumn, {
-            start: dayStart(day),
-            end: dayStart(day + 1),
-          })} SETTINGS max_threads = 1, max_insert_threads = 1, max_block_size = 131072,
-            min_insert_block_size_rows = 524288, min_insert_block_size_bytes = 0`)
-    }),
-  )
+  for (let day = 0; day < historyDays; day++)
+    for (const { name, timeColumn } of yardstickTables(history))
+      await product.rows(`
+        INSERT INTO ${database}.${name} SELECT * FROM default.${name}
+        WHERE ${rangeText(timeColumn, { start: dayStart(day), end: dayStart(day + 1) })}
+        SETTINGS max_threads = 2, max_insert_threads = 2, max_block_size = 131072,
+          min_insert_block_size_rows = 524288, min_insert_block_size_bytes = 0`)
   await settle(product)
-}
-
-async function inPairs(jobs: readonly (() => Promise<void>)[]): Promise<void> {
-  let next = 0
-  const take = async () => {
-    for (let job = jobs[next++]; job !== undefined; job = jobs[next++]) await job()
-  }
-  await Promise.all([take(), take()])
 }
 
 /** Erases over HTTP and waits until the files of the selection's partitions are gone. */

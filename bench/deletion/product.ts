@@ -36,6 +36,10 @@ export async function startProduct(dataDir: string): Promise<Product> {
       else waiting.get(message.id)?.(message)
     })
   })
+  child.once('exit', (code, signal) => {
+    for (const [id, answer] of waiting)
+      answer({ id, lines: '', error: `The service ended: ${code ?? signal}` })
+  })
   let next = 0
   return {
     address,

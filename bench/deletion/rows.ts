@@ -154,7 +154,7 @@ export function insertSql(history: History, table: FilledTable, slice: Slice): s
   const shape = `${head(slice.organisation)}, ${shapes[table]}`
   const columns = [...shape.matchAll(/\bAS (\w+)\b/g)].map(([, name]) => name).join(', ')
   return `INSERT INTO default.${table} (${columns}) SELECT ${shape} FROM (${rows})
-    SETTINGS max_threads = 1, max_insert_threads = 1, max_partitions_per_insert_block = 0,
+    SETTINGS max_threads = 2, max_insert_threads = 2, max_partitions_per_insert_block = 0,
       max_block_size = 131072, min_insert_block_size_rows = 262144, min_insert_block_size_bytes = 0`
 }
 

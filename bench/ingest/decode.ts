@@ -11,6 +11,7 @@ import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 
 const resourceCount = 4
 const recordsPerResource = 500
+const place = { tenantId: 'acme', placement: 0 }
 const startNs = 1_700_000_000_000_000_000n
 
 const text = (key: string, stringValue: string) => ({ key, value: { stringValue } })
@@ -127,7 +128,7 @@ function measure(signal: Signal, encoding: OtlpEncoding, seconds: number): void 
   const warmUntil = performance.now() + 500
   const until = warmUntil + seconds * 1_000
   for (let now = performance.now(); now < until; ) {
-    const { accepted } = decodeExport(signal, encoding, body, startNs)
+    const { accepted } = decodeExport(signal, encoding, body, { place, receivedNs: startNs })
     if (accepted !== rows) throw new Error(`${signal} ${encoding}: ${accepted} of ${rows} rows were accepted`)
     const after = performance.now()
     if (now > warmUntil) passes.push(after - now)

@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { openChdb } from '../../server/telemetry/chdb.ts'
+import { type Cell, encodeFixture } from '../../server/telemetry/row-fixture.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
@@ -79,22 +80,26 @@ async function runVariant(name: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${gauges.name} MODIFY SETTING ${variants[name]}`))
   const random = seededRandom(1)
   const rows = 4000
+  const columns = insertColumns(gauges)
+  const rowAt = (turn: number, i: number): Buffer => {
+    const place = { tenantId: `org-${i % 8}`, placement: (turn * 8 + (i % 8)) % 64 }
+    const timeNs = 1_768_860_000_000_000_000n + BigInt(i) * 50_000_000n
+    const line = gaugeLine(random, { organisation: i % 8, placement: place.placement, timeNs })
+    const cells: Cell[] = JSON.parse(line).slice(2)
+    const row = gauges.columns.map(({ name, type }, at) => {
+      const cell = cells[at] ?? null
+      return [name, type.startsWith('DateTime64') ? BigInt(Number(cell)) : cell] as const
+    })
+    return encodeFixture(columns, place, [Object.fromEntries(row)])
+  }
   const buffers = Array.from({ length: 8 }, (_, turn) =>
-    Buffer.from(
-      Array.from({ length: rows }, (_, i) =>
-        gaugeLine(random, {
-          organisation: i % 8,
-          placement: (turn * 8 + (i % 8)) % 64,
-          timeNs: 1_768_860_000_000_000_000n + BigInt(i) * 50_000_000n,
-        }),
-      ).join(''),
-    ),
+    Buffer.concat(Array.from({ length: rows }, (_, i) => rowAt(turn, i))),
   )
   const commitMs: number[] = []
   const commit = async (turn: number): Promise<void> => {
     const buffer = buffers[turn % buffers.length]
     if (buffer !== undefined)
-      commitMs.push((await timed(() => engine.insert(gauges.name, insertColumns(gauges), buffer))).ms)
+      commitMs.push((await timed(() => engine.insert(gauges.name, columns, [buffer]))).ms)
   }
   await commit(0)
   commitMs.length = 0

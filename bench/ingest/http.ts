@@ -1,100 +1,165 @@
-// OTLP/HTTP to committed rows against the engine's own insert of the same rows. The demo shop's telemetry of some
-// days is encoded as protobuf bodies and posted by closed-loop clients over loopback, to one organisation and to
-// sixteen; beside it, in the same run, the very rows that the bodies decode to are inserted into an empty engine
-// from ready buffers, which is the yardstick. Clients and service share the machine's cores, the yardstick has
-// them to itself, so the ratio is on the low side. Memory of the service is read from the kernel.
+// OTLP/HTTP protobuf to committed rows against the engine's own insert of the same rows. For each signal and number of
+// organisations: closed-loop clients in one process post bodies over loopback to the service in another; beside it, in
+// the same run and before and after, the very rows that the bodies decode to are inserted into an empty engine from
+// ready buffers, which is the yardstick. Clients and service share the machine's cores, the yardstick has them to
+// itself, so the ratio is on the low side. A second run at 80 % of the rate just found gives the latency that is
+// promised. CPU and memory of the service are read from the kernel.
 //
-// Run: node bench/ingest/http.ts [days of telemetry, 3 by default]
+// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--seconds 6] [--seed 1]
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import type { Payload } from '../../server/demo/otlp-batch.ts'
-import { historyPayloads } from '../../server/demo/payloads.ts'
-import { openShop } from '../../server/demo/shop.ts'
+import { parseArgs } from 'node:util'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
-import { openChdb } from '../../server/telemetry/chdb.ts'
-import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
-import { type TableName, tables } from '../../server/telemetry/schema/tables.ts'
+import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'
+import type { ClientOrders, ClientReport } from './client-child.ts'
+import { ingestBodies, startNs } from './payloads.ts'
+import type { YardstickOrders, YardstickReport } from './yardstick-child.ts'
 
-const days = Number(process.argv[2] ?? 3)
-const anchorNs = BigInt(Date.UTC(2026, 0, 20)) * 1_000_000n
-const payloads = [...historyPayloads(openShop({ seed: 7, anchorNs, historyDays: days }), 2_000)]
-const rows = payloads.reduce((sum, payload) => sum + payload.rows, 0)
-const megabytes = payloads.reduce((sum, payload) => sum + payload.body.length, 0) / 1e6
+const { values: flags } = parseArgs({
+  options: {
+    signals: { type: 'string', default: signals.join(',') },
+    organisations: { type: 'string', default: '1,16,64' },
+    seconds: { type: 'string', default: '6' },
+    seed: { type: 'string', default: '1' },
+  },
+})
+const seconds = Number(flags.seconds)
+
+/** Distinct bodies; a multiple of the organisations. */
+const bodyCount = 128
 
 const root = mkdtempSync(join(tmpdir(), 'lethe-bench-'))
 try {
-  const over = [await overHttp(1, 8), await overHttp(16, 16)]
-  const yardstick = await fromReadyBuffers()
-  const results = over.map((result) => ({ ...result, ratio: result.rowsPerSecond / yardstick.rowsPerSecond }))
-  process.stdout.write(
-    `${JSON.stringify({ ...provenance(), rows, megabytes, requests: payloads.length, yardstick, results }, null, 2)}\n`,
-  )
+  for (const signal of signals.filter((one) => flags.signals.split(',').includes(one))) {
+    const bodies = writeBodies(signal)
+    for (const organisations of flags.organisations.split(',').map(Number)) {
+      const result = await measure(signal, organisations, bodies)
+      process.stdout.write(`${JSON.stringify({ ...result, ...provenance() })}\n`)
+    }
+  }
 } finally {
   rmSync(root, { recursive: true, force: true })
 }
 
-async function overHttp(organisations: number, clients: number) {
-  const secrets = Array.from({ length: organisations }, (_, i) =>
-    `bench-secret-of-organisation-${i}-x`.padEnd(40, 'x'),
-  )
-  const { child, address } = await startService(join(root, `http-${organisations}`), secrets)
-  const idleMb = memoryMb(child, 'VmRSS')
-  const latenciesMs: number[] = []
-  let next = 0
-  const startMs = performance.now()
-  await Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      for (let payload = payloads[next++]; payload !== undefined; payload = payloads[next++]) {
-        latenciesMs.push(await post(address, secrets[client % organisations] ?? '', payload))
-      }
-    }),
-  )
-  const seconds = (performance.now() - startMs) / 1000
-  const loadedMb = memoryMb(child, 'VmHWM')
-  child.kill('SIGTERM')
-  await once(child, 'exit')
+interface Body {
+  readonly path: string
+  readonly rows: number
+  readonly bytes: number
+}
+
+function writeBodies(signal: Signal): Body[] {
+  return ingestBodies(signal, bodyCount, Number(flags.seed)).map((body, at) => {
+    const path = join(root, `${signal}-${at}`)
+    writeFileSync(path, body)
+    const place = { tenantId: 'org-0', placement: 0 }
+    const { accepted } = decodeExport(signal, 'protobuf', body, { place, receivedNs: startNs })
+    return { path, rows: accepted, bytes: body.length }
+  })
+}
+
+async function measure(signal: Signal, organisations: number, bodies: readonly Body[]) {
+  const before = await yardstick(signal, organisations, bodies)
+  const service = await startService(organisations)
+  const idleMb = memoryMb(service.child, 'VmRSS')
+  const load = { signal, bodies, clients: 64, service }
+  await drive(load, { seconds: 1, perSecond: null })
+  const full = await drive(load, { seconds, perSecond: null })
+  const peakMb = memoryMb(service.child, 'VmHWM')
+  const at80 = await drive(load, { seconds, perSecond: full.requestsPerSecond * 0.8 })
+  service.child.kill('SIGTERM')
+  await once(service.child, 'exit')
+  const after = await yardstick(signal, organisations, bodies)
+  const engineRows = (before.rowsPerSecond + after.rowsPerSecond) / 2
+  const engineCpu = (before.cpuUsPerRow + after.cpuUsPerRow) / 2
   return {
+    signal,
     organisations,
-    clients,
-    rowsPerSecond: Math.round(rows / seconds),
-    megabytesPerSecond: megabytes / seconds,
-    acknowledgedMs: { p50: quantile(latenciesMs, 0.5), p99: quantile(latenciesMs, 0.99) },
-    memoryMb: { idle: idleMb, peak: loadedMb },
+    clients: load.clients,
+    rowsPerSecond: full.rowsPerSecond,
+    ratio: round(full.rowsPerSecond / engineRows),
+    cpuRatio: round(engineCpu / full.cpuUsPerRow),
+    full,
+    at80,
+    memoryMb: { idle: idleMb, peak: peakMb },
+    engine: { before, after },
   }
 }
 
-async function startService(dataDir: string, secrets: readonly string[]) {
-  const program = fileURLToPath(new URL('service-child.ts', import.meta.url))
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', program, dataDir, ...secrets],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { address }: { address: string } = JSON.parse(String(line))
-  return { child, address }
+interface Load {
+  readonly signal: Signal
+  readonly bodies: readonly Body[]
+  readonly clients: number
+  readonly service: Awaited<ReturnType<typeof startService>>
 }
 
-async function post(address: string, secret: string, payload: Payload): Promise<number> {
-  const startMs = performance.now()
-  const answer = await fetch(`${address}/v1/${payload.signal}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/x-protobuf' },
-    body: payload.body,
+async function drive(load: Load, pace: { readonly seconds: number; readonly perSecond: number | null }) {
+  const orders: ClientOrders = {
+    address: load.service.address,
+    path: `/v1/${load.signal}`,
+    secrets: load.service.secrets,
+    clients: pace.perSecond === null ? load.clients : 256,
+    bodies: load.bodies.map(({ path }) => path),
+    ...pace,
+  }
+  const startCpu = cpuSeconds(load.service.child)
+  const report = await runChild<ClientReport>('client-child.ts', orders)
+  const cpu = cpuSeconds(load.service.child) - startCpu
+  const sum = (of: (body: Body) => number) =>
+    load.bodies.reduce((total, body, at) => total + of(body) * (report.accepted[at] ?? 0), 0)
+  const rows = sum((body) => body.rows)
+  return {
+    rowsPerSecond: Math.round(rows / report.seconds),
+    requestsPerSecond: round(report.latenciesMs.length / report.seconds),
+    megabytesPerSecond: round(sum((body) => body.bytes) / 1e6 / report.seconds),
+    cpuUsPerRow: round((cpu / rows) * 1e6),
+    ackMs: { p50: round(quantile(report.latenciesMs, 0.5)), p99: round(quantile(report.latenciesMs, 0.99)) },
+    refused: report.refused,
+  }
+}
+
+function yardstick(signal: Signal, organisations: number, bodies: readonly Body[]): Promise<YardstickReport> {
+  const orders: YardstickOrders = {
+    folder: mkdtempSync(join(root, 'yardstick-')),
+    signal,
+    organisations,
+    bodies: bodies.map(({ path }) => path),
+    seconds,
+  }
+  return runChild('yardstick-child.ts', orders)
+}
+
+function start(program: string, args: readonly string[]): ChildProcess & { stdin: NodeJS.WritableStream } {
+  const path = fileURLToPath(new URL(program, import.meta.url))
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', path, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
-  if (answer.status !== 200)
-    throw new Error(`${payload.signal} answered ${answer.status}: ${await answer.text()}`)
-  await answer.arrayBuffer()
-  return performance.now() - startMs
+  return child
+}
+
+async function runChild<T>(program: string, orders: object): Promise<T> {
+  const child = start(program, [])
+  child.stdin.end(JSON.stringify(orders))
+  if (child.stdout === null) throw new Error('The child has no output.')
+  return JSON.parse(await text(child.stdout)) as T
+}
+
+async function startService(organisations: number) {
+  const secrets = Array.from({ length: organisations }, (_, i) =>
+    `bench-secret-of-organisation-${i}-x`.padEnd(40, 'x'),
+  )
+  const child = start('service-child.ts', [mkdtempSync(join(root, 'service-')), ...secrets])
+  if (child.stdout === null) throw new Error('The child has no output.')
+  const [line] = await once(createInterface({ input: child.stdout }), 'line')
+  const { address }: { address: string } = JSON.parse(String(line))
+  return { child, address, secrets }
 }
 
 /** Megabytes from /proc: `VmRSS` now, `VmHWM` the most so far. */
@@ -104,33 +169,13 @@ function memoryMb(child: ChildProcess, field: 'VmRSS' | 'VmHWM'): number {
   return Math.round(Number(kilobytes) / 1000)
 }
 
-async function fromReadyBuffers() {
-  const engine = await openChdb({ folder: join(root, 'yardstick'), maxMemoryBytes: 2 ** 31 })
-  const buffers = readyBuffers()
-  const startMs = performance.now()
-  for (const { table, buffer } of buffers) await engine.insert(table.name, insertColumns(table), buffer)
-  const seconds = (performance.now() - startMs) / 1000
-  await engine.close()
-  return { rowsPerSecond: Math.round(rows / seconds), inserts: buffers.length }
+/** User and system time of the process so far; the kernel counts in hundredths. */
+function cpuSeconds(child: ChildProcess): number {
+  const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** The rows of the bodies as ready lines, 20,000 to a buffer: what the engine takes at its best in this format. */
-function readyBuffers() {
-  const linesOf = new Map<TableName, string[]>()
-  for (const payload of payloads) {
-    const { batch } = decodeExport(payload.signal, 'protobuf', Buffer.from(payload.body), anchorNs)
-    for (const part of batch) {
-      const lines = linesOf.get(part.table) ?? []
-      linesOf.set(part.table, lines)
-      for (const row of part.rows) lines.push(JSON.stringify([0, 'org-0', ...row]))
-    }
-  }
-  return tables.flatMap((table) => {
-    const lines = linesOf.get(table.name) ?? []
-    const count = Math.ceil(lines.length / 20_000)
-    return Array.from({ length: count }, (_, i) => ({
-      table,
-      buffer: Buffer.from(lines.slice(i * 20_000, (i + 1) * 20_000).join('\n')),
-    }))
-  })
+function round(value: number): number {
+  return Math.round(value * 100) / 100
 }

@@ -14,6 +14,7 @@ import { historyPayloads } from '../../server/demo/payloads.ts'
 import { openShop } from '../../server/demo/shop.ts'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
+import { rowCount } from '../../server/telemetry/rows.ts'
 import { createTableText, insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import {
   type ColumnSpec,
@@ -101,6 +102,8 @@ const scans: Readonly<Record<string, string>> = {
   latency: `SELECT toStartOfFiveMinutes(Timestamp) AS t, quantile(0.95)(Duration) FROM candidate_of_otel_traces WHERE SpanKind IN ('Server', 'Consumer') GROUP BY t FORMAT Null`,
 }
 
+const arrival = { place: { tenantId: 'shop', placement: 0 }, receivedNs: anchorNs }
+
 const root = mkdtempSync(join(tmpdir(), 'lethe-codecs-'))
 const engine = await openChdb({ folder: root, maxMemoryBytes: 2 ** 31 })
 try {
@@ -122,20 +125,18 @@ try {
 async function insertShop() {
   const sent: Record<string, { rows: number; plain: number; gzip: number }> = {}
   const shop = openShop({ seed: 7, anchorNs, historyDays: Number(options.days) })
-  let waiting = new Map<TableName, string[]>()
+  let waiting = new Map<TableName, Buffer[]>()
   for (const { signal, body } of historyPayloads(shop, 2_000)) {
-    const { batch } = decodeExport(signal, 'protobuf', Buffer.from(body), anchorNs)
+    const { batch } = decodeExport(signal, 'protobuf', Buffer.from(body), arrival)
     const total = sent[signal] ?? { rows: 0, plain: 0, gzip: 0 }
     sent[signal] = total
     total.plain += body.length
     total.gzip += gzipSync(body).length
-    for (const { table, rows } of batch) {
-      total.rows += rows.length
-      const lines = waiting.get(table) ?? []
-      waiting.set(table, lines)
-      for (const row of rows) lines.push(JSON.stringify([0, 'shop', ...row]))
+    for (const part of batch) {
+      total.rows += rowCount(part)
+      waiting.set(part.table, [...(waiting.get(part.table) ?? []), part.bytes])
     }
-    if ([...waiting.values()].some(({ length }) => length > 50_000)) {
+    if ([...waiting.values()].some((parts) => sizeOf(parts) > 16_000_000)) {
       await insertAll(waiting)
       waiting = new Map()
     }
@@ -149,11 +150,15 @@ async function insertShop() {
   )
 }
 
-async function insertAll(waiting: ReadonlyMap<TableName, readonly string[]>): Promise<void> {
+async function insertAll(waiting: ReadonlyMap<TableName, readonly Buffer[]>): Promise<void> {
   for (const table of tables) {
-    const lines = waiting.get(table.name) ?? []
-    if (lines.length > 0) await engine.insert(table.name, insertColumns(table), Buffer.from(lines.join('\n')))
+    const parts = waiting.get(table.name) ?? []
+    if (parts.length > 0) await engine.insert(table.name, insertColumns(table), parts)
   }
+}
+
+function sizeOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0)
 }
 
 async function measure({ column = (own) => own, orderBy = (table) => table.orderBy }: Candidate) {

@@ -9,7 +9,7 @@
 
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { AttributeMap } from '../../server/telemetry/rows.ts'
+import type { AttributeMap } from '../../server/telemetry/row-fixture.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { openBenchStore, provenance, quantile, tableText, timed } from './bench-store.ts'
 import { gaugeLine, seededRandom } from './sample-rows.ts'

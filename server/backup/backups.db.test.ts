@@ -77,7 +77,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     backupDir,
     instanceId,
     serviceVersion: '1.2.3',
-    migration: '0002-proof',
+    migration: '0004-quiet',
     controlPath,
     copyControl: (path) => copySqlite(control, path),
     sideTables: async () => [],
@@ -117,7 +117,7 @@ test('a backup is whole, private and sealed', async () => {
 
   const manifest = await readManifest(row.folder)
   assert.equal(manifest?.backup_id, row.backup_id)
-  assert.equal(manifest.migration, '0002-proof')
+  assert.equal(manifest.migration, '0004-quiet')
   assert.ok(!readFileSync(join(row.folder, manifestFile), 'utf8').includes(instanceId))
   let bytes = 0
   const files = readdirSync(row.folder, { recursive: true, withFileTypes: true })

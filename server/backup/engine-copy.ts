@@ -53,9 +53,14 @@ function firstLine(error: string): string {
   return error.split(/\n|, Stack trace/)[0] ?? error
 }
 
-/** Fills an engine whose tables are empty from `engine` in its backup folder. */
+/**
+ * Fills an engine whose tables are empty from `engine` in its backup folder. Settings of tables may differ, since what
+ * is synced is a setting of the service; columns and keys were compared before.
+ */
 export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
-  await engine.command(raw("RESTORE DATABASE default FROM File('engine')"))
+  await engine.command(
+    raw("RESTORE DATABASE default FROM File('engine') SETTINGS allow_different_table_def = 1"),
+  )
 }
 
 /** Bytes of everything that is to be copied. */

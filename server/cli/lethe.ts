@@ -2,6 +2,7 @@
 // organisations, access tokens, signing keys and evidence. An error is one sentence on standard error and a non-zero exit.
 
 import { Command, CommanderError, Option } from 'commander'
+import { methodKeys } from '../../contract/detection-methods.ts'
 import { roles } from '../../contract/tenancy.ts'
 import { version } from '../app.ts'
 import { readConfig } from '../config.ts'
@@ -9,9 +10,11 @@ import { createOrganisation, createToken, listTokens, revokeToken } from './admi
 import { createBackup, listBackups, type RestoreCommand, removeBackupById, restore } from './backup.ts'
 import { verifyCertificate } from './certificate.ts'
 import { demo } from './demo.ts'
+import { type DetectOptions, detect } from './detect.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
 import { type HoldOptions, listHolds, placeHold, releaseHold } from './hold.ts'
 import { listKeys, rotateKeys } from './keys.ts'
+import { type QuotaOptions, setQuota, showQuota } from './quota.ts'
 import { serve } from './serve.ts'
 
 // Everything the service writes is for its own user only, also in a folder that was there before.
@@ -86,6 +89,20 @@ hold
   .addOption(ofOrg())
   .action((id: string, options) => releaseHold(readConfig(process.env), id, options))
 
+const quota = program.command('quota').description('what an organisation may send')
+quota
+  .command('set')
+  .description('set limits; a running service keeps to them from its next request on')
+  .addOption(ofOrg())
+  .option('--rows-per-second <n>', 'a number, unlimited, or default (of the settings)')
+  .option('--bytes-per-day <n>', 'of uncompressed requests in a UTC day: a number, unlimited, or default')
+  .action((options: QuotaOptions) => setQuota(readConfig(process.env), options))
+quota
+  .command('show')
+  .description('show limits, and what was sent by day')
+  .addOption(ofOrg())
+  .action((options: { org: string }) => showQuota(readConfig(process.env), options))
+
 for (const [chain, what] of [
   ['ledger', 'the life of every deletion request'],
   ['audit', 'who did what'],
@@ -123,6 +140,19 @@ program
   .action(async (file: string, options: { jwks?: string }) => {
     process.exitCode = await verifyCertificate(readConfig(process.env), file, options)
   })
+
+program
+  .command('detect')
+  .description('look for anomalies in a file, by the code that detectors run, without a service')
+  .requiredOption('--csv <FILE>', 'lines of timestamp,value')
+  .addOption(
+    new Option('--method <key>', 'the detection method').choices([...methodKeys]).default('robust_band'),
+  )
+  .option('--params <JSON>', 'its params, as a detector takes them', '{}')
+  .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
+  .option('--scores', 'also print every bucket with its score and band, as CSV')
+  .option('--json', 'print anomalies as JSON')
+  .action((options: DetectOptions) => detect(options))
 
 const keys = program.command('keys').description('the keys that certificates and checkpoints are signed with')
 keys

@@ -20,7 +20,7 @@ export async function serve(config: Config): Promise<void> {
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
   })
-  if (welcome !== null) process.stdout.write(firstSteps(address, welcome))
+  if (welcome !== null) process.stdout.write(firstSteps(address, app.grpcAddress(), welcome))
 }
 
 /** JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. */
@@ -81,7 +81,7 @@ async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   return { tenantId, token: config.bootstrap.token === null ? secret : null }
 }
 
-function firstSteps(address: string, { tenantId, token }: Welcome): string {
+function firstSteps(address: string, grpcAddress: string | null, { tenantId, token }: Welcome): string {
   const secret = token ?? '<LETHE_BOOTSTRAP_TOKEN>'
   return `
 Lethe is ready at ${address} (reference: ${address}/docs).
@@ -95,6 +95,7 @@ Point an OpenTelemetry SDK at it (better with an ingest token: npx lethe token c
   export OTEL_EXPORTER_OTLP_ENDPOINT=${address}
   export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
   export OTEL_EXPORTER_OTLP_HEADERS='Authorization=Bearer%20${secret}'
+${grpcAddress === null ? '' : `OTLP/gRPC is at http://${grpcAddress}, `}Prometheus remote write at ${address}/api/v1/write.
 
 `
 }

@@ -3,7 +3,7 @@
 // telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive JavaScript
 // numbers. No column holds telemetry except those of `anomalies`, which an erasure visits.
 
-import type { ColumnType, Kysely, Transaction } from 'kysely'
+import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 
 /** Written once; an update of it doesn't type-check. */
 type Fixed<T> = ColumnType<T, T, never>
@@ -224,6 +224,51 @@ export interface AnomaliesTable {
   unread_ns: Json | null
   created_at_ms: Fixed<number>
   updated_at_ms: number
+  /** 1 while all of it lies inside mutes, so that nobody was told. */
+  muted: Generated<number>
+  /** How many times wider than its own the edge was, by feedback; null where it was not. */
+  edge_factor: number | null
+  /** What a person said of it: `not_an_anomaly` or `real`; null where nobody did. */
+  verdict: string | null
+  /** Free text about telemetry, and so removed with it. */
+  verdict_note: string | null
+  verdict_by: string | null
+  verdict_at_ms: number | null
+}
+
+/** When detectors are not to alarm. Settings, as a scope is: names of series as people typed them. */
+export interface DetectorMutesTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  /** Null for all detectors of the organisation. */
+  detector_id: Fixed<string | null>
+  /** Labels a series must have; null for every series. */
+  group_key: Fixed<Json | null>
+  from_ns: Fixed<string | null>
+  until_ns: Fixed<string | null>
+  /** Days, times and time zone; null where the mute does not recur. */
+  weekly: Fixed<Json | null>
+  note: Fixed<string | null>
+  created_by: Fixed<string>
+  created_at_ms: Fixed<number>
+}
+
+/** What the operator allows an organisation to send. Null is the default of the settings, 0 is no limit. */
+export interface IngestQuotasTable {
+  tenant_id: Fixed<string>
+  rows_per_second: number | null
+  bytes_per_day: number | null
+}
+
+/** Counts of what an organisation sent on one UTC day; no telemetry. */
+export interface IngestUsageTable {
+  tenant_id: Fixed<string>
+  /** `2026-11-21`. */
+  day: Fixed<string>
+  bytes: number
+  rows_accepted: number
+  rows_rejected: number
+  requests_refused: number
 }
 
 export interface LeasesTable {
@@ -253,6 +298,9 @@ export interface Database {
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable
   anomalies: AnomaliesTable
+  ingest_quotas: IngestQuotasTable
+  ingest_usage: IngestUsageTable
+  detector_mutes: DetectorMutesTable
   leases: LeasesTable
   instance: InstanceTable
 }

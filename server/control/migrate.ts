@@ -5,8 +5,15 @@ import { Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
+import { quotas } from './migrations/0003-quotas.ts'
+import { quiet } from './migrations/0004-quiet.ts'
 
-const migrations = { '0001-foundation': foundation, '0002-proof': proof }
+const migrations = {
+  '0001-foundation': foundation,
+  '0002-proof': proof,
+  '0003-quotas': quotas,
+  '0004-quiet': quiet,
+}
 
 /** Names of all migrations this program knows, oldest first. */
 export const migrationNames: readonly string[] = Object.keys(migrations).sort()

@@ -172,7 +172,7 @@ test('a control plane that another holds locked ends no erasure and loses none: 
   const stuck = await scene.status(id)
   assert.deepEqual([stuck.status, stuck.finished_at], ['verifying', null])
   assert.equal(await scene.visible(scene.own, 'otel_logs'), half)
-  await assert.rejects(scene.request(all), { errcode: 5 })
+  await assert.rejects(scene.request(all), { code: 'overloaded' })
   assert.equal(
     await scene.visible(scene.own, 'otel_traces'),
     half + half,

@@ -2,10 +2,15 @@
 // doesn't know what was erased since; comparing its own list with the ledger shows exactly that. A mark is on the
 // disk before the ledger says completed, so a missing mark always means older data and never a lost write.
 
+import { RowBinary } from '../telemetry/row-binary.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 
 const table = 'erasures_done'
+const columns = [
+  { name: 'RequestId', type: 'String' },
+  { name: 'DoneAtMs', type: 'UInt64' },
+] as const
 
 export class DoneMarks {
   readonly #engine: TelemetryEngine
@@ -25,8 +30,10 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
 
   /** A mark may be made twice. */
   async mark(requestId: string, nowMs: number): Promise<void> {
-    const line = JSON.stringify([requestId, nowMs])
-    await this.#engine.insert(table, ['RequestId', 'DoneAtMs'], Buffer.from(line))
+    const row = new RowBinary()
+    row.text(requestId)
+    row.uint64(Math.floor(nowMs / 2 ** 32), nowMs % 2 ** 32)
+    await this.#engine.insert(table, columns, [row.toBuffer()])
   }
 
   async all(): Promise<ReadonlySet<string>> {

@@ -205,6 +205,7 @@ async function waitUntilGone(
   let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
   for (const store of stores) waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
   waiting = waiting.filter(({ parts }) => parts.size > 0)
+  for (const { store } of waiting) await clearNow(deps.engine, store.table)
   for (let poll = 0; waiting.length > 0; poll++) {
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     const left = []
@@ -217,6 +218,14 @@ async function waitUntilGone(
     if (signal.aborted) throw new ErasureStopped()
     await deps.clock.sleep(removalPollMs, signal)
   }
+}
+
+/**
+ * The engine clears replaced parts in rounds a second apart; dropping a partition, also one that isn't there, has it
+ * clear all it can at once.
+ */
+async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
+  await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
 }
 
 /** Where the parts of a table are; no folder where the engine is elsewhere. */

@@ -137,9 +137,9 @@ export class FailingEngine implements TelemetryEngine {
     return this.#engine.command(statement)
   }
 
-  async insert(table: string, columns: readonly string[], lines: Buffer): Promise<void> {
+  async insert(...[table, ...rest]: Parameters<TelemetryEngine['insert']>): Promise<void> {
     this.#fail(`INSERT INTO ${table}`)
-    return this.#engine.insert(table, columns, lines)
+    return this.#engine.insert(table, ...rest)
   }
 
   tableFolder(table: string): Promise<string | null> {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { decodeExport } from '../ingest/decode-export.ts'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { flows, serviceNames } from './call-graph.ts'
 import type { Payload } from './otlp-batch.ts'
 import type { ReadLog, ReadPoint, ReadSpan } from './otlp-reference.ts'
@@ -76,7 +76,7 @@ describe('a day of history', () => {
 
   test('is accepted whole by the decoder of the service', () => {
     for (const { signal, rows, body } of payloads) {
-      const decoded = decodeExport(signal, 'protobuf', Buffer.from(body), anchorNs)
+      const decoded = decodeHere(signal, 'protobuf', Buffer.from(body), anchorNs)
       assert.equal(decoded.rejected, 0, decoded.reasons)
       assert.equal(decoded.accepted, rows)
     }

@@ -103,6 +103,21 @@ test('the least deviations move the edges out, and the score counts from there',
   assert.equal(relative.scores.lower[0], 35)
 })
 
+test('feedback widens each side by its own factor, after everything else has', () => {
+  const policy = {
+    budgetPerBucket: 0.001,
+    minAbsDev: 20,
+    violateN: 1,
+    windowM: 1,
+    widening: { above: 2, below: 1 },
+  }
+  const verdict = verdictOn([100, 100, 139, 100, 79], policy)
+  assert.deepEqual([verdict.scores.upper[2], verdict.scores.lower[2]], [140, 80])
+  assert.deepEqual(spans(verdict), [[4, 4]], 'only the side that was left alone')
+  assert.equal(verdict.scores.score[2], 39 / 40)
+  assert.deepEqual(spans(verdictOn([100, 100, 141], policy)), [[2, 2]], 'it is no blindfold')
+})
+
 test('each side of a lopsided band has its own measure', () => {
   const values = Float64Array.of(130, 70)
   const fill = (value: number) => new Float64Array(2).fill(value)
@@ -196,4 +211,34 @@ test('data too sparse for the window is told from data that only needs time', ()
   assert.deepEqual(thin.state, { status: 'insufficient_data', pointsNeeded: 2 })
   const erased = verdictOn([100, '?', '?', 100, '?', '?', 100], { ...banded, warmupPoints: 4 })
   assert.deepEqual(erased.state, { status: 'learning', pointsNeeded: 1 })
+})
+
+test('without a band the score decides: news opens, the score keeps open, and sides come from the expected value', () => {
+  const values = Float64Array.of(5, 5, 9, 9, 9, 5, 5, 5, 1)
+  const none = () => new Float64Array(values.length).fill(Number.NaN)
+  const scores = {
+    score: Float64Array.of(0, 1, 3, 3, 2, 0, 0, 0, 2),
+    news: Float64Array.of(0, 1, 3, 0, 0, 0, 0, 0, 2),
+    expected: new Float64Array(values.length).fill(5),
+    lower: none(),
+    upper: none(),
+  }
+  const series = {
+    startNs: 0n,
+    stepMinutes: 1,
+    values,
+    unknown: new Uint8Array(values.length),
+    volumes: null,
+  }
+  const policy = { ...banded, violateN: 1, windowM: 1 }
+  const { incidents } = raiseAlarms({ series, kinds: new Uint8Array(values.length) }, scores, policy)
+  assert.deepEqual(
+    incidents.map((each) => [each.startIndex, each.lastIndex, each.kind, each.expected, each.upper]),
+    [
+      [2, 4, 'high', 5, null],
+      [8, 8, 'low', 5, null],
+    ],
+  )
+  const old = { ...scores, news: new Float64Array(values.length) }
+  assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).incidents, [])
 })

@@ -4,7 +4,8 @@
 //
 // 1. Edges. The method's band is widened by the threshold that keeps the alarm budget (tail-calibration.ts) and to
 //    the least deviations the user cares about. A value outside these edges violates. So the edges are the whole
-//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay.
+//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay. A method that
+//    draws no band is judged by its score alone, on the same scale; if it tells news apart, only news opens.
 // 2. n of m. `violateN` of the last `windowM` judged buckets open an incident; `clearN` calm ones in a row close it.
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
 //    it closes, the cool-down mutes what is not clearly worse.
@@ -20,7 +21,8 @@
 //
 // It is a fold over the whole window without memory between runs: the same window gives the same incidents, and
 // what was erased is out of the decision as well. Of an incident, open or muted, only the score that opened it is
-// learnt: it is one alarm, and its length must not pass for what is usual.
+// learnt: it is one alarm, and its length must not pass for what is usual. Feedback that something was no anomaly
+// widens the edge on its side once more, after the budget has (feedback.ts).
 
 import type { Evidence } from './evidence.ts'
 import { bucketKind } from './evidence.ts'
@@ -45,6 +47,13 @@ export interface AlarmPolicy {
   readonly warmupPoints: number
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
+  /** Factors by which feedback widens each side; 1 where absent. */
+  readonly widening?: Widened | undefined
+}
+
+interface Widened {
+  readonly above: number
+  readonly below: number
 }
 
 /** Indexes are buckets of the series. */
@@ -99,14 +108,17 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     const value = at(evidence.series.values, i)
     if (kind === bucketKind.value) hasHadValue = true
     if (kind === bucketKind.unknown) blankRow(edges, i)
-    else if (tail) widenRow(edges, i, value, tail.threshold, policy)
+    else if (tail) {
+      widenRow(edges, i, value, tail.threshold, policy)
+      if (policy.widening !== undefined) stretchRow(edges, i, value, policy.widening)
+    }
 
     if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
       episodes.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
     } else if (!Number.isNaN(at(edges.score, i))) {
       const isCounted = !episodes.isAlarming
-      episodes.judge(i, violationAt(edges, i, value, policy), edges)
-      if (isCounted) tail?.learn(directedScore(scores, i, value, policy))
+      episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
+      if (isCounted) tail?.learn(scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy))
     }
   }
   return { incidents: episodes.incidents, state: stateAfter(evidence, episodes, policy), scores: edges }
@@ -207,8 +219,18 @@ function peakAt(peakIndex: number, violation: Violation, edges: Scores): Peak {
   }
 }
 
-function violationAt(edges: Scores, i: number, value: number, policy: AlarmPolicy): Violation | null {
+function violationAt(
+  edges: Scores,
+  i: number,
+  value: number,
+  policy: AlarmPolicy,
+  isOpen: boolean,
+): Violation | null {
   const score = at(edges.score, i)
+  if (Number.isNaN(at(edges.upper, i))) {
+    const decides = isOpen || !edges.news ? score : at(edges.news, i)
+    return decides > 1 ? { kind: value < at(edges.expected, i) ? 'low' : 'high', value, score } : null
+  }
   if (policy.direction !== 'down' && value > at(edges.upper, i)) return { kind: 'high', value, score }
   if (policy.direction !== 'up' && value < at(edges.lower, i)) return { kind: 'low', value, score }
   return null
@@ -225,6 +247,11 @@ function directedScore(scores: Scores, i: number, value: number, policy: AlarmPo
 /** Moves both edges of row i out to where an alarm begins, and the score onto that scale. */
 function widenRow(edges: Scores, i: number, value: number, threshold: number, policy: AlarmPolicy): void {
   const expected = at(edges.expected, i)
+  if (Number.isNaN(at(edges.upper, i))) {
+    edges.score[i] = at(edges.score, i) / threshold
+    if (edges.news) edges.news[i] = at(edges.news, i) / threshold
+    return
+  }
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
   const above = Math.max(least, threshold * (at(edges.upper, i) - expected))
   const below = Math.max(least, threshold * (expected - at(edges.lower, i)))
@@ -233,8 +260,26 @@ function widenRow(edges: Scores, i: number, value: number, threshold: number, po
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)
 }
 
+/** Moves the edges of row i out by a factor for each side; without a band, only what is measured by one. */
+function stretchRow(edges: Scores, i: number, value: number, { above, below }: Widened): void {
+  const { expected: expecteds, lower, upper, ...measures } = edges
+  const expected = at(expecteds, i)
+  const factor = value < expected ? below : above
+  if (Number.isNaN(at(upper, i))) {
+    for (const measure of Object.values(measures)) measure[i] = at(measure, i) / factor
+    return
+  }
+  upper[i] = expected + above * (at(upper, i) - expected)
+  lower[i] = expected - below * (expected - at(lower, i))
+  edges.score[i] = scoreOf(
+    Math.abs(value - expected),
+    Math.abs(at(value > expected ? upper : lower, i) - expected),
+  )
+}
+
 function blankRow(edges: Scores, i: number): void {
-  for (const column of [edges.score, edges.expected, edges.lower, edges.upper]) column[i] = Number.NaN
+  const columns = [edges.score, edges.expected, edges.lower, edges.upper, ...(edges.news ? [edges.news] : [])]
+  for (const column of columns) column[i] = Number.NaN
 }
 
 function copyOf(scores: Scores): Scores {
@@ -243,6 +288,7 @@ function copyOf(scores: Scores): Scores {
     expected: scores.expected.slice(),
     lower: scores.lower.slice(),
     upper: scores.upper.slice(),
+    ...(scores.news ? { news: scores.news.slice() } : {}),
   }
 }
 

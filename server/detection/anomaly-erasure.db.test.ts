@@ -73,6 +73,9 @@ const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding
   upper: 0.1,
   score: 6,
   reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
   ...more,
 })
 

@@ -4,6 +4,7 @@
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../contract/detection.ts'
+import { type Feedback, Verdict } from '../../contract/detection-feedback.ts'
 import { formatInstant, type Ns } from '../../contract/instant.ts'
 import type { AnomaliesTable, ControlTransaction, Database } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
@@ -13,6 +14,7 @@ import type { Selection } from '../telemetry/gate.ts'
 import { signals as allSignals, type Signal } from '../telemetry/schema/tables.ts'
 import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import type { StoredDetector } from './detector.ts'
+import { effectOf } from './feedback.ts'
 import type { Finding } from './findings.ts'
 import type { Outcome } from './outcome.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from './reconcile.ts'
@@ -24,6 +26,8 @@ export interface RunRecord {
   readonly outcome: Outcome
   /** Null where nothing could be evaluated: then no anomaly changes. */
   readonly found: RunFound | null
+  /** Whether mutes and feedback are still what the run went by. */
+  readonly stillHolds?: (trx: ControlTransaction) => Promise<boolean>
 }
 
 export interface RunFound {
@@ -56,7 +60,12 @@ export async function recordFindings(trx: ControlTransaction, run: RunRecord, se
   for (const { id, finding } of changes.update) {
     await trx
       .updateTable('anomalies')
-      .set({ ...findingColumns(finding, seen), updated_at_ms: run.ranAtMs })
+      // What alarmed once stays alarmed, whatever window it is seen through later.
+      .set({
+        ...findingColumns(finding, seen),
+        ...(finding.isMuted ? {} : { muted: 0 }),
+        updated_at_ms: run.ranAtMs,
+      })
       .where('id', '=', id)
       .execute()
   }
@@ -107,6 +116,7 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
     signal: seen.signals.join(','),
     started_at_ns: finding.startedNs.toString(),
     ...findingColumns(finding, seen),
+    muted: finding.isMuted ? 1 : 0,
     created_at_ms: run.ranAtMs,
     updated_at_ms: run.ranAtMs,
   }
@@ -125,14 +135,17 @@ function findingColumns(finding: Finding, seen: RunFound) {
     upper: finding.upper,
     score: finding.score,
     reason: finding.reason,
+    edge_factor: finding.edgeFactor === 1 ? null : finding.edgeFactor,
   }
 }
 
 /** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
 function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
-  const firstNs = isLearnt ? read[0]?.startNs : null
-  const range = { startNs: firstNs ?? finding.startedNs, endNs: finding.seenUntilNs }
-  const unread = isLearnt ? without(range, read) : []
+  const all = isLearnt ? [...read, ...finding.alsoRead] : []
+  let startNs = finding.startedNs
+  for (const one of all) if (one.startNs < startNs) startNs = one.startNs
+  const range = { startNs, endNs: finding.seenUntilNs }
+  const unread = isLearnt ? without(range, all) : []
   return {
     read_from_ns: range.startNs.toString(),
     unread_ns: JSON.stringify(unread.map(({ startNs, endNs }) => [String(startNs), String(endNs)])),
@@ -151,6 +164,8 @@ export const redactedColumns = {
   reason: redactedReason,
   read_from_ns: null,
   unread_ns: null,
+  edge_factor: null,
+  verdict_note: null,
 } as const
 
 export const sourceColumns = [
@@ -206,8 +221,23 @@ export function toAnomaly(
     upper: row.upper,
     score: row.score,
     reason: row.reason,
+    muted: row.muted === 1,
+    feedback: feedbackOf(row),
     created_at: instantText(row.created_at_ms),
     updated_at: instantText(row.updated_at_ms),
+  }
+}
+
+function feedbackOf(row: Selectable<AnomaliesTable>): Feedback | null {
+  if (row.verdict === null) return null
+  const verdict = Verdict.parse(row.verdict)
+  const { expected, score, value } = row
+  return {
+    verdict,
+    note: row.verdict_note,
+    given_by: row.verdict_by ?? '',
+    given_at: instantText(row.verdict_at_ms ?? 0),
+    effect: effectOf({ verdict, value, expected, score, edgeFactor: row.edge_factor ?? 1 }),
   }
 }
 

@@ -7,9 +7,7 @@ import { join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
-import { engineInstant } from '../core/time-range.ts'
-import { insertColumns } from '../telemetry/schema/create-schema.ts'
-import { tables } from '../telemetry/schema/tables.ts'
+import { insertFixture } from '../telemetry/row-fixture.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 
 export const acme: TenantPlace = { tenantId: 'acme', placement: 0 }
@@ -52,27 +50,14 @@ export async function insertSpans(
   place: TenantPlace,
   spans: readonly FixtureSpan[],
 ): Promise<void> {
-  const table = tables.find(({ name }) => name === 'otel_traces')
-  if (table === undefined) throw new Error('There is no table of spans.')
-  const lines = spans.map((span, i) => {
-    const given: Record<string, unknown> = {
-      Placement: place.placement,
-      TenantId: place.tenantId,
-      Timestamp: engineInstant(span.atNs),
-      TraceId: String(i),
-      SpanName: 'GET /',
-      SpanKind: 'Server',
-      ServiceName: span.service,
-      Duration: String((span.durationMs ?? 5) * 1_000_000),
-      StatusCode: span.isError === true ? 'Error' : 'Unset',
-    }
-    const cells = insertColumns(table).map((column) => given[column] ?? emptyCell(column))
-    return JSON.stringify(cells)
-  })
-  await engine.insert(table.name, insertColumns(table), Buffer.from(`${lines.join('\n')}\n`))
-}
-
-function emptyCell(column: string): unknown {
-  if (column.endsWith('Attributes') && !column.includes('.')) return {}
-  return column.includes('.') ? [] : ''
+  const rows = spans.map((span, i) => ({
+    Timestamp: span.atNs,
+    TraceId: String(i),
+    SpanName: 'GET /',
+    SpanKind: 'Server',
+    ServiceName: span.service,
+    Duration: String((span.durationMs ?? 5) * 1_000_000),
+    StatusCode: span.isError === true ? 'Error' : 'Unset',
+  }))
+  await insertFixture(engine, place, 'otel_traces', rows)
 }

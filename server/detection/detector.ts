@@ -4,10 +4,16 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { CreateDetector, type DetectorScope, type DetectorStatus } from '../../contract/detection.ts'
+import {
+  CreateDetector,
+  type Detector,
+  type DetectorScope,
+  type DetectorStatus,
+} from '../../contract/detection.ts'
 import { MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
+import { instantText } from '../core/clock.ts'
 import { problemsOf } from '../http/validation.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 
@@ -49,6 +55,15 @@ const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method
 const draftSchemas = {
   threshold: z.strictObject({ ...CreateDetector.shape, params: methodParams.threshold }),
   robust_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.robust_band }),
+  seasonal_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.seasonal_band }),
+  record_range: z.strictObject({ ...CreateDetector.shape, params: methodParams.record_range }),
+  shape_discord: z.strictObject({ ...CreateDetector.shape, params: methodParams.shape_discord }),
+  spectral_residual: z.strictObject({ ...CreateDetector.shape, params: methodParams.spectral_residual }),
+  sub_pca: z.strictObject({ ...CreateDetector.shape, params: methodParams.sub_pca }),
+  level_shift: z.strictObject({ ...CreateDetector.shape, params: methodParams.level_shift }),
+  absence: z.strictObject({ ...CreateDetector.shape, params: methodParams.absence }),
+  rate_test: z.strictObject({ ...CreateDetector.shape, params: methodParams.rate_test }),
+  auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
 } as const satisfies Record<MethodKey, z.ZodType>
 
 /** The whole definition with defaults filled in, or every problem of it, located in the body. */
@@ -60,6 +75,22 @@ export function readDraft(
   return result.success
     ? { definition: result.data }
     : { problems: problemsOf('body', result.error.issues, draft) }
+}
+
+/** The wire form. */
+export function toDetector(stored: StoredDetector): Detector {
+  const { params, scope, ...rest } = stored.definition
+  return {
+    id: stored.id,
+    ...rest,
+    params: { ...params },
+    scope,
+    is_system: stored.isSystem,
+    last_run_at: stored.lastRunAtMs === null ? null : instantText(stored.lastRunAtMs),
+    last_status: stored.lastStatus,
+    created_at: instantText(stored.createdAtMs),
+    last_note: stored.lastNote,
+  }
 }
 
 /** The method and its parameters as the evaluation takes them; null where the method no longer accepts them. */

@@ -196,3 +196,22 @@ for (const name of ['laplace', 'sluggish'] as const) {
     assert.ok(ratio > 0.3 && ratio < 2.5, `${ratio} of the budget`)
   })
 }
+
+for (const [name, noise] of Object.entries(noises)) {
+  test(`auto is never louder than 1.5 times its alarm budget on ${name} noise`, () => {
+    const [budget, weeks, perWeek] = [7, 2, minutesPerWeek / 5]
+    const seeds = [1, 2]
+    const choice: MethodChoice = {
+      method_key: 'auto',
+      params: methodParams.auto.parse({ alarm_budget_per_week: budget }),
+    }
+    const alarms = seeds.map((seed) => {
+      const next = noise(seed)
+      const values = Float64Array.from({ length: (weeks + 1) * perWeek }, () => 1000 + next())
+      const { incidents } = evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice)
+      return incidents.filter((each) => each.openedIndex >= perWeek).length
+    })
+    const ratio = alarms.reduce((sum, each) => sum + each, 0) / (seeds.length * weeks * budget)
+    assert.ok(ratio < 1.5, `${ratio} of the budget`)
+  })
+}

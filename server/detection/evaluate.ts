@@ -17,10 +17,15 @@ const minutesPerWeek = 7 * 24 * 60
  * band alone, so whoever evaluates a sliding window takes as *new* only incidents whose `openedIndex` lies in the
  * buckets added since the last run; the others were decided when they were new, with more history.
  */
-export function evaluateSeries(series: Series, choice: MethodChoice): Verdict {
+export function evaluateSeries(
+  series: Series,
+  choice: MethodChoice,
+  widening?: AlarmPolicy['widening'],
+): Verdict {
   const evidence = weighEvidence(series, choice.params)
   const scores = scoreSeries(choice.method_key, evidence.series, choice.params)
-  return raiseAlarms(evidence, scores, alarmPolicy(choice.params, series.stepMinutes))
+  const policy = alarmPolicy(choice.params, series.stepMinutes)
+  return raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
 }
 
 /** The parameters in buckets instead of minutes and weeks; exact where the method has no budget. */
@@ -44,9 +49,9 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
   }
   return {
     ...shared,
-    direction: params.direction,
-    minAbsDev: params.min_abs_dev,
-    minRelDev: params.min_rel_dev,
+    direction: 'direction' in params ? params.direction : 'both',
+    minAbsDev: 'min_abs_dev' in params ? params.min_abs_dev : 0,
+    minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
   }

@@ -4,8 +4,10 @@
 // have seen what an erasure promises nobody can know, and the next verification would find it.
 
 import type { MethodParams } from '../../contract/detection-methods.ts'
-import type { Ns } from '../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import type { Incident, Verdict } from './alarm.ts'
+import { noWidening, type Widening } from './feedback.ts'
+import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 import { at, bucketStartNs, type Series } from './series.ts'
 
@@ -26,6 +28,12 @@ export interface Finding {
   readonly upper: number | null
   readonly score: number
   readonly reason: string
+  /** Every bucket since the alarm was raised lies in a mute. */
+  readonly isMuted: boolean
+  /** How many times wider than its own the edge on the side of the peak was, by feedback; 1 where it was not. */
+  readonly edgeFactor: number
+  /** What that feedback was derived from, beside the window. */
+  readonly alsoRead: Widening['learntFrom']
 }
 
 export interface Evaluated {
@@ -34,6 +42,8 @@ export interface Evaluated {
   readonly params: MethodParams
   readonly groupKey: string
   readonly subject: ReasonSubject
+  readonly widening?: Widening | undefined
+  readonly mutes?: readonly MuteRule[]
 }
 
 /** In order of time; none overlaps another or an unknown bucket. */
@@ -59,12 +69,21 @@ function withoutNegativeBand(incident: Incident): Incident {
   return { ...incident, lower: atLeastZero(incident.lower), upper: atLeastZero(incident.upper) }
 }
 
-function findingOf(incident: Incident, { series, groupKey, subject }: Evaluated): Finding {
+function findingOf(incident: Incident, evaluated: Evaluated): Finding {
+  const { groupKey, mutes = [], series, subject, widening = noWidening } = evaluated
+  const seenUntilNs = bucketStartNs(series, incident.lastIndex + 1)
+  const raisedNs = bucketStartNs(series, incident.openedIndex + 1)
+  const stepNs = BigInt(series.stepMinutes) * nsPerMinute
+  const edgeFactor =
+    incident.kind === 'silent' ? 1 : incident.kind === 'high' ? widening.above : widening.below
   return {
     groupKey,
     startedNs: bucketStartNs(series, incident.startIndex),
-    seenUntilNs: bucketStartNs(series, incident.lastIndex + 1),
-    raisedNs: bucketStartNs(series, incident.openedIndex + 1),
+    seenUntilNs,
+    raisedNs,
+    isMuted: isMutedThroughout(mutes, raisedNs, seenUntilNs, stepNs),
+    edgeFactor,
+    alsoRead: widening.learntFrom,
     isOpen: incident.endIndex === null,
     peakNs: bucketStartNs(series, incident.peakIndex),
     value: incident.peakValue,
@@ -72,7 +91,7 @@ function findingOf(incident: Incident, { series, groupKey, subject }: Evaluated)
     lower: incident.lower,
     upper: incident.upper,
     score: incident.score,
-    reason: reasonFor(incident, subject, series),
+    reason: reasonFor(incident, { ...subject, edgeFactor }, series),
   }
 }
 

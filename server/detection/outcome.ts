@@ -30,6 +30,14 @@ export const blindStatuses = [
   'learning',
 ] as const satisfies readonly DetectorStatus[]
 
+/** What a run says of one series. */
+export type SeriesState = DetectorState & {
+  /** The mute in force. */
+  readonly muteId?: string
+  /** Whether feedback moved an edge of it. */
+  readonly isWidened?: boolean
+}
+
 export interface Outcome {
   readonly status: DetectorStatus
   /** Null where the status says it all. */
@@ -37,7 +45,7 @@ export interface Outcome {
 }
 
 /** `truncated` counts the series that were not evaluated. Without any series the outcome is `no_data`. */
-export function outcomeOf(states: readonly DetectorState[], truncated: number, stepMinutes: number): Outcome {
+export function outcomeOf(states: readonly SeriesState[], truncated: number, stepMinutes: number): Outcome {
   const present = new Set<DetectorStatus>(states.map((state) => state.status))
   if (truncated > 0) present.add('degraded')
   const status = order.find((candidate) => present.has(candidate)) ?? 'no_data'
@@ -46,6 +54,7 @@ export function outcomeOf(states: readonly DetectorState[], truncated: number, s
       ? [`Only ${states.length} of ${states.length + truncated} series were evaluated.`]
       : []),
     ...progressNotes(status, states, stepMinutes),
+    ...quietNotes(status, states),
     ...(states.length > 1 ? [countsNote(states)] : []),
   ]
   return { status, note: notes.length === 0 ? null : notes.join(' ') }
@@ -53,7 +62,7 @@ export function outcomeOf(states: readonly DetectorState[], truncated: number, s
 
 function progressNotes(
   status: DetectorStatus,
-  states: readonly DetectorState[],
+  states: readonly SeriesState[],
   stepMinutes: number,
 ): string[] {
   const needed = states.flatMap((state) => ('pointsNeeded' in state ? [state.pointsNeeded] : []))
@@ -69,7 +78,19 @@ function progressNotes(
   return []
 }
 
-function countsNote(states: readonly DetectorState[]): string {
+function quietNotes(status: DetectorStatus, states: readonly SeriesState[]): string[] {
+  const mutes = new Set(states.flatMap(({ muteId }) => (muteId === undefined ? [] : [muteId])))
+  const widened = states.filter(({ isWidened }) => isWidened === true).length
+  return [
+    ...(mutes.size > 0 ? [`Muted by ${[...mutes].sort().join(', ')}.`] : []),
+    ...(status === 'muted' && mutes.size === 0
+      ? ['What it saw was muted, or is no worse than what it has just told of.']
+      : []),
+    ...(widened > 0 ? [`By feedback the edge of ${widened} of ${states.length} series is wider.`] : []),
+  ]
+}
+
+function countsNote(states: readonly SeriesState[]): string {
   const counts = order
     .map((status) => ({ status, count: states.filter((state) => state.status === status).length }))
     .filter(({ count }) => count > 0)

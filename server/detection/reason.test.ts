@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Incident } from './alarm.ts'
-import { formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
+import { formatMinutes, formatNumber, formatQuantity, reasonFor, wordsFor } from './reason.ts'
 import type { Series } from './series.ts'
 
 const series: Series = {
@@ -71,6 +71,35 @@ test('silence has no value to show', () => {
   assert.equal(
     reasonFor(silent, checkout, series),
     'requests/s of checkout: no data for 7 minutes since 14:03 UTC, expected 310 to 420',
+  )
+})
+
+const withVolumes = { ...series, volumes: new Float64Array(12).fill(43) }
+
+test('a built-in metric has a name people use, and says how many events it rests on', () => {
+  const ratio = { ...wordsFor('spans.error_ratio'), unit: '1', scope: 'checkout' }
+  const share = { ...incident, peakValue: 0.6, kind: 'high' as const, lower: 0, upper: 0.1 }
+  assert.equal(
+    reasonFor(share, ratio, withVolumes),
+    'error ratio of checkout 0.600 (26 of 43 requests failed), expected 0 to 0.100; 7 minutes high since 14:03 UTC',
+  )
+  const latency = { ...wordsFor('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
+  assert.match(
+    reasonFor(incident, latency, withVolumes),
+    /^p95 latency of checkout 12.0 ms over 43 requests, expected/,
+  )
+  assert.match(reasonFor(incident, latency, series), /^p95 latency of checkout 12.0 ms, expected/)
+  assert.deepEqual(wordsFor('queue.length'), { metricName: 'queue.length' })
+})
+
+test('what is expected by the clock says for when, and an edge that feedback moved says so', () => {
+  assert.match(
+    reasonFor(incident, { ...checkout, isSeasonal: true }, series),
+    /expected 310 to 420 for a Friday 14:06; 7 minutes low/,
+  )
+  assert.match(
+    reasonFor(incident, { ...checkout, edgeFactor: 2.2 }, series),
+    /UTC; beyond an edge that feedback made 2.2 times wider$/,
   )
 })
 

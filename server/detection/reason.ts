@@ -4,6 +4,7 @@
 // first violating bucket to the last. Guesses at causes do not belong here.
 
 import type { Incident } from './alarm.ts'
+import { times } from './feedback.ts'
 import type { Series } from './series.ts'
 import { bucketStartNs } from './series.ts'
 
@@ -14,6 +15,12 @@ export interface ReasonSubject {
   readonly unit: string
   /** Which series of the metric (`checkout`, `host=a7`), or empty for the only one. */
   readonly scope: string
+  /** Whether what is expected depends on the time of the day or the week. */
+  readonly isSeasonal?: boolean
+  /** What the events behind the values are, where they are counted: `requests failed` of a share, or `requests`. */
+  readonly events?: { readonly noun: string; readonly isShare: boolean }
+  /** How many times wider than its own the crossed edge was, by feedback. */
+  readonly edgeFactor?: number
 }
 
 /** English, without a full stop, so that it can stand in a title. Times are UTC. */
@@ -21,10 +28,58 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
   const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
   const span = spanOf(incident, series)
-  const expectation = expectationOf(incident, subject.unit)
+  const season =
+    subject.isSeasonal === true ? ` for a ${weekTime(bucketStartNs(series, incident.peakIndex))}` : ''
+  const edges = expectationOf(incident, subject.unit)
+  const expectation = edges === '' ? '' : `${edges}${season}`
   if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
-  const value = formatQuantity(incident.peakValue, subject.unit)
-  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}`
+  const value = `${formatQuantity(incident.peakValue, subject.unit)}${eventsAt(incident, subject, series)}`
+  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}${widenedBy(subject)}`
+}
+
+/** What a built-in metric is called, and what is counted for it; other metrics keep their names. */
+export function wordsFor(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
+  const latency = /^spans\.latency_(p\d+)$/.exec(metricKey)
+  if (latency !== null) {
+    return { metricName: `${latency[1]} latency`, events: { noun: 'requests', isShare: false } }
+  }
+  if (metricKey === 'spans.error_ratio') {
+    return { metricName: 'error ratio', events: { noun: 'requests failed', isShare: true } }
+  }
+  return { metricName: builtInNames.get(metricKey) ?? metricKey }
+}
+
+const builtInNames = new Map([
+  ['spans.rate', 'request rate'],
+  ['logs.rate', 'log rate'],
+  ['logs.error_count', 'error logs'],
+  ['ingest.rate', 'ingest rate'],
+])
+
+/** ` (6 of 10 requests failed)`: how many events a ratio or a percentile rests on; empty where that isn't known. */
+function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject, series: Series): string {
+  const volume = series.volumes?.[peakIndex] ?? Number.NaN
+  if (events === undefined || peakValue === null || !(volume >= 1)) return ''
+  const all = formatCount(volume)
+  return events.isShare
+    ? ` (${formatCount(peakValue * volume)} of ${all} ${events.noun})`
+    : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
+}
+
+function formatCount(count: number): string {
+  return wholeNumber.format(Math.round(count))
+}
+
+const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+
+/** `Tuesday 14:00`, in UTC like all times here. */
+function weekTime(ns: bigint): string {
+  const day = weekdayNames[new Date(Number(ns / 1_000_000n)).getUTCDay()] ?? ''
+  return `${day} ${instantParts(ns).time}`
+}
+
+function widenedBy({ edgeFactor = 1 }: ReasonSubject): string {
+  return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${times(edgeFactor)} wider`
 }
 
 function expectationOf(incident: Incident, unit: string): string {

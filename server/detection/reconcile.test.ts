@@ -21,6 +21,9 @@ const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding
   upper: 0,
   score: 2,
   reason: 'high',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
   ...more,
 })
 

@@ -14,6 +14,7 @@ import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { acme, type ControlFixture, globex, insertSpans, openControl } from './detection-fixture.ts'
 import { addDetectionRoutes } from './routes.ts'
 import { DetectorRunner } from './runner.ts'
@@ -38,7 +39,8 @@ before(async () => {
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
   await addOpenApi(http, '0')
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
-  addDetectionRoutes(http, { store, runner, metricKeysOf })
+  const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
+  addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf })
   await http.ready()
 })
 after(async () => {
@@ -535,12 +537,14 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
     ],
   )
   const [ended, open] = listed.items
-  assert.deepEqual((await send('GET', `/anomalies/${open.id}`)).json(), open)
+  const { context, ...same } = (await send('GET', `/anomalies/${open.id}`)).json()
+  assert.deepEqual(same, open)
+  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links'])
   assert.equal(open.value, 900)
   assert.equal(open.upper, 100)
   assert.match(
     open.reason,
-    /^spans\.latency_p50 of a 900 ms, expected at most 100 ms; 30 minutes high since 11:30 UTC$/,
+    /^p50 latency of a 900 ms over 1 request, expected at most 100 ms; 30 minutes high since 11:30 UTC$/,
   )
   const query = async (text: string) =>
     (await send('GET', `/anomalies?${text}`)).json().items.map((item: { id: string }) => item.id)

@@ -17,6 +17,7 @@ import {
   MetricChoice,
   PatchDetector,
 } from '../../contract/detection.ts'
+import { AnomalyWithContext } from '../../contract/detection-context.ts'
 import { DetectionMethod, describeMethods } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { parseInstant } from '../../contract/instant.ts'
@@ -25,15 +26,25 @@ import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
 import { type Answer, mediaTypeOf, route } from '../http/route.ts'
-import { createProblems, etagOf, patchProblems, readDraft, type StoredDetector } from './detector.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { contextOf } from './context.ts'
+import {
+  createProblems,
+  etagOf,
+  patchProblems,
+  readDraft,
+  type StoredDetector,
+  toDetector,
+} from './detector.ts'
 import type { DetectorRunner } from './runner.ts'
-import { type AnomalyPage, type DetectionStore, toDetector } from './store.ts'
+import type { AnomalyPage, DetectionStore } from './store.ts'
 
 export interface DetectionRoutesOptions {
   readonly store: DetectionStore
   readonly runner: DetectorRunner
   /** Names of the metrics an organisation has sent lately. */
   readonly metricKeysOf: (caller: Caller) => Promise<readonly string[]>
+  readonly readerOf: (caller: Caller) => TenantReader
 }
 
 const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
@@ -49,7 +60,7 @@ export function addDetectionRoutes(http: FastifyInstance, options: DetectionRout
   addEditingRoutes(http, options.store)
   addRunRoute(http, options)
   addCatalogueRoutes(http, options)
-  addAnomalyRoutes(http, options.store)
+  addAnomalyRoutes(http, options)
 }
 
 function addReadingRoutes(http: FastifyInstance, store: DetectionStore): void {
@@ -188,7 +199,7 @@ function addCatalogueRoutes(http: FastifyInstance, { metricKeysOf }: DetectionRo
   })
 }
 
-function addAnomalyRoutes(http: FastifyInstance, store: DetectionStore): void {
+function addAnomalyRoutes(http: FastifyInstance, { readerOf, store }: DetectionRoutesOptions): void {
   route(http, {
     method: 'GET',
     url: '/anomalies',
@@ -214,14 +225,14 @@ function addAnomalyRoutes(http: FastifyInstance, store: DetectionStore): void {
     url: '/anomalies/:anomaly_id',
     access: readers,
     tag,
-    summary: 'An anomaly',
+    summary: 'An anomaly, and what stands around it',
     params: AnomalyParams,
-    result: Anomaly,
+    result: AnomalyWithContext,
     refusals: [404],
     handle: async ({ caller, params }) => {
       const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)
       if (anomaly === null) throw new AppError('not_found')
-      return { body: anomaly }
+      return { body: { ...anomaly, context: await contextOf(store, readerOf(caller), anomaly) } }
     },
   })
 }

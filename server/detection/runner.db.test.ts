@@ -134,7 +134,7 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   assert(Math.abs(anomaly.score - 6) < 1e-9)
   assert.equal(
     anomaly.reason,
-    'spans.error_ratio of checkout 0.600, expected 0 to 0.100; 4 minutes high since 11:56 UTC',
+    'error ratio of checkout 0.600 (6 of 10 requests failed), expected 0 to 0.100; 4 minutes high since 11:56 UTC',
   )
   assert.equal((await run(foreign, globex)).lastStatus, 'ok')
   assert.deepEqual(await anomalies(globex), [])

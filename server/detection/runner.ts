@@ -17,13 +17,16 @@ import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from
 import { readSeriesTogether } from '../telemetry/series-together.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import type { DetectorState } from './alarm.ts'
+import type { DetectorState, Verdict } from './alarm.ts'
 import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
-import { blindStatuses, type Outcome, outcomeOf } from './outcome.ts'
+import { type MuteRule, muteAt, mutesFor } from './mute.ts'
+import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from './outcome.ts'
+import type { Tuning } from './quiet-store.ts'
+import { wordsFor } from './reason.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 import { largestValue, type Series } from './series.ts'
@@ -44,11 +47,21 @@ const groupsMax = 50
 const recordsMax = 25
 
 /** Everything a run is about; made once and passed along. */
-interface Run {
+export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
+  /** What people said; null where it is left aside. */
+  readonly tuning: Tuning | null
+  /** Told of each series as it was judged, for whoever draws it. */
+  readonly onJudged?: (judged: JudgedSeries) => void
+}
+
+export interface JudgedSeries {
+  readonly groupKey: string
+  readonly series: Series
+  readonly verdict: Verdict
 }
 
 export class DetectorRunner {
@@ -101,12 +114,13 @@ export class DetectorRunner {
       if (detector === null) throw new AppError('not_found')
       detectors.push(detector)
     })
-    const runs = detectors.flatMap((detector) => {
+    const runs: Run[] = []
+    for (const detector of detectors) {
       const choice = methodChoiceOf(detector.definition)
-      return choice === null
-        ? []
-        : [{ detector, choice, reader, plan: planRun(detector.definition, ranAtMs) }]
-    })
+      if (choice === null) continue
+      const tuning = await store.quiet.tuningOf(detector)
+      runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+    }
     const read = await this.#readAhead(reader, runs)
     for (let i = 0; i < detectors.length; i += recordsMax) {
       await this.#runSome(detectors.slice(i, i + recordsMax), { ...round, runs, read, ranAtMs })
@@ -125,7 +139,10 @@ export class DetectorRunner {
           ? failed('The method no longer accepts these params; set them again.')
           : await this.#evaluate(run, round.read.get(run))
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
-      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found })
+      const tuning = run?.tuning ?? null
+      const stillHolds: RunRecord['stillHolds'] = async (trx) =>
+        tuning === null || store.quiet.stillHolds(detector, tuning, trx)
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, stillHolds })
     }
     try {
       await store.recordRuns([...records.values()])
@@ -201,7 +218,7 @@ function failed(note: string): { outcome: Outcome; found: null } {
   return { outcome: { status: 'error', note }, found: null }
 }
 
-function requestOf({ detector, plan }: Run): SeriesRequest {
+export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
   const { metric_key, scope } = detector.definition
   return {
     metricKey: metric_key,
@@ -216,9 +233,10 @@ function requestOf({ detector, plan }: Run): SeriesRequest {
   }
 }
 
-async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
+/** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
+export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
   const { plan, reader } = run
-  const states: DetectorState[] = []
+  const states: SeriesState[] = []
   const findings: Finding[] = []
   for (const group of set.groups) {
     const evaluated = evaluateGroup(run, set, group)
@@ -260,19 +278,51 @@ function evaluateGroup(
   run: Run,
   set: SeriesSet,
   group: SeriesGroup,
-): { state: DetectorState; findings: Finding[] } {
-  const { choice, detector } = run
+): { state: SeriesState; findings: Finding[] } {
+  const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
   const series = seriesOf(set, group)
-  const verdict = evaluateSeries(series, choice)
-  const groupKey = JSON.stringify(
-    scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group },
-  )
-  const subject = { metricName: metric_key, unit: set.unit, scope: labelOf(detector, group) }
-  return {
-    state: verdict.state,
-    findings: findingsOf({ series, verdict, params: choice.params, groupKey, subject }),
+  const labels = scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group }
+  const groupKey = JSON.stringify(labels)
+  const widening = tuning?.widenings.get(groupKey)
+  const scoped =
+    scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
+  const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
+  const verdict = evaluateSeries(series, choice, widening)
+  run.onJudged?.({ groupKey, series, verdict })
+  const subject = {
+    ...wordsFor(metric_key),
+    unit: set.unit,
+    scope: labelOf(detector, group),
+    isSeasonal: detector.definition.method_key.startsWith('seasonal'),
   }
+  const findings = findingsOf({
+    series,
+    verdict,
+    params: choice.params,
+    groupKey,
+    subject,
+    widening,
+    mutes,
+  })
+  const isWidened = widening !== undefined && learns(choice.params)
+  return { state: { ...quietState(verdict.state, findings, mutes, run.plan), isWidened }, findings }
+}
+
+/** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */
+function quietState(
+  state: DetectorState,
+  findings: readonly Finding[],
+  mutes: readonly MuteRule[],
+  plan: RunPlan,
+): SeriesState {
+  const mute = muteAt(mutes, plan.endNs - 1n)
+  const isLoud = state.status === 'anomalous' || state.status === 'recovering'
+  const isUntold = isLoud && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isUntold || (mute !== null && (isLoud || state.status === 'ok'))) {
+    return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
+  }
+  return state
 }
 
 function seriesOf(set: SeriesSet, group: SeriesGroup): Series {

@@ -71,8 +71,8 @@ export class SortedWindow {
 
   /** Distance from `centre` to the nearest number that differs from it; 0 when there is none. */
   nearestOtherDistance(centre: number): number {
-    const below = this.#countBelow(centre) - 1
-    const above = this.#countUpTo(centre)
+    const below = this.countBelow(centre) - 1
+    const above = this.countUpTo(centre)
     const distanceBelow = below >= 0 ? centre - at(this.#sorted, below) : Number.POSITIVE_INFINITY
     const distanceAbove = above < this.#size ? at(this.#sorted, above) - centre : Number.POSITIVE_INFINITY
     const nearest = Math.min(distanceBelow, distanceAbove)
@@ -80,15 +80,15 @@ export class SortedWindow {
   }
 
   #insert(value: number): void {
-    const place = this.#countBelow(value)
+    const place = this.countBelow(value)
     this.#sorted.copyWithin(place + 1, place, this.#size)
     this.#sorted[place] = value
     this.#size++
   }
 
   #replace(leaving: number, value: number): void {
-    const from = this.#countBelow(leaving)
-    const place = this.#countBelow(value)
+    const from = this.countBelow(leaving)
+    const place = this.countBelow(value)
     if (place <= from) {
       this.#sorted.copyWithin(place + 1, place, from)
       this.#sorted[place] = value
@@ -99,7 +99,7 @@ export class SortedWindow {
   }
 
   /** How many numbers are smaller than `value`, which is also the first rank it could take. */
-  #countBelow(value: number): number {
+  countBelow(value: number): number {
     let low = 0
     let high = this.#size
     while (low < high) {
@@ -110,7 +110,8 @@ export class SortedWindow {
     return low
   }
 
-  #countUpTo(value: number): number {
+  /** How many numbers are not larger than `value`. */
+  countUpTo(value: number): number {
     let low = 0
     let high = this.#size
     while (low < high) {

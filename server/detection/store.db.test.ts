@@ -72,6 +72,9 @@ const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding
   upper: 100,
   score: 1.2,
   reason: 'queue.length 120, expected at most 100',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
   ...more,
 })
 

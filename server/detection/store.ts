@@ -10,7 +10,6 @@ import type { Selectable } from 'kysely'
 import {
   type Anomaly,
   type AnomalyListQuery,
-  type Detector,
   DetectorScope,
   DetectorStatus,
 } from '../../contract/detection.ts'
@@ -19,7 +18,7 @@ import type { Ns } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
-import { type Clock, instantText } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
@@ -32,6 +31,7 @@ import {
   refusedOnSystem,
   type StoredDetector,
 } from './detector.ts'
+import { QuietStore } from './quiet-store.ts'
 
 /** One detector costs a query per run; past this an organisation would starve the others of the worker. */
 const detectorsMax = 1000
@@ -51,12 +51,14 @@ export interface DetectorPatch {
 
 export interface AnomalyPage {
   readonly limit: number
-  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'start' | 'end'>
+  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted' | 'start' | 'end'>
   /** Where the page before ended. */
   readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }
 
 export class DetectionStore {
+  /** Verdicts and mutes. */
+  readonly quiet: QuietStore
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate
@@ -65,6 +67,7 @@ export class DetectionStore {
     this.#control = control
     this.#clock = clock
     this.#gate = gate
+    this.quiet = new QuietStore(control, clock, gate)
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -170,6 +173,11 @@ export class DetectionStore {
         .where('tenant_id', '=', tenantId)
         .where('detector_id', '=', id)
         .executeTakeFirstOrThrow()
+      await trx
+        .deleteFrom('detector_mutes')
+        .where('tenant_id', '=', tenantId)
+        .where('detector_id', '=', id)
+        .execute()
       await trx.deleteFrom('detectors').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
       await appendAudit(trx, tenantId, nowMs, {
         actor,
@@ -218,6 +226,7 @@ export class DetectionStore {
     if (filter.detector_id !== undefined) query = query.where('detector_id', '=', filter.detector_id)
     if (filter.open !== undefined)
       query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
+    if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
     if (filter.start !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(filter.start))
     if (filter.end !== undefined) query = query.where(ns('started_at_ns'), '<', bound(filter.end))
     if (before !== null) {
@@ -255,6 +264,7 @@ export class DetectionStore {
 async function recordRunIn(trx: ControlTransaction, run: RunRecord): Promise<boolean> {
   const { detector, found: seen } = run
   if (seen?.read.some(seen.isUnknown)) return false
+  if (run.stillHolds !== undefined && !(await run.stillHolds(trx))) return false
   const { numUpdatedRows } = await trx
     .updateTable('detectors')
     .set({
@@ -295,22 +305,6 @@ export async function insertDetector(
     })
     .execute()
   return id
-}
-
-/** The wire form. */
-export function toDetector(stored: StoredDetector): Detector {
-  const { params, scope, ...rest } = stored.definition
-  return {
-    id: stored.id,
-    ...rest,
-    params: { ...params },
-    scope,
-    is_system: stored.isSystem,
-    last_run_at: stored.lastRunAtMs === null ? null : instantText(stored.lastRunAtMs),
-    last_status: stored.lastStatus,
-    created_at: instantText(stored.createdAtMs),
-    last_note: stored.lastNote,
-  }
 }
 
 function definitionAfter(before: StoredDetector, patch: DetectorPatch): DetectorDefinition {

@@ -27,8 +27,12 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
         { name: 'Evidence', description: 'The ledger of deletions and the audit log, each a hash chain.' },
         { name: 'Detection', description: 'Detectors and the anomalies they find.' },
         { name: 'Telemetry', description: 'Read what is held.' },
-        { name: 'Usage', description: 'What is stored, and how much of it.' },
-        { name: 'Ingest', description: 'OTLP/HTTP; point an OpenTelemetry SDK or Collector here.' },
+        { name: 'Usage', description: 'What is stored, what is sent, and how much of it.' },
+        {
+          name: 'Ingest',
+          description:
+            'OTLP/HTTP and Prometheus remote write; point an OpenTelemetry SDK, a Collector or Prometheus here. OTLP/gRPC has a port of its own.',
+        },
         { name: 'Organisation', description: 'Who you are, and access tokens.' },
         { name: 'Operations', description: 'For whoever runs the service.' },
       ],

@@ -108,7 +108,7 @@ async function guard(request: FastifyRequest, options: HttpOptions): Promise<voi
 }
 
 /** RFC 6750 section 2.1; the scheme in any case. */
-function bearerSecret(header: string | undefined): string | null {
+export function bearerSecret(header: string | undefined): string | null {
   const match = /^bearer +([\x21-\x7e]{1,512})$/i.exec(header ?? '')
   return match?.[1] ?? null
 }

@@ -2,17 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
+import { namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import type { AttributeMap } from '../telemetry/rows.ts'
-import { createAttributeMap } from './attributes.ts'
-import { decodeExport } from './decode-export.ts'
+import type { AttributeMap } from '../telemetry/row-fixture.ts'
 
 /** Attributes of one log record after decoding; both encodings must agree. */
 function decodeAttributes(attributes: object[]): AttributeMap {
   const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ attributes }] }] }] }
-  const fromJson = decodeExport('logs', 'json', Buffer.from(JSON.stringify(message)), 1n)
-  assert.deepEqual(decodeExport('logs', 'protobuf', encodeProto('logs', message), 1n), fromJson)
-  return fromJson.batch[0]?.rows[0]?.[14] as AttributeMap
+  const fromJson = decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), 1n)
+  assert.deepEqual(decodeHere('logs', 'protobuf', encodeProto('logs', message), 1n), fromJson)
+  return namedRows(fromJson.batch, 'otel_logs')[0]?.LogAttributes as AttributeMap
 }
 
 function decodeValue(value: object): string | undefined {
@@ -74,22 +74,22 @@ test('__proto__, constructor and integers are keys like any other', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(map)), Object.fromEntries(keys.map((key) => [key, `<${key}>`])))
 })
 
-test('a map inherits nothing, so that a key nobody sent is absent', () => {
-  const map = createAttributeMap()
-  assert.equal(map.constructor, undefined)
-  assert.equal(Object.keys(map).length, 0)
-  assert.equal('__proto__' in map, false)
-  assert.equal(map.hasOwnProperty, undefined)
-})
-
 test('bytes that are no UTF-8 become U+FFFD and the record is kept', () => {
   const json = Buffer.from(
     '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a?b"}}]}]}]}',
   )
   json[json.indexOf('?')] = 0xff
-  assert.equal(decodeExport('logs', 'json', json, 1n).batch[0]?.rows[0]?.[7], 'a\ufffdb')
+  assert.equal(namedRows(decodeHere('logs', 'json', json, 1n).batch, 'otel_logs')[0]?.Body, 'a\ufffdb')
   const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'a?b' } }] }] }] }
   const proto = encodeProto('logs', message)
   proto[proto.indexOf('?')] = 0xff
-  assert.equal(decodeExport('logs', 'protobuf', proto, 1n).batch[0]?.rows[0]?.[7], 'a\ufffdb')
+  assert.equal(namedRows(decodeHere('logs', 'protobuf', proto, 1n).batch, 'otel_logs')[0]?.Body, 'a\ufffdb')
+})
+
+test('duplicate keys are found among many, in any place', () => {
+  const attribute = (key: string, value: string) => ({ key, value: { stringValue: value } })
+  const keys = Array.from({ length: 500 }, (_, at) => `key.${at % 300}`)
+  const map = decodeAttributes(keys.map((key, at) => attribute(key, String(at))))
+  assert.equal(Object.keys(map).length, 300)
+  for (const [at, key] of keys.entries()) assert.equal(map[key], String(at < 200 ? at + 300 : at))
 })

@@ -5,25 +5,6 @@
 // `-Infinity`, inside JSON text as strings, the way OTLP/JSON writes them. Of duplicate keys the last one
 // wins at every level.
 
-import type { AttributeMap } from '../telemetry/rows.ts'
-
-/**
- * Builds attribute maps without a prototype, so that `__proto__` and `constructor` are keys like any other. A
- * constructor, and not `Object.create(null)`: V8 keeps such objects in their fast shape, which builds three times
- * and serialises four times faster.
- */
-class BareMap {}
-Object.setPrototypeOf(BareMap.prototype, null)
-Reflect.deleteProperty(BareMap.prototype, 'constructor')
-
-/** A new map without entries and without a prototype. */
-export function createAttributeMap(): AttributeMap {
-  return new BareMap() as AttributeMap
-}
-
-/** What all records without attributes share; never written to. */
-export const noAttributes: AttributeMap = Object.freeze(createAttributeMap())
-
 /** @param nested true inside an array or map, where the text must be JSON */
 export function stringText(value: string, nested: boolean): string {
   return nested ? JSON.stringify(value) : value

@@ -10,10 +10,12 @@ import {
   encodeJson,
   nestedValue,
 } from '../../tests/otlp/arbitrary-export.ts'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { assertBatchFits, namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { rowCount } from '../telemetry/rows.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
-import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import type { OtlpEncoding } from './decode-export.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import type { DecodedExport } from './row-collector.ts'
 
@@ -26,7 +28,7 @@ function decodeOrRefuse(
   body: Buffer,
 ): DecodedExport | OtlpDecodeError {
   try {
-    return decodeExport(signal, encoding, body, receivedNs)
+    return decodeHere(signal, encoding, body, receivedNs)
   } catch (error) {
     assert.ok(error instanceof OtlpDecodeError, String(error))
     assert.match(error.message, /^(request|resource(Metrics|Logs|Spans)\[\d+\]).*: .+$/)
@@ -47,8 +49,8 @@ for (const signal of signals) {
   test(`${signal}: protobuf and JSON of one message, in any style, give the same rows`, () => {
     fc.assert(
       fc.property(arbitraryExport[signal], arbitraryJsonStyle, (message, style) => {
-        const fromProto = decodeExport(signal, 'protobuf', encodeProto(signal, message), receivedNs)
-        const fromJson = decodeExport(signal, 'json', encodeJson(message, style), receivedNs)
+        const fromProto = decodeHere(signal, 'protobuf', encodeProto(signal, message), receivedNs)
+        const fromJson = decodeHere(signal, 'json', encodeJson(message, style), receivedNs)
         assert.deepEqual(fromJson, fromProto)
       }),
       { numRuns: 1_000 },
@@ -58,7 +60,7 @@ for (const signal of signals) {
   test(`${signal}: every row fits its table, and every record is accepted or rejected`, () => {
     fc.assert(
       fc.property(arbitraryExport[signal], (message) => {
-        const { batch, accepted, rejected, reasons } = decodeExport(
+        const { batch, accepted, rejected, reasons } = decodeHere(
           signal,
           'protobuf',
           encodeProto(signal, message),
@@ -67,7 +69,7 @@ for (const signal of signals) {
         assertBatchFits(batch)
         assert.equal(
           accepted,
-          batch.reduce((sum, part) => sum + part.rows.length, 0),
+          batch.reduce((sum, part) => sum + rowCount(part), 0),
         )
         assert.equal(accepted + rejected, countRecords(message))
         assert.equal(rejected === 0, reasons === '')
@@ -113,8 +115,8 @@ for (const signal of signals) {
 
   test(`${signal}: an empty protobuf body and an empty JSON object are requests without records`, () => {
     const nothing = { batch: [], accepted: 0, rejected: 0, reasons: '' }
-    assert.deepEqual(decodeExport(signal, 'protobuf', Buffer.alloc(0), receivedNs), nothing)
-    assert.deepEqual(decodeExport(signal, 'json', Buffer.from('{}'), receivedNs), nothing)
+    assert.deepEqual(decodeHere(signal, 'protobuf', Buffer.alloc(0), receivedNs), nothing)
+    assert.deepEqual(decodeHere(signal, 'json', Buffer.from('{}'), receivedNs), nothing)
   })
 
   test(`${signal}: fields that nobody knows yet are passed over in both encodings`, () => {
@@ -122,7 +124,7 @@ for (const signal of signals) {
       .sample(arbitraryExport[signal], { numRuns: 50, seed: 3 })
       .find((one) => countRecords(one) > 3)
     assert.ok(message)
-    const known = decodeExport(signal, 'protobuf', encodeProto(signal, message), receivedNs)
+    const known = decodeHere(signal, 'protobuf', encodeProto(signal, message), receivedNs)
     assert.ok(known.accepted > 0)
     const extra = new BinaryWriter()
       .tag(999, 2)
@@ -133,16 +135,16 @@ for (const signal of signals) {
       .tag(20, 4)
       .finish()
     const body = Buffer.concat([extra, encodeProto(signal, message), extra])
-    assert.deepEqual(decodeExport(signal, 'protobuf', body, receivedNs), known)
+    assert.deepEqual(decodeHere(signal, 'protobuf', body, receivedNs), known)
     const json = Buffer.from(JSON.stringify({ later: [{}], ...message }))
-    assert.deepEqual(decodeExport(signal, 'json', json, receivedNs), known)
+    assert.deepEqual(decodeHere(signal, 'json', json, receivedNs), known)
   })
 }
 
 test('a length beyond the body is refused before anything is allocated for it', () => {
   const hugeLength = Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
   for (const signal of signals) {
-    assert.throws(() => decodeExport(signal, 'protobuf', hugeLength, receivedNs), {
+    assert.throws(() => decodeHere(signal, 'protobuf', hugeLength, receivedNs), {
       name: 'OtlpDecodeError',
       message: 'resourceXs[0] at byte 6: truncated'.replace(
         'Xs',
@@ -154,7 +156,7 @@ test('a length beyond the body is refused before anything is allocated for it', 
 
 test('a nested message that is longer than its parent is refused', () => {
   const body = Buffer.from([0x0a, 0x03, 0x0a, 0x05, 0x0a, 0x00, 0x00, 0x00, 0x00])
-  assert.throws(() => decodeExport('logs', 'protobuf', body, receivedNs), /resourceLogs\[0\].*truncated/)
+  assert.throws(() => decodeHere('logs', 'protobuf', body, receivedNs), /resourceLogs\[0\].*truncated/)
 })
 
 test('a number that runs past the end of its message into the next one is refused', () => {
@@ -163,7 +165,7 @@ test('a number that runs past the end of its message into the next one is refuse
   const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
   const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
   assert.throws(
-    () => decodeExport('logs', 'protobuf', body, receivedNs),
+    () => decodeHere('logs', 'protobuf', body, receivedNs),
     /logRecords\[0\] at byte \d+: a field runs past the end of its message/,
   )
 })
@@ -172,7 +174,7 @@ test('field 0 and tags of more than 32 bits are refused', () => {
   for (const tag of [[0x02], [0x8a, 0x80, 0x80, 0x80, 0x80, 0x00], [0xff, 0xff, 0xff, 0xff, 0xff, 0x01]]) {
     const body = Buffer.from([...tag, 0x00, 0x00])
     assert.throws(
-      () => decodeExport('traces', 'protobuf', body, receivedNs),
+      () => decodeHere('traces', 'protobuf', body, receivedNs),
       /^OtlpDecodeError: request at byte \d+: invalid field tag$/,
     )
   }
@@ -186,7 +188,7 @@ test('a packed list that ends inside a number is refused', () => {
   const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
   const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
   assert.throws(
-    () => decodeExport('metrics', 'protobuf', body, receivedNs),
+    () => decodeHere('metrics', 'protobuf', body, receivedNs),
     /metrics\[0\]\.histogram\.dataPoints\[0\] at byte \d+: a packed list ends inside a number/,
   )
 })
@@ -197,7 +199,7 @@ test('a known field with another wire type is refused and named', () => {
   const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
   const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
   assert.throws(
-    () => decodeExport('logs', 'protobuf', body, receivedNs),
+    () => decodeHere('logs', 'protobuf', body, receivedNs),
     /^OtlpDecodeError: resourceLogs\[0\]\.scopeLogs\[0\]\.logRecords\[0\] at byte \d+: field 1 has wire type 0/,
   )
 })
@@ -211,7 +213,7 @@ test('a resource and a schema that stand behind their records on the wire still 
   const resource = new BinaryWriter().tag(3, 2).string('schema').tag(2, 2).bytes(scope.finish())
   resource.tag(1, 2).fork().tag(1, 2).bytes(attribute.finish()).join()
   const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource.finish()).finish())
-  const [row] = namedRows(decodeExport('logs', 'protobuf', body, receivedNs).batch, 'otel_logs')
+  const [row] = namedRows(decodeHere('logs', 'protobuf', body, receivedNs).batch, 'otel_logs')
   assert.equal(row?.ServiceName, 'shop')
   assert.equal(row?.ResourceSchemaUrl, 'schema')
   assert.equal(row?.ScopeSchemaUrl, 'scope-schema')
@@ -224,7 +226,7 @@ test('hundreds of thousands of nested values end in one rejected record and not 
   const scope = new BinaryWriter().tag(2, 2).bytes(record).finish()
   const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
   const body = Buffer.from(new BinaryWriter().tag(1, 2).bytes(resource).finish())
-  const { rejected, reasons } = decodeExport('logs', 'protobuf', body, receivedNs)
+  const { rejected, reasons } = decodeHere('logs', 'protobuf', body, receivedNs)
   assert.equal(rejected, 1)
   assert.equal(reasons, '1 log record: attribute value or body is nested deeper than 32')
 })
@@ -235,7 +237,7 @@ test('deep JSON ends in a decode error or a rejected record, with and without lo
     decodeOrRefuse('logs', 'json', Buffer.from(deep))
   }
   const body = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: nestedValue(300) }] }] }] }
-  assert.equal(decodeExport('logs', 'json', Buffer.from(JSON.stringify(body)), receivedNs).rejected, 1)
+  assert.equal(decodeHere('logs', 'json', Buffer.from(JSON.stringify(body)), receivedNs).rejected, 1)
 })
 
 test('an attribute value may be nested 32 deep and no deeper', () => {
@@ -244,20 +246,59 @@ test('an attribute value may be nested 32 deep and no deeper', () => {
     [33, 1],
   ] as const) {
     const message = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: nestedValue(levels) }] }] }] }
+    assert.equal(decodeHere('logs', 'protobuf', encodeProto('logs', message), receivedNs).rejected, rejected)
     assert.equal(
-      decodeExport('logs', 'protobuf', encodeProto('logs', message), receivedNs).rejected,
-      rejected,
-    )
-    assert.equal(
-      decodeExport('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs).rejected,
+      decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs).rejected,
       rejected,
     )
   }
 })
 
+test('a body whose rows would be out of all proportion to it is refused before the memory is taken', () => {
+  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(30_000) } }]
+  const logRecords = Array.from({ length: 10_000 }, () => ({ timeUnixNano: '1700000000000000000' }))
+  const message = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] }
+  const body = encodeProto('logs', message)
+  assert.ok(body.length < 200_000)
+  assert.throws(() => decodeHere('logs', 'protobuf', body, receivedNs), {
+    code: 'body_too_large',
+    status: 413,
+  })
+  assert.throws(() => decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs), {
+    code: 'body_too_large',
+  })
+})
+
+test('nothing of a rejected record is in the rows before and behind it', () => {
+  const time = '1700000000000000000'
+  const record = (text: string, timeUnixNano: string) => ({
+    name: text,
+    traceId: 'ab'.repeat(16),
+    spanId: 'cd'.repeat(8),
+    startTimeUnixNano: timeUnixNano,
+    events: [{ name: text }],
+  })
+  const spans = [record('first', time), record('rejected', '0'), record('last', time)]
+  const { batch, rejected } = decodeHere(
+    'traces',
+    'protobuf',
+    encodeProto('traces', { resourceSpans: [{ scopeSpans: [{ spans }] }] }),
+    receivedNs,
+  )
+  assert.equal(rejected, 1)
+  assert.deepEqual(
+    namedRows(batch, 'otel_traces').map((row) => [row.SpanName, row['Events.Name']]),
+    [
+      ['first', ['first']],
+      ['last', ['last']],
+    ],
+  )
+  assert.ok(!batch[0]?.bytes.includes('rejected'))
+})
+
 test('groups nested without end are refused', () => {
   const body = Buffer.alloc(100_000, (99 << 3) | 3)
-  assert.throws(() => decodeExport('traces', 'protobuf', body, receivedNs), OtlpDecodeError)
+  assert.throws(() => decodeHere('traces', 'protobuf', body, receivedNs), OtlpDecodeError)
 })
 
 /** Built inside out, because a writer's forks would be as deep as the message. */

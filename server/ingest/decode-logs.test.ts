@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import { decodeExport } from './decode-export.ts'
 import type { DecodedExport } from './row-collector.ts'
 
 const receivedNs = 1_700_000_009_000_000_000n
@@ -13,8 +13,8 @@ const receivedNs = 1_700_000_009_000_000_000n
 function decodeLogs(...logRecords: object[]): DecodedExport {
   const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
   const message = { resourceLogs: [{ resource, scopeLogs: [{ scope: { name: 'lib' }, logRecords }] }] }
-  const fromJson = decodeExport('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs)
-  assert.deepEqual(decodeExport('logs', 'protobuf', encodeProto('logs', message), receivedNs), fromJson)
+  const fromJson = decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs)
+  assert.deepEqual(decodeHere('logs', 'protobuf', encodeProto('logs', message), receivedNs), fromJson)
   return fromJson
 }
 
@@ -82,14 +82,14 @@ test('ids of a wrong length or of zeros become empty and the record is kept', ()
 
 test('an id that is no hex in JSON becomes empty', () => {
   const json = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"S/kvNXezTaajzpKdDg5HNg=="}]}]}]}'
-  const [row] = namedRows(decodeExport('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
+  const [row] = namedRows(decodeHere('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
   assert.equal(row?.TraceId, '')
 })
 
 test('severity is a number or a name, and outside 0 to 255 the record is rejected', () => {
   const record = '{"severityNumber":"SEVERITY_NUMBER_WARN3"}'
   const json = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${record}]}]}]}`
-  const [row] = namedRows(decodeExport('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
+  const [row] = namedRows(decodeHere('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
   assert.equal(row?.SeverityNumber, 15)
   const { accepted, reasons } = decodeLogs(
     { severityNumber: 255 },
@@ -112,6 +112,6 @@ test('a body may be far longer than an attribute', () => {
 
 test('a lone surrogate in JSON becomes U+FFFD', () => {
   const json = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a\\ud800b"}}]}]}]}'
-  const [row] = namedRows(decodeExport('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
+  const [row] = namedRows(decodeHere('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
   assert.equal(row?.Body, 'a\ufffdb')
 })

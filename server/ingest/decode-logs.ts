@@ -3,9 +3,8 @@
 // stored is refused and not replaced. Ids of a wrong length become '', because the record is of use without
 // them.
 
-import type { AttributeMap, Row } from '../telemetry/rows.ts'
-import { noAttributes } from './attributes.ts'
-import { Place } from './otlp-decode-error.ts'
+import type { RowBinary } from '../telemetry/row-binary.ts'
+import { IdCell, MapCell, TextCell } from './cells.ts'
 import {
   type EnumNames,
   JsonReader,
@@ -14,15 +13,11 @@ import {
   parseJson,
   readJsonRequest,
 } from './otlp-json.ts'
-import {
-  ProtoReader,
-  type ProtoRecordReader,
-  readAnyValue,
-  readAttribute,
-  readProtoRequest,
-} from './otlp-proto.ts'
+import { ProtoReader } from './otlp-proto.ts'
+import { readAnyValue, readAttribute } from './proto-attributes.ts'
+import { type ProtoRecordReader, readProtoRequest } from './proto-request.ts'
 import { fault, maxBodyLength } from './record-fault.ts'
-import { type DecodedExport, RowCollector } from './row-collector.ts'
+import { type DecodedExport, RowCollector, type RowOrigin, type SignalShape } from './row-collector.ts'
 import { Uint64 } from './uint64.ts'
 
 const names: OuterNames = {
@@ -44,14 +39,20 @@ const severityNumbers: EnumNames = new Map([
   ),
 ])
 
+const shape: SignalShape = {
+  signal: 'logs',
+  names: [names.resources[0], names.scopes[0], names.records[0]],
+  noun: 'log record',
+}
+
 /**
  * Reads an `ExportLogsServiceRequest`.
  *
  * @throws OtlpDecodeError
  */
-export function decodeLogsProto(body: Buffer, receivedNs: bigint): DecodedExport {
-  const rows = createCollector()
-  const logs = new LogProto(new ProtoReader(body, rows), new LogRows(rows, receivedNs))
+export function decodeLogsProto(origin: RowOrigin, receivedNs: bigint): DecodedExport {
+  const rows = new RowCollector(shape, origin)
+  const logs = new LogProto(new ProtoReader(origin.body, rows), new LogRows(rows, receivedNs))
   readProtoRequest(logs.reader, logs)
   return rows.finish()
 }
@@ -61,40 +62,36 @@ export function decodeLogsProto(body: Buffer, receivedNs: bigint): DecodedExport
  *
  * @throws OtlpDecodeError
  */
-export function decodeLogsJson(body: Buffer, receivedNs: bigint): DecodedExport {
-  const rows = createCollector()
+export function decodeLogsJson(origin: RowOrigin, receivedNs: bigint): DecodedExport {
+  const rows = new RowCollector(shape, origin)
   const logs = new LogJson(new JsonReader(rows), new LogRows(rows, receivedNs))
-  readJsonRequest(logs.reader, parseJson(body), names, logs)
+  readJsonRequest(logs.reader, parseJson(origin.body), names, logs)
   return rows.finish()
-}
-
-function createCollector(): RowCollector {
-  return new RowCollector(new Place([names.resources[0], names.scopes[0], names.records[0]]), 'log record')
 }
 
 class LogRecord {
   readonly time = new Uint64()
   readonly observedTime = new Uint64()
   severityNumber = 0
-  severityText = ''
-  body = ''
-  attributes: AttributeMap = noAttributes
+  readonly severityText = new TextCell()
+  readonly body = new TextCell()
+  readonly attributes = new MapCell()
   flags = 0
-  traceId = ''
-  spanId = ''
-  eventName = ''
+  readonly traceId = new IdCell()
+  readonly spanId = new IdCell()
+  readonly eventName = new TextCell()
 
   clear(): void {
     this.time.clear()
     this.observedTime.clear()
     this.severityNumber = 0
-    this.severityText = ''
-    this.body = ''
-    this.attributes = noAttributes
+    this.severityText.clear()
+    this.body.clear()
+    this.attributes.clear()
     this.flags = 0
-    this.traceId = ''
-    this.spanId = ''
-    this.eventName = ''
+    this.traceId.clear()
+    this.spanId.clear()
+    this.eventName.clear()
   }
 }
 
@@ -111,12 +108,17 @@ class LogRows {
 
   add(): void {
     const { record, rows } = this
+    const time = this.#time()
     rows.noteLongText(record.severityText)
     rows.noteLongText(record.eventName)
-    if (record.body.length > maxBodyLength) rows.note(fault.bodyTooLong)
+    if (record.body.isLongerThan(maxBodyLength, rows.body)) rows.note(fault.bodyTooLong)
     if (record.severityNumber < 0 || record.severityNumber > 255) rows.note(fault.severity)
-    const time = this.#time()
-    rows.add('otel_logs', this.#row(rows.eventTime(time)), time, rows.scope.fault)
+    rows.noteEventTime(time)
+    const out = rows.startRow('otel_logs', rows.scope.fault)
+    if (out === null) return
+    out.uint64(time.hi, time.lo)
+    this.#write(out)
+    rows.finishRow(time)
   }
 
   #time(): Uint64 {
@@ -124,27 +126,17 @@ class LogRows {
     return this.record.observedTime.isZero() ? this.#receivedTime : this.record.observedTime
   }
 
-  #row(timestamp: string): Row {
+  #write(out: RowBinary): void {
     const { record } = this
-    const { resource, scope } = this.rows
-    return [
-      timestamp,
-      record.traceId,
-      record.spanId,
-      record.flags & 0xff,
-      record.severityText,
-      record.severityNumber,
-      resource.serviceName,
-      record.body,
-      resource.schemaUrl,
-      resource.attributes,
-      scope.schemaUrl,
-      scope.name,
-      scope.version,
-      scope.attributes,
-      record.attributes,
-      record.eventName,
-    ]
+    const { body } = this.rows
+    record.traceId.writeTo(out)
+    record.spanId.writeTo(out)
+    out.uint8(record.flags & 0xff)
+    record.severityText.writeTo(out, body)
+    out.uint8(record.severityNumber)
+    record.body.writeTo(out, body)
+    record.attributes.writeTo(out)
+    record.eventName.writeTo(out, body)
   }
 }
 
@@ -168,32 +160,32 @@ class LogProto implements ProtoRecordReader {
           reader.fixed64(record.time)
           break
         case (2 << 3) | 0: // severity_number
-          record.severityNumber = reader.wire.int32()
+          record.severityNumber = reader.int32()
           break
         case (3 << 3) | 2: // severity_text
-          record.severityText = reader.text(end)
+          reader.text(end, record.severityText)
           break
         case (5 << 3) | 2: // body
-          record.body = readAnyValue(reader, reader.enter(end), 0)
+          readAnyValue(reader, reader.enter(end), record.body)
           break
         case (6 << 3) | 2: // attributes
-          record.attributes = readAttribute(reader, end, record.attributes)
+          readAttribute(reader, end, record.attributes)
           attributeCount++
           break
         case (8 << 3) | 5: // flags
-          record.flags = reader.wire.fixed32()
+          record.flags = reader.fixed32()
           break
         case (9 << 3) | 2: // trace_id
-          record.traceId = reader.id(end, 16) ?? ''
+          reader.id(end, 16, record.traceId)
           break
         case (10 << 3) | 2: // span_id
-          record.spanId = reader.id(end, 8) ?? ''
+          reader.id(end, 8, record.spanId)
           break
         case (11 << 3) | 1: // observed_time_unix_nano
           reader.fixed64(record.observedTime)
           break
         case (12 << 3) | 2: // event_name
-          record.eventName = reader.text(end)
+          reader.text(end, record.eventName)
           break
         default:
           reader.skip(tag, end, 0b1_1111_0110_1110)
@@ -241,28 +233,28 @@ class LogJson implements JsonRecordReader {
         break
       case 'severityText':
       case 'severity_text':
-        record.severityText = reader.text(value, name)
+        reader.text(value, name, record.severityText)
         break
       case 'body':
-        record.body = reader.anyValue(value, name, 0)
+        record.body.setText(reader.anyValue(value, name, 0))
         break
       case 'attributes':
-        record.attributes = reader.attributes(value, name)
+        reader.attributes(value, name, record.attributes)
         break
       case 'flags':
         record.flags = reader.uint32(value, name)
         break
       case 'traceId':
       case 'trace_id':
-        record.traceId = reader.id(value, name, 16) ?? ''
+        reader.id(value, name, 16, record.traceId)
         break
       case 'spanId':
       case 'span_id':
-        record.spanId = reader.id(value, name, 8) ?? ''
+        reader.id(value, name, 8, record.spanId)
         break
       case 'eventName':
       case 'event_name':
-        record.eventName = reader.text(value, name)
+        reader.text(value, name, record.eventName)
         break
     }
   }

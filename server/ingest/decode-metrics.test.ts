@@ -2,17 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import { decodeExport } from './decode-export.ts'
 import type { DecodedExport } from './row-collector.ts'
 
 const time = '1700000000123456789'
 
 /** Decodes in both encodings, which must agree. */
 function decodeBoth(message: object): DecodedExport {
-  const fromJson = decodeExport('metrics', 'json', Buffer.from(JSON.stringify(message)), 1n)
-  assert.deepEqual(decodeExport('metrics', 'protobuf', encodeProto('metrics', message), 1n), fromJson)
+  const fromJson = decodeHere('metrics', 'json', Buffer.from(JSON.stringify(message)), 1n)
+  assert.deepEqual(decodeHere('metrics', 'protobuf', encodeProto('metrics', message), 1n), fromJson)
   return fromJson
 }
 
@@ -299,7 +299,7 @@ test('a resource or scope that breaks a limit takes its own points with it and n
   assert.deepEqual([accepted, rejected], [2, 3])
 })
 
-test('rows of one resource and scope share their attribute maps', () => {
+test('every row of one resource and scope has their attributes', () => {
   const dataPoints = [
     { timeUnixNano: time, asDouble: 1 },
     { timeUnixNano: time, asDouble: 2 },
@@ -313,9 +313,12 @@ test('rows of one resource and scope share their attribute maps', () => {
       },
     ],
   }
-  const [first, second] = decodeBoth(message).batch[0]?.rows ?? []
-  assert.equal(first?.[0], second?.[0])
-  assert.equal(first?.[4], second?.[4])
+  const rows = namedRows(decodeBoth(message).batch, 'otel_metrics_gauge')
+  for (const row of rows) {
+    assert.deepEqual(row.ResourceAttributes, { 'service.name': 's' })
+    assert.deepEqual(row.ScopeAttributes, { 'service.name': 's' })
+  }
+  assert.equal(rows.length, 2)
 })
 
 test('without exemplars their columns are empty arrays', () => {
@@ -361,14 +364,14 @@ test('unpacked numbers, a second kind of data and fields behind the data are rea
     Buffer.from([0x0a, 1, 0x68, 0x12, 1, 0x64]),
   )
   const body = wrap(0x0a, wrap(0x12, metric))
-  assert.deepEqual(decodeExport('metrics', 'protobuf', body, 1n), decodeBoth(packed))
+  assert.deepEqual(decodeHere('metrics', 'protobuf', body, 1n), decodeBoth(packed))
 })
 
 test('enum names, snake_case and nulls are tolerated in JSON', () => {
   const json = `{"resource_metrics":[{"resource":null,"scope_metrics":[{"scope":null,"metrics":[{"name":"s","unit":null,"gauge":null,
     "sum":{"aggregation_temporality":"AGGREGATION_TEMPORALITY_DELTA","is_monotonic":true,
     "data_points":[{"time_unix_nano":1700000000123456789,"as_int":9007199254740993,"attributes":null}]}}]}]}]}`
-  const [row] = namedRows(decodeExport('metrics', 'json', Buffer.from(json), 1n).batch, 'otel_metrics_sum')
+  const [row] = namedRows(decodeHere('metrics', 'json', Buffer.from(json), 1n).batch, 'otel_metrics_sum')
   assert.deepEqual(
     [row?.TimeUnix, row?.Value, row?.AggregationTemporality, row?.IsMonotonic],
     ['1700000000.123456789', 9_007_199_254_740_992, 1, true],
@@ -379,7 +382,7 @@ test('a value of a wrong type in JSON is refused with its place', () => {
   const refused = (point: object, message: RegExp) => {
     const metrics = [{ name: 'a' }, { name: 'g', gauge: { dataPoints: [{}, point] } }]
     const json = Buffer.from(JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }))
-    assert.throws(() => decodeExport('metrics', 'json', json, 1n), { name: 'OtlpDecodeError', message })
+    assert.throws(() => decodeHere('metrics', 'json', json, 1n), { name: 'OtlpDecodeError', message })
   }
   const place = String.raw`^resourceMetrics\[0\]\.scopeMetrics\[0\]\.metrics\[1\]\.gauge\.dataPoints\[1\]`
   refused({ timeUnixNano: -1 }, new RegExp(`${place}\\.timeUnixNano: expected an integer from 0`))
@@ -398,7 +401,7 @@ test('a value of a wrong type in JSON is refused with its place', () => {
 test('JSON that is no object at the top is refused', () => {
   for (const json of ['', '[]', '1', 'null', '{', '{"resourceMetrics":{}}', '{"resourceMetrics":[1]}']) {
     assert.throws(
-      () => decodeExport('metrics', 'json', Buffer.from(json), 1n),
+      () => decodeHere('metrics', 'json', Buffer.from(json), 1n),
       { name: 'OtlpDecodeError' },
       json,
     )

@@ -4,10 +4,10 @@
 import { MetricRows } from './metric-rows.ts'
 import { MetricJson } from './metrics-json.ts'
 import { MetricProto } from './metrics-proto.ts'
-import { Place } from './otlp-decode-error.ts'
 import { JsonReader, type OuterNames, parseJson, readJsonRequest } from './otlp-json.ts'
-import { ProtoReader, readProtoRequest } from './otlp-proto.ts'
-import { type DecodedExport, RowCollector } from './row-collector.ts'
+import { ProtoReader } from './otlp-proto.ts'
+import { readProtoRequest } from './proto-request.ts'
+import { type DecodedExport, RowCollector, type RowOrigin, type SignalShape } from './row-collector.ts'
 
 const names: OuterNames = {
   resources: ['resourceMetrics', 'resource_metrics'],
@@ -15,8 +15,10 @@ const names: OuterNames = {
   records: ['metrics', 'metrics'],
 }
 
-function createCollector(): RowCollector {
-  return new RowCollector(new Place([names.resources[0], names.scopes[0], names.records[0]]), 'point')
+const shape: SignalShape = {
+  signal: 'metrics',
+  names: [names.resources[0], names.scopes[0], names.records[0]],
+  noun: 'point',
 }
 
 /**
@@ -24,9 +26,9 @@ function createCollector(): RowCollector {
  *
  * @throws OtlpDecodeError
  */
-export function decodeMetricsProto(body: Buffer): DecodedExport {
-  const rows = createCollector()
-  const metrics = new MetricProto(new ProtoReader(body, rows), new MetricRows(rows))
+export function decodeMetricsProto(origin: RowOrigin): DecodedExport {
+  const rows = new RowCollector(shape, origin)
+  const metrics = new MetricProto(new ProtoReader(origin.body, rows), new MetricRows(rows))
   readProtoRequest(metrics.reader, metrics)
   return rows.finish()
 }
@@ -36,9 +38,9 @@ export function decodeMetricsProto(body: Buffer): DecodedExport {
  *
  * @throws OtlpDecodeError
  */
-export function decodeMetricsJson(body: Buffer): DecodedExport {
-  const rows = createCollector()
+export function decodeMetricsJson(origin: RowOrigin): DecodedExport {
+  const rows = new RowCollector(shape, origin)
   const metrics = new MetricJson(new JsonReader(rows), new MetricRows(rows))
-  readJsonRequest(metrics.reader, parseJson(body), names, metrics)
+  readJsonRequest(metrics.reader, parseJson(origin.body), names, metrics)
   return rows.finish()
 }

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import { decodeExport } from './decode-export.ts'
 import type { DecodedExport } from './row-collector.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -18,8 +18,8 @@ function decodeSpans(...spans: object[]): DecodedExport {
   const message = {
     resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'lib', version: '2' }, spans }] }],
   }
-  const fromJson = decodeExport('traces', 'json', Buffer.from(JSON.stringify(message)), 1n)
-  assert.deepEqual(decodeExport('traces', 'protobuf', encodeProto('traces', message), 1n), fromJson)
+  const fromJson = decodeHere('traces', 'json', Buffer.from(JSON.stringify(message)), 1n)
+  assert.deepEqual(decodeHere('traces', 'protobuf', encodeProto('traces', message), 1n), fromJson)
   return fromJson
 }
 
@@ -106,10 +106,10 @@ test('names of kinds and status codes are read in JSON, and unknown names are re
         resourceSpans: [{ scopeSpans: [{ spans: [{ ...span, kind, status: { code: 'STATUS_CODE_OK' } }] }] }],
       }),
     )
-  const known = decodeExport('traces', 'json', json('SPAN_KIND_CLIENT'), 1n)
+  const known = decodeHere('traces', 'json', json('SPAN_KIND_CLIENT'), 1n)
   assert.deepEqual([columnOf(known, 'SpanKind'), columnOf(known, 'StatusCode')], [['Client'], ['Ok']])
   assert.throws(
-    () => decodeExport('traces', 'json', json('CLIENT'), 1n),
+    () => decodeHere('traces', 'json', json('CLIENT'), 1n),
     /^OtlpDecodeError: resourceSpans\[0\]\.scopeSpans\[0\]\.spans\[0\]\.kind: expected an integer or one of SPAN_KIND/,
   )
 })

@@ -1,6 +1,5 @@
 // OTLP traces in both encodings, span by span into SpanRows.
 
-import { Place } from './otlp-decode-error.ts'
 import {
   type EnumNames,
   type JsonObject,
@@ -10,8 +9,10 @@ import {
   parseJson,
   readJsonRequest,
 } from './otlp-json.ts'
-import { ProtoReader, type ProtoRecordReader, readAttribute, readProtoRequest } from './otlp-proto.ts'
-import { type DecodedExport, RowCollector } from './row-collector.ts'
+import { ProtoReader } from './otlp-proto.ts'
+import { readAttribute } from './proto-attributes.ts'
+import { type ProtoRecordReader, readProtoRequest } from './proto-request.ts'
+import { type DecodedExport, RowCollector, type RowOrigin, type SignalShape } from './row-collector.ts'
 import { SpanRows } from './span-rows.ts'
 
 const names: OuterNames = {
@@ -35,14 +36,20 @@ const statusCodes: EnumNames = new Map([
   ['STATUS_CODE_ERROR', 2],
 ])
 
+const shape: SignalShape = {
+  signal: 'traces',
+  names: [names.resources[0], names.scopes[0], names.records[0]],
+  noun: 'span',
+}
+
 /**
  * Reads an `ExportTraceServiceRequest`.
  *
  * @throws OtlpDecodeError
  */
-export function decodeTracesProto(body: Buffer): DecodedExport {
-  const rows = createCollector()
-  const spans = new SpanProto(new ProtoReader(body, rows), new SpanRows(rows))
+export function decodeTracesProto(origin: RowOrigin): DecodedExport {
+  const rows = new RowCollector(shape, origin)
+  const spans = new SpanProto(new ProtoReader(origin.body, rows), new SpanRows(rows))
   readProtoRequest(spans.reader, spans)
   return rows.finish()
 }
@@ -52,15 +59,11 @@ export function decodeTracesProto(body: Buffer): DecodedExport {
  *
  * @throws OtlpDecodeError
  */
-export function decodeTracesJson(body: Buffer): DecodedExport {
-  const rows = createCollector()
+export function decodeTracesJson(origin: RowOrigin): DecodedExport {
+  const rows = new RowCollector(shape, origin)
   const spans = new SpanJson(new JsonReader(rows), new SpanRows(rows))
-  readJsonRequest(spans.reader, parseJson(body), names, spans)
+  readJsonRequest(spans.reader, parseJson(origin.body), names, spans)
   return rows.finish()
-}
-
-function createCollector(): RowCollector {
-  return new RowCollector(new Place([names.resources[0], names.scopes[0], names.records[0]]), 'span')
 }
 
 class SpanProto implements ProtoRecordReader {
@@ -80,22 +83,22 @@ class SpanProto implements ProtoRecordReader {
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 2: // trace_id
-          span.traceId = reader.id(end, 16)
+          reader.id(end, 16, span.traceId)
           break
         case (2 << 3) | 2: // span_id
-          span.spanId = reader.id(end, 8)
+          reader.id(end, 8, span.spanId)
           break
         case (3 << 3) | 2: // trace_state
-          span.traceState = reader.text(end)
+          reader.text(end, span.traceState)
           break
         case (4 << 3) | 2: // parent_span_id
-          span.parentSpanId = reader.id(end, 8)
+          reader.id(end, 8, span.parentSpanId)
           break
         case (5 << 3) | 2: // name
-          span.name = reader.text(end)
+          reader.text(end, span.name)
           break
         case (6 << 3) | 0: // kind
-          span.kind = reader.wire.int32()
+          span.kind = reader.int32()
           break
         case (7 << 3) | 1: // start_time_unix_nano
           reader.fixed64(span.startTime)
@@ -104,7 +107,7 @@ class SpanProto implements ProtoRecordReader {
           reader.fixed64(span.endTime)
           break
         case (9 << 3) | 2: // attributes
-          span.attributes = readAttribute(reader, end, span.attributes)
+          readAttribute(reader, end, span.attributes)
           attributeCount++
           break
         case (11 << 3) | 2: // events
@@ -126,7 +129,8 @@ class SpanProto implements ProtoRecordReader {
 
   #readEvent(end: number): void {
     const { reader } = this
-    const event = this.#out.startEvent()
+    const { event } = this.#out
+    event.clear()
     let attributeCount = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
@@ -134,10 +138,10 @@ class SpanProto implements ProtoRecordReader {
           reader.fixed64(event.time)
           break
         case (2 << 3) | 2: // name
-          event.name = reader.text(end)
+          reader.text(end, event.name)
           break
         case (3 << 3) | 2: // attributes
-          event.attributes = readAttribute(reader, end, event.attributes)
+          readAttribute(reader, end, event.attributes)
           attributeCount++
           break
         default:
@@ -150,21 +154,22 @@ class SpanProto implements ProtoRecordReader {
 
   #readLink(end: number): void {
     const { reader } = this
-    const link = this.#out.startLink()
+    const { link } = this.#out
+    link.clear()
     let attributeCount = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 2: // trace_id
-          link.traceId = reader.id(end, 16) ?? ''
+          reader.id(end, 16, link.traceId)
           break
         case (2 << 3) | 2: // span_id
-          link.spanId = reader.id(end, 8) ?? ''
+          reader.id(end, 8, link.spanId)
           break
         case (3 << 3) | 2: // trace_state
-          link.traceState = reader.text(end)
+          reader.text(end, link.traceState)
           break
         case (4 << 3) | 2: // attributes
-          link.attributes = readAttribute(reader, end, link.attributes)
+          readAttribute(reader, end, link.attributes)
           attributeCount++
           break
         default:
@@ -179,8 +184,8 @@ class SpanProto implements ProtoRecordReader {
     const { reader } = this
     const { span } = this.#out
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-      if (tag === ((2 << 3) | 2)) span.statusMessage = reader.text(end)
-      else if (tag === ((3 << 3) | 0)) span.statusCode = reader.wire.int32()
+      if (tag === ((2 << 3) | 2)) reader.text(end, span.statusMessage)
+      else if (tag === ((3 << 3) | 0)) span.statusCode = reader.int32()
       else reader.skip(tag, end, 0b1100)
     }
   }
@@ -211,22 +216,22 @@ class SpanJson implements JsonRecordReader {
     switch (name) {
       case 'traceId':
       case 'trace_id':
-        span.traceId = reader.id(value, name, 16)
+        reader.id(value, name, 16, span.traceId)
         break
       case 'spanId':
       case 'span_id':
-        span.spanId = reader.id(value, name, 8)
+        reader.id(value, name, 8, span.spanId)
         break
       case 'traceState':
       case 'trace_state':
-        span.traceState = reader.text(value, name)
+        reader.text(value, name, span.traceState)
         break
       case 'parentSpanId':
       case 'parent_span_id':
-        span.parentSpanId = reader.id(value, name, 8)
+        reader.id(value, name, 8, span.parentSpanId)
         break
       case 'name':
-        span.name = reader.text(value, name)
+        reader.text(value, name, span.name)
         break
       case 'kind':
         span.kind = reader.enumeration(value, name, spanKinds)
@@ -240,7 +245,7 @@ class SpanJson implements JsonRecordReader {
         reader.uint64(value, name, span.endTime)
         break
       case 'attributes':
-        span.attributes = reader.attributes(value, name)
+        reader.attributes(value, name, span.attributes)
         break
       case 'events':
         for (const event of reader.list(value, name)) this.#readEvent(reader.object(event, name))
@@ -256,7 +261,8 @@ class SpanJson implements JsonRecordReader {
 
   #readEvent(item: JsonObject): void {
     const { reader } = this
-    const event = this.#out.startEvent()
+    const { event } = this.#out
+    event.clear()
     for (const name in item) {
       const value = item[name]
       if (value === null) continue
@@ -266,10 +272,10 @@ class SpanJson implements JsonRecordReader {
           reader.uint64(value, `events.${name}`, event.time)
           break
         case 'name':
-          event.name = reader.text(value, `events.${name}`)
+          reader.text(value, `events.${name}`, event.name)
           break
         case 'attributes':
-          event.attributes = reader.attributes(value, `events.${name}`)
+          reader.attributes(value, `events.${name}`, event.attributes)
           break
       }
     }
@@ -278,25 +284,26 @@ class SpanJson implements JsonRecordReader {
 
   #readLink(item: JsonObject): void {
     const { reader } = this
-    const link = this.#out.startLink()
+    const { link } = this.#out
+    link.clear()
     for (const name in item) {
       const value = item[name]
       if (value === null) continue
       switch (name) {
         case 'traceId':
         case 'trace_id':
-          link.traceId = reader.id(value, `links.${name}`, 16) ?? ''
+          reader.id(value, `links.${name}`, 16, link.traceId)
           break
         case 'spanId':
         case 'span_id':
-          link.spanId = reader.id(value, `links.${name}`, 8) ?? ''
+          reader.id(value, `links.${name}`, 8, link.spanId)
           break
         case 'traceState':
         case 'trace_state':
-          link.traceState = reader.text(value, `links.${name}`)
+          reader.text(value, `links.${name}`, link.traceState)
           break
         case 'attributes':
-          link.attributes = reader.attributes(value, `links.${name}`)
+          reader.attributes(value, `links.${name}`, link.attributes)
           break
       }
     }
@@ -306,7 +313,7 @@ class SpanJson implements JsonRecordReader {
   #readStatus(status: JsonObject): void {
     const { reader } = this
     const { span } = this.#out
-    span.statusMessage = reader.text(status.message ?? '', 'status.message')
+    reader.text(status.message ?? '', 'status.message', span.statusMessage)
     span.statusCode = reader.enumeration(status.code ?? 0, 'status.code', statusCodes)
   }
 }

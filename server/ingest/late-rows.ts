@@ -2,7 +2,7 @@
 // that, refused for good. Unlike a fence this is no reason to retry, so it is a rejection within a success.
 
 import { type TimeRange, touches } from '../core/time-range.ts'
-import type { Row, RowBatch, TableRows } from '../telemetry/rows.ts'
+import { markLength, type RowBatch, type TableRows } from '../telemetry/rows.ts'
 import { type Signal, tables } from '../telemetry/schema/tables.ts'
 
 /** What a completed deletion refuses. */
@@ -19,22 +19,14 @@ export interface InTime {
   readonly late: ReadonlyMap<string, number>
 }
 
-const specOf = new Map(
-  tables.map((table) => [
-    table.name,
-    {
-      signal: table.signal,
-      timeIndex: table.columns.findIndex(({ name }) => name === table.timeColumn),
-    },
-  ]),
-)
+const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
 /** The batch itself where nothing of it is late, which costs a comparison per table. */
 export function withoutLate(batch: RowBatch, selections: readonly LateSelection[]): InTime {
   const late = new Map<string, number>()
   if (selections.length === 0) return { batch, late }
   const inTime = batch.map((part) => partInTime(part, selections, late))
-  return late.size === 0 ? { batch, late } : { batch: inTime.filter(({ rows }) => rows.length > 0), late }
+  return late.size === 0 ? { batch, late } : { batch: inTime.filter(({ bytes }) => bytes.length > 0), late }
 }
 
 function partInTime(
@@ -42,30 +34,42 @@ function partInTime(
   selections: readonly LateSelection[],
   late: Map<string, number>,
 ): TableRows {
-  const spec = specOf.get(part.table)
-  if (spec === undefined) throw new Error(`No table ${part.table}`)
+  const signal = signalOf.get(part.table)
+  if (signal === undefined) throw new Error(`No table ${part.table}`)
   const refusing = selections.filter(
-    ({ range, signals }) => signals.includes(spec.signal) && touches(range, part.minTimeNs, part.maxTimeNs),
+    ({ range, signals }) => signals.includes(signal) && touches(range, part.minTimeNs, part.maxTimeNs),
   )
   if (refusing.length === 0) return part
-  let [minTimeNs, maxTimeNs]: [bigint | null, bigint | null] = [null, null]
-  const rows = part.rows.filter((row) => {
-    const timeNs = timeOf(row, spec.timeIndex)
-    const refusedBy = refusing.find(({ range }) => touches(range, timeNs, timeNs))
-    if (refusedBy !== undefined) {
-      late.set(refusedBy.id, (late.get(refusedBy.id) ?? 0) + 1)
-      return false
-    }
-    if (minTimeNs === null || timeNs < minTimeNs) minTimeNs = timeNs
-    if (maxTimeNs === null || timeNs > maxTimeNs) maxTimeNs = timeNs
-    return true
-  })
-  return { ...part, rows, minTimeNs: minTimeNs ?? part.minTimeNs, maxTimeNs: maxTimeNs ?? part.maxTimeNs }
+  const kept: Buffer[] = []
+  const marks: number[] = []
+  const times: bigint[] = []
+  let [start, keptBytes] = [0, 0]
+  for (const row of rowsOf(part)) {
+    const refusedBy = refusing.find(({ range }) => touches(range, row.timeNs, row.timeNs))
+    if (refusedBy === undefined) {
+      kept.push(part.bytes.subarray(start, row.end))
+      keptBytes += row.end - start
+      marks.push(keptBytes, Number(row.timeNs >> 32n), Number(row.timeNs & 0xffff_ffffn))
+      times.push(row.timeNs)
+    } else late.set(refusedBy.id, (late.get(refusedBy.id) ?? 0) + 1)
+    start = row.end
+  }
+  return { ...part, bytes: Buffer.concat(kept), marks: Uint32Array.from(marks), ...extentOf(times, part) }
 }
 
-/** Instants are text `ssssssssss.nnnnnnnnn` on their way in. */
-function timeOf(row: Row, index: number): bigint {
-  const cell = row[index]
-  if (typeof cell !== 'string') throw new Error('A row has no event time.')
-  return BigInt(cell.replace('.', ''))
+function* rowsOf({ marks }: TableRows): Generator<{ readonly end: number; readonly timeNs: bigint }> {
+  for (let at = 0; at < marks.length; at += markLength) {
+    const timeNs = (BigInt(marks[at + 1] ?? 0) << 32n) | BigInt(marks[at + 2] ?? 0)
+    yield { end: marks[at] ?? 0, timeNs }
+  }
+}
+
+function extentOf(times: readonly bigint[], before: TableRows): Pick<TableRows, 'minTimeNs' | 'maxTimeNs'> {
+  let { minTimeNs, maxTimeNs } =
+    times.length === 0 ? before : { minTimeNs: before.maxTimeNs, maxTimeNs: before.minTimeNs }
+  for (const timeNs of times) {
+    if (timeNs < minTimeNs) minTimeNs = timeNs
+    if (timeNs > maxTimeNs) maxTimeNs = timeNs
+  }
+  return { minTimeNs, maxTimeNs }
 }

@@ -1,16 +1,16 @@
 // What a row of each metric table holds. A decoder fills one MetricPoint again and again, whatever the
-// encoding, and hands it over; the cells below stand in the order of telemetry/schema/tables.ts. Integer
+// encoding, and hands it over; the cells below stand in the insert order of telemetry/schema/tables.ts. Integer
 // points become Float64 as in the Collector's ClickHouse exporter: exact up to 2^53, the nearest double
 // above. Histogram counts stay exact. A point flagged as "no recorded value" (a series that ended) is kept
 // with its Flags and with NaN as Value or Sum: a reader skips it by `bitAnd(Flags, 1) = 0`, and one that
 // forgets gets NaN and not a zero that was never measured. For the same reason a Sum the client left out is
 // NaN (the exporter writes 0). An unknown id is '' and never a row of zeros.
 
-import type { AttributeMap, Cell, Row } from '../telemetry/rows.ts'
+import { RowBinary } from '../telemetry/row-binary.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
-import { noAttributes } from './attributes.ts'
+import { IdCell, ListCell, ListsCell, MapCell, TextCell } from './cells.ts'
 import { type Fault, fault, maxMetricNameLength, noFault } from './record-fault.ts'
-import { floatCell, type RowCollector } from './row-collector.ts'
+import type { RowCollector } from './row-collector.ts'
 import { Uint64 } from './uint64.ts'
 
 /** Data point flag: the point marks the end of a series and holds no value. */
@@ -18,96 +18,108 @@ export const noRecordedValue = 1
 
 export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponentialHistogram' | 'summary'
 
-/** What the points of one metric have in common. */
-export interface Metric {
-  name: string
-  description: string
-  unit: string
-  /** 0 unspecified, 1 delta, 2 cumulative. */
-  temporality: number
-  isMonotonic: boolean
-  fault: Fault
-}
+const tableOf = {
+  gauge: 'otel_metrics_gauge',
+  sum: 'otel_metrics_sum',
+  histogram: 'otel_metrics_histogram',
+  exponentialHistogram: 'otel_metrics_exponential_histogram',
+  summary: 'otel_metrics_summary',
+} as const satisfies Record<MetricKind, TableName>
 
-export class Exemplar {
-  attributes: AttributeMap = noAttributes
-  readonly time = new Uint64()
-  value = Number.NaN
-  spanId = ''
-  traceId = ''
+/** What the points of one metric have in common. */
+export class Metric {
+  readonly name = new TextCell()
+  readonly description = new TextCell()
+  readonly unit = new TextCell()
+  /** 0 unspecified, 1 delta, 2 cumulative. */
+  temporality = 0
+  isMonotonic = false
+  fault: Fault = noFault
 
   clear(): void {
-    this.attributes = noAttributes
-    this.time.clear()
-    this.value = Number.NaN
-    this.spanId = ''
-    this.traceId = ''
+    this.name.clear()
+    this.description.clear()
+    this.unit.clear()
+    this.temporality = 0
+    this.isMonotonic = false
+    this.fault = noFault
   }
 }
 
-/** Exemplars of one point, a column each; all the same length. */
-export interface Exemplars {
-  readonly attributes: AttributeMap[]
-  readonly times: string[]
-  readonly values: Cell[]
-  readonly spanIds: string[]
-  readonly traceIds: string[]
+export class Exemplar {
+  readonly attributes = new MapCell()
+  readonly time = new Uint64()
+  value = Number.NaN
+  readonly spanId = new IdCell()
+  readonly traceId = new IdCell()
+
+  clear(): void {
+    this.attributes.clear()
+    this.time.clear()
+    this.value = Number.NaN
+    this.spanId.clear()
+    this.traceId.clear()
+  }
 }
 
 /** One side of an exponential histogram: counts of consecutive buckets, the first with index `offset`. */
-export interface Buckets {
-  offset: number
-  readonly counts: string[]
-}
+export class Buckets {
+  offset = 0
+  readonly counts = new ListCell()
 
-const noCells: readonly never[] = Object.freeze([])
-const noBuckets: Buckets = Object.freeze({ offset: 0, counts: [] })
+  clear(): void {
+    this.offset = 0
+    this.counts.clear()
+  }
+}
 
 /** The fields of all five kinds of data point; each kind uses its own. */
 export class MetricPoint {
-  attributes: AttributeMap = noAttributes
+  readonly attributes = new MapCell()
   readonly startTime = new Uint64()
   readonly time = new Uint64()
   flags = 0
-  exemplars: Exemplars | null = null
+  /** Attributes, times, values, span ids, trace ids. */
+  readonly exemplars = new ListsCell(5)
   /** Value of a gauge or sum; NaN with `hasValue` false when absent. */
   value = Number.NaN
   hasValue = false
-  count = '0'
+  readonly count = new Uint64()
   /** NaN when absent. */
   sum = Number.NaN
-  min: Cell = null
-  max: Cell = null
-  bucketCounts: readonly string[] = noCells
-  explicitBounds: readonly Cell[] = noCells
+  min: number | null = null
+  max: number | null = null
+  readonly bucketCounts = new ListCell()
+  readonly explicitBounds = new ListCell()
   scale = 0
-  zeroCount = '0'
-  positive: Buckets = noBuckets
-  negative: Buckets = noBuckets
-  quantiles: readonly Cell[] = noCells
-  quantileValues: readonly Cell[] = noCells
+  readonly zeroCount = new Uint64()
+  readonly positive = new Buckets()
+  readonly negative = new Buckets()
+  readonly quantiles = new ListCell()
+  readonly quantileValues = new ListCell()
 
   /** @param kind a summary's sum is no optional field: absent means 0 there, and NaN in the histograms */
   clear(kind: MetricKind): void {
-    this.attributes = noAttributes
+    this.attributes.clear()
     this.startTime.clear()
     this.time.clear()
     this.flags = 0
-    this.exemplars = null
+    this.exemplars.clear()
     this.value = Number.NaN
     this.hasValue = false
-    this.count = '0'
+    if (kind === 'gauge' || kind === 'sum') return
+    this.count.clear()
     this.sum = kind === 'summary' ? 0 : Number.NaN
     this.min = null
     this.max = null
-    this.bucketCounts = noCells
-    this.explicitBounds = noCells
+    this.bucketCounts.clear()
+    this.explicitBounds.clear()
     this.scale = 0
-    this.zeroCount = '0'
-    this.positive = noBuckets
-    this.negative = noBuckets
-    this.quantiles = noCells
-    this.quantileValues = noCells
+    this.zeroCount.clear()
+    this.positive.clear()
+    this.negative.clear()
+    this.quantiles.clear()
+    this.quantileValues.clear()
   }
 }
 
@@ -115,167 +127,151 @@ export class MetricPoint {
 export class MetricRows {
   readonly rows: RowCollector
   readonly point = new MetricPoint()
-  readonly metric: Metric = {
-    name: '',
-    description: '',
-    unit: '',
-    temporality: 0,
-    isMonotonic: false,
-    fault: noFault,
-  }
-
-  readonly #exemplar = new Exemplar()
+  readonly metric = new Metric()
+  readonly exemplar = new Exemplar()
+  /** Name, description and unit, which all points of the metric have in common. */
+  readonly #head = new RowBinary()
 
   constructor(rows: RowCollector) {
     this.rows = rows
   }
 
-  startMetric(): void {
-    this.metric.name = ''
-    this.metric.description = ''
-    this.metric.unit = ''
-    this.metric.temporality = 0
-    this.metric.isMonotonic = false
-    this.metric.fault = noFault
-  }
-
   /** Called when the metric's own fields are read and before its first point. */
   finishMetric(): void {
     const { rows, metric } = this
-    if (metric.name === '') rows.note(fault.noName)
-    if (metric.name.length > maxMetricNameLength) rows.note(fault.nameTooLong)
+    if (metric.name.isEmpty()) rows.note(fault.noName)
+    if (metric.name.isLongerThan(maxMetricNameLength, rows.body)) rows.note(fault.nameTooLong)
     rows.noteLongText(metric.description)
     rows.noteLongText(metric.unit)
     metric.fault = Math.min(rows.takeFault(), rows.scope.fault)
+    this.#head.clear()
+    if (metric.fault !== noFault) return
+    metric.name.writeTo(this.#head, rows.body)
+    metric.description.writeTo(this.#head, rows.body)
+    metric.unit.writeTo(this.#head, rows.body)
   }
 
   /** Adds {@link point} as a row of its kind's table, or counts it as rejected. */
   addPoint(kind: MetricKind): void {
-    const { point, metric } = this
-    this.rows.noteLongList(point.exemplars?.times.length ?? 0)
-    const [table, row] = this.#row(kind)
-    this.rows.add(table, row, point.time, metric.fault)
+    const { point, metric, rows } = this
+    this.#noteFaults(kind)
+    const out = rows.startRow(tableOf[kind], metric.fault)
+    if (out === null) return
+    out.appendAll(this.#head)
+    point.attributes.writeTo(out)
+    out.uint64(point.startTime.hi, point.startTime.lo)
+    out.uint64(point.time.hi, point.time.lo)
+    this.#writeOwn(kind, out)
+    rows.finishRow(point.time)
   }
 
-  #row(kind: MetricKind): [TableName, Row] {
-    switch (kind) {
-      case 'gauge':
-        return ['otel_metrics_gauge', this.#gaugeRow()]
-      case 'sum':
-        return ['otel_metrics_sum', this.#sumRow()]
-      case 'histogram':
-        return ['otel_metrics_histogram', this.#histogramRow()]
-      case 'exponentialHistogram':
-        return ['otel_metrics_exponential_histogram', this.#exponentialHistogramRow()]
-      case 'summary':
-        return ['otel_metrics_summary', this.#summaryRow()]
+  /** Adds {@link exemplar} to the point. One without a value is kept with NaN. */
+  addExemplar(): void {
+    const { exemplar, rows } = this
+    const { exemplars } = this.point
+    rows.noteTime(exemplar.time, fault.innerTimeOutside)
+    exemplars.count++
+    exemplar.attributes.writeTo(exemplars.list(0))
+    exemplars.list(1).uint64(exemplar.time.hi, exemplar.time.lo)
+    exemplars.list(2).float64(exemplar.value)
+    exemplar.spanId.writeTo(exemplars.list(3))
+    exemplar.traceId.writeTo(exemplars.list(4))
+  }
+
+  #noteFaults(kind: MetricKind): void {
+    const { point, rows } = this
+    rows.noteTime(point.startTime, fault.startOutside)
+    rows.noteEventTime(point.time)
+    rows.noteLongList(point.exemplars.count)
+    if (kind === 'gauge' || kind === 'sum') {
+      if (!point.hasValue && !this.#isWithoutValue()) rows.note(fault.noValue)
+      return
     }
-  }
-
-  #head(): Cell[] {
-    const { point, metric } = this
-    const { resource, scope } = this.rows
-    const startTime = this.rows.instant(point.startTime, fault.startOutside)
-    return [
-      resource.attributes,
-      resource.schemaUrl,
-      scope.name,
-      scope.version,
-      scope.attributes,
-      scope.droppedAttributesCount,
-      scope.schemaUrl,
-      resource.serviceName,
-      metric.name,
-      metric.description,
-      metric.unit,
-      point.attributes,
-      startTime,
-      this.rows.eventTime(point.time),
-    ]
-  }
-
-  #numberCell(): Cell {
-    if (this.#isWithoutValue()) return 'nan'
-    if (!this.point.hasValue) this.rows.note(fault.noValue)
-    return floatCell(this.point.value)
-  }
-
-  #sumCell(): Cell {
-    return this.#isWithoutValue() ? 'nan' : floatCell(this.point.sum)
+    const buckets = point.bucketCounts.count
+    const bounds = point.explicitBounds.count
+    if (kind === 'histogram' && buckets !== bounds + 1 && buckets + bounds > 0)
+      rows.note(fault.bucketMismatch)
+    rows.noteLongList(buckets)
+    rows.noteLongList(point.positive.counts.count)
+    rows.noteLongList(point.negative.counts.count)
+    rows.noteLongList(point.quantiles.count)
   }
 
   #isWithoutValue(): boolean {
     return (this.point.flags & noRecordedValue) !== 0
   }
 
-  #pushExemplars(row: Cell[]): void {
-    const found = this.point.exemplars
-    if (found === null) row.push(noCells, noCells, noCells, noCells, noCells)
-    else row.push(found.attributes, found.times, found.values, found.spanIds, found.traceIds)
+  #writeOwn(kind: MetricKind, out: RowBinary): void {
+    switch (kind) {
+      case 'gauge':
+        this.#writeNumber(out)
+        break
+      case 'sum':
+        this.#writeNumber(out)
+        out.uint32(this.metric.temporality)
+        out.uint8(this.metric.isMonotonic ? 1 : 0)
+        break
+      case 'histogram':
+        this.#writeHistogram(out)
+        break
+      case 'exponentialHistogram':
+        this.#writeExponentialHistogram(out)
+        break
+      case 'summary':
+        this.#writeSummary(out)
+        break
+    }
   }
 
-  #gaugeRow(): Row {
-    const row = this.#head()
-    row.push(this.#numberCell(), this.point.flags)
-    this.#pushExemplars(row)
-    return row
+  #writeNumber(out: RowBinary): void {
+    out.float64(this.#isWithoutValue() ? Number.NaN : this.point.value)
+    out.uint32(this.point.flags)
+    this.point.exemplars.writeTo(out)
   }
 
-  #sumRow(): Row {
-    const row = this.#head()
-    row.push(this.#numberCell(), this.point.flags)
-    this.#pushExemplars(row)
-    row.push(this.metric.temporality, this.metric.isMonotonic)
-    return row
+  #writeCountAndSum(out: RowBinary): void {
+    const { count, sum } = this.point
+    out.uint64(count.hi, count.lo)
+    out.float64(this.#isWithoutValue() ? Number.NaN : sum)
   }
 
-  #histogramRow(): Row {
-    const { point, metric } = this
-    const buckets = point.bucketCounts.length
-    const bounds = point.explicitBounds.length
-    if (buckets !== bounds + 1 && buckets + bounds > 0) this.rows.note(fault.bucketMismatch)
-    this.rows.noteLongList(buckets)
-    const row = this.#head()
-    row.push(point.count, this.#sumCell(), point.bucketCounts, point.explicitBounds)
-    this.#pushExemplars(row)
-    row.push(point.flags, point.min, point.max, metric.temporality)
-    return row
+  #writeHistogram(out: RowBinary): void {
+    this.#writeCountAndSum(out)
+    this.point.bucketCounts.writeTo(out)
+    this.point.explicitBounds.writeTo(out)
+    this.#writeTail(out)
   }
 
-  #exponentialHistogramRow(): Row {
-    const { point, metric } = this
-    this.rows.noteLongList(point.positive.counts.length)
-    this.rows.noteLongList(point.negative.counts.length)
-    const row = this.#head()
-    row.push(point.count, this.#sumCell(), point.scale, point.zeroCount)
-    row.push(point.positive.offset, point.positive.counts, point.negative.offset, point.negative.counts)
-    this.#pushExemplars(row)
-    row.push(point.flags, point.min, point.max, metric.temporality)
-    return row
+  #writeExponentialHistogram(out: RowBinary): void {
+    const { scale, zeroCount, positive, negative } = this.point
+    this.#writeCountAndSum(out)
+    out.uint32(scale)
+    out.uint64(zeroCount.hi, zeroCount.lo)
+    out.uint32(positive.offset)
+    positive.counts.writeTo(out)
+    out.uint32(negative.offset)
+    negative.counts.writeTo(out)
+    this.#writeTail(out)
   }
 
-  #summaryRow(): Row {
-    const { point } = this
-    this.rows.noteLongList(point.quantiles.length)
-    const row = this.#head()
-    row.push(point.count, this.#sumCell(), point.quantiles, point.quantileValues, point.flags)
-    return row
+  #writeSummary(out: RowBinary): void {
+    this.#writeCountAndSum(out)
+    this.point.quantiles.writeTo(out)
+    this.point.quantileValues.writeTo(out)
+    out.uint32(this.point.flags)
   }
 
-  startExemplar(): Exemplar {
-    this.#exemplar.clear()
-    return this.#exemplar
+  /** What both kinds of histogram end with. */
+  #writeTail(out: RowBinary): void {
+    this.point.exemplars.writeTo(out)
+    out.uint32(this.point.flags)
+    writeNullable(out, this.point.min)
+    writeNullable(out, this.point.max)
+    out.uint32(this.metric.temporality)
   }
+}
 
-  /** Adds the exemplar of {@link startExemplar} to the point. One without a value is kept with NaN. */
-  addExemplar(): void {
-    const exemplar = this.#exemplar
-    this.point.exemplars ??= { attributes: [], times: [], values: [], spanIds: [], traceIds: [] }
-    const columns = this.point.exemplars
-    columns.attributes.push(exemplar.attributes)
-    columns.times.push(this.rows.instant(exemplar.time, fault.innerTimeOutside))
-    columns.values.push(floatCell(exemplar.value))
-    columns.spanIds.push(exemplar.spanId)
-    columns.traceIds.push(exemplar.traceId)
-  }
+function writeNullable(out: RowBinary, value: number | null): void {
+  out.uint8(value === null ? 1 : 0)
+  if (value !== null) out.float64(value)
 }

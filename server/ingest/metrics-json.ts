@@ -1,10 +1,9 @@
 // OTLP metrics in JSON. One switch reads the data points of all five kinds, because no two kinds use one name
 // for different things; a field of another kind is checked for its type and then without effect.
 
-import type { Cell } from '../telemetry/rows.ts'
+import type { ListCell } from './cells.ts'
 import type { Buckets, MetricKind, MetricRows } from './metric-rows.ts'
 import { type EnumNames, field, type JsonObject, type JsonReader } from './otlp-json.ts'
-import { floatCell } from './row-collector.ts'
 import { Uint64 } from './uint64.ts'
 
 const temporalities: EnumNames = new Map([
@@ -39,10 +38,10 @@ export class MetricJson {
     const object = reader.object(record, '')
     const kind = kindOf(object)
     const data = kind === null ? null : reader.object(dataOf(object, kind), kind)
-    this.#out.startMetric()
-    metric.name = reader.text(object.name ?? '', 'name')
-    metric.description = reader.text(object.description ?? '', 'description')
-    metric.unit = reader.text(object.unit ?? '', 'unit')
+    metric.clear()
+    reader.text(object.name ?? '', 'name', metric.name)
+    reader.text(object.description ?? '', 'description', metric.description)
+    reader.text(object.unit ?? '', 'unit', metric.unit)
     if (data !== null && kind !== null) this.#readCommon(data, kind)
     this.#out.finishMetric()
     if (data === null || kind === null) return
@@ -87,7 +86,7 @@ export class MetricJson {
     const { point } = this.#out
     switch (name) {
       case 'attributes':
-        point.attributes = reader.attributes(value, name)
+        reader.attributes(value, name, point.attributes)
         break
       case 'startTimeUnixNano':
       case 'start_time_unix_nano':
@@ -123,37 +122,39 @@ export class MetricJson {
     const { point } = this.#out
     switch (name) {
       case 'count':
-        point.count = reader.uint64Text(value, name, this.#number)
+        reader.uint64(value, name, point.count)
         break
       case 'sum':
         point.sum = reader.double(value, name)
         break
       case 'min':
-        point.min = floatCell(reader.double(value, name))
+        point.min = reader.double(value, name)
         break
       case 'max':
-        point.max = floatCell(reader.double(value, name))
+        point.max = reader.double(value, name)
         break
       case 'bucketCounts':
       case 'bucket_counts':
-        point.bucketCounts = this.#counts(value, name)
+        this.#readCounts(value, name, point.bucketCounts)
         break
       case 'explicitBounds':
       case 'explicit_bounds':
-        point.explicitBounds = reader.list(value, name).map((bound) => floatCell(reader.double(bound, name)))
+        point.explicitBounds.clear()
+        for (const bound of reader.list(value, name))
+          point.explicitBounds.addFloat64(reader.double(bound, name))
         break
       case 'scale':
         point.scale = reader.int32(value, name)
         break
       case 'zeroCount':
       case 'zero_count':
-        point.zeroCount = reader.uint64Text(value, name, this.#number)
+        reader.uint64(value, name, point.zeroCount)
         break
       case 'positive':
-        point.positive = this.#buckets(reader.object(value, name), name)
+        this.#readBuckets(reader.object(value, name), name, point.positive)
         break
       case 'negative':
-        point.negative = this.#buckets(reader.object(value, name), name)
+        this.#readBuckets(reader.object(value, name), name, point.negative)
         break
       case 'quantileValues':
       case 'quantile_values':
@@ -162,32 +163,34 @@ export class MetricJson {
     }
   }
 
-  #counts(value: unknown, name: string): string[] {
-    return this.reader.list(value, name).map((count) => this.reader.uint64Text(count, name, this.#number))
+  #readCounts(value: unknown, name: string, into: ListCell): void {
+    into.clear()
+    for (const count of this.reader.list(value, name)) {
+      this.reader.uint64(count, name, this.#number)
+      into.addUint64(this.#number)
+    }
   }
 
-  #buckets(side: JsonObject, name: string): Buckets {
-    return {
-      offset: this.reader.int32(side.offset ?? 0, `${name}.offset`),
-      counts: this.#counts(field(side, 'bucketCounts', 'bucket_counts'), `${name}.bucketCounts`),
-    }
+  #readBuckets(side: JsonObject, name: string, into: Buckets): void {
+    into.offset = this.reader.int32(side.offset ?? 0, `${name}.offset`)
+    this.#readCounts(field(side, 'bucketCounts', 'bucket_counts'), `${name}.bucketCounts`, into.counts)
   }
 
   #readQuantiles(list: readonly unknown[], name: string): void {
-    const quantiles: Cell[] = []
-    const values: Cell[] = []
+    const { quantiles, quantileValues } = this.#out.point
+    quantiles.clear()
+    quantileValues.clear()
     for (const item of list) {
       const pair = this.reader.object(item, name)
-      quantiles.push(floatCell(this.reader.double(pair.quantile ?? 0, `${name}.quantile`)))
-      values.push(floatCell(this.reader.double(pair.value ?? 0, `${name}.value`)))
+      quantiles.addFloat64(this.reader.double(pair.quantile ?? 0, `${name}.quantile`))
+      quantileValues.addFloat64(this.reader.double(pair.value ?? 0, `${name}.value`))
     }
-    this.#out.point.quantiles = quantiles
-    this.#out.point.quantileValues = values
   }
 
   #readExemplar(item: JsonObject): void {
     const { reader } = this
-    const exemplar = this.#out.startExemplar()
+    const { exemplar } = this.#out
+    exemplar.clear()
     for (const name in item) {
       const value = item[name]
       if (value === null) continue
@@ -206,15 +209,15 @@ export class MetricJson {
           break
         case 'spanId':
         case 'span_id':
-          exemplar.spanId = reader.id(value, `exemplars.${name}`, 8) ?? ''
+          reader.id(value, `exemplars.${name}`, 8, exemplar.spanId)
           break
         case 'traceId':
         case 'trace_id':
-          exemplar.traceId = reader.id(value, `exemplars.${name}`, 16) ?? ''
+          reader.id(value, `exemplars.${name}`, 16, exemplar.traceId)
           break
         case 'filteredAttributes':
         case 'filtered_attributes':
-          exemplar.attributes = reader.attributes(value, `exemplars.${name}`)
+          reader.attributes(value, `exemplars.${name}`, exemplar.attributes)
           break
       }
     }

@@ -2,10 +2,10 @@
 // walked twice, because the temporality that belongs into each row usually stands behind the points on the
 // wire.
 
-import type { Cell } from '../telemetry/rows.ts'
+import type { ListCell } from './cells.ts'
 import type { Buckets, MetricKind, MetricRows } from './metric-rows.ts'
-import { type ProtoReader, readAttribute } from './otlp-proto.ts'
-import { floatCell } from './row-collector.ts'
+import type { ProtoReader } from './otlp-proto.ts'
+import { readAttribute } from './proto-attributes.ts'
 import { Uint64 } from './uint64.ts'
 
 /** Kind by field number of `Metric.data`. */
@@ -40,25 +40,25 @@ export class MetricProto {
     this.#readData(this.#kind)
     place.kind = ''
     place.point = -1
-    this.reader.wire.pos = end
+    this.reader.pos = end
   }
 
   #readOwnFields(end: number): void {
     const { reader } = this
     const { metric } = this.#out
-    this.#out.startMetric()
+    metric.clear()
     this.#data.length = 0
     this.#kind = null
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 2: // name
-          metric.name = reader.text(end)
+          reader.text(end, metric.name)
           break
         case (2 << 3) | 2: // description
-          metric.description = reader.text(end)
+          reader.text(end, metric.description)
           break
         case (3 << 3) | 2: // unit
-          metric.unit = reader.text(end)
+          reader.text(end, metric.unit)
           break
         case (5 << 3) | 2:
         case (7 << 3) | 2:
@@ -78,8 +78,8 @@ export class MetricProto {
     const kind = kindByField.get(field) ?? null
     if (kind !== this.#kind) this.#data.length = 0
     this.#kind = kind
-    this.#data.push(this.reader.wire.pos, stop)
-    this.reader.wire.pos = stop
+    this.#data.push(this.reader.pos, stop)
+    this.reader.pos = stop
   }
 
   #readData(kind: MetricKind): void {
@@ -94,18 +94,18 @@ export class MetricProto {
     const { metric } = this.#out
     const hasTemporality = kind !== 'gauge' && kind !== 'summary'
     const known = kind === 'sum' ? 0b1110 : hasTemporality ? 0b110 : 0b10
-    reader.wire.pos = start
+    reader.pos = start
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-      if (tag === ((1 << 3) | 2)) reader.wire.pos = reader.enter(end)
-      else if (tag === ((2 << 3) | 0) && hasTemporality) metric.temporality = reader.wire.int32()
-      else if (tag === ((3 << 3) | 0) && kind === 'sum') metric.isMonotonic = reader.wire.bool()
+      if (tag === ((1 << 3) | 2)) reader.pos = reader.enter(end)
+      else if (tag === ((2 << 3) | 0) && hasTemporality) metric.temporality = reader.int32()
+      else if (tag === ((3 << 3) | 0) && kind === 'sum') metric.isMonotonic = reader.bool()
       else reader.skip(tag, end, known)
     }
   }
 
   #readPoints(start: number, end: number, kind: MetricKind): void {
     const { reader } = this
-    reader.wire.pos = start
+    reader.pos = start
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       if (tag !== ((1 << 3) | 2)) {
         reader.skip(tag, end, 0)
@@ -149,7 +149,7 @@ export class MetricProto {
           reader.fixed64(point.time)
           break
         case (4 << 3) | 1: // as_double
-          point.value = reader.wire.double()
+          point.value = reader.double()
           point.hasValue = true
           break
         case (5 << 3) | 2: // exemplars
@@ -160,11 +160,11 @@ export class MetricProto {
           point.hasValue = true
           break
         case (7 << 3) | 2: // attributes
-          point.attributes = readAttribute(reader, end, point.attributes)
+          readAttribute(reader, end, point.attributes)
           attributeCount++
           break
         case (8 << 3) | 0: // flags
-          point.flags = reader.wire.uint32()
+          point.flags = reader.uint32()
           break
         default:
           reader.skip(tag, end, 0b1_1111_1100)
@@ -176,8 +176,6 @@ export class MetricProto {
   #readHistogramPoint(end: number): void {
     const { reader } = this
     const { point, rows } = this.#out
-    const bucketCounts: string[] = []
-    const explicitBounds: Cell[] = []
     let attributeCount = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
@@ -188,46 +186,44 @@ export class MetricProto {
           reader.fixed64(point.time)
           break
         case (4 << 3) | 1: // count
-          point.count = this.#fixed64Text()
+          reader.fixed64(point.count)
           break
         case (5 << 3) | 1: // sum
-          point.sum = reader.wire.double()
+          point.sum = reader.double()
           break
         case (6 << 3) | 2: // bucket_counts, packed
-          for (const stop = reader.enter(end); reader.isInside(stop); ) bucketCounts.push(this.#fixed64Text())
+          reader.packedFixed64(end, point.bucketCounts)
           break
         case (6 << 3) | 1: // bucket_counts
-          bucketCounts.push(this.#fixed64Text())
+          this.#addFixed64(point.bucketCounts)
           break
         case (7 << 3) | 2: // explicit_bounds, packed
           for (const stop = reader.enter(end); reader.isInside(stop); )
-            explicitBounds.push(this.#doubleCell())
+            point.explicitBounds.addFloat64(reader.double())
           break
         case (7 << 3) | 1: // explicit_bounds
-          explicitBounds.push(this.#doubleCell())
+          point.explicitBounds.addFloat64(reader.double())
           break
         case (8 << 3) | 2: // exemplars
           this.#readExemplar(reader.enter(end))
           break
         case (9 << 3) | 2: // attributes
-          point.attributes = readAttribute(reader, end, point.attributes)
+          readAttribute(reader, end, point.attributes)
           attributeCount++
           break
         case (10 << 3) | 0: // flags
-          point.flags = reader.wire.uint32()
+          point.flags = reader.uint32()
           break
         case (11 << 3) | 1: // min
-          point.min = this.#doubleCell()
+          point.min = reader.double()
           break
         case (12 << 3) | 1: // max
-          point.max = this.#doubleCell()
+          point.max = reader.double()
           break
         default:
           reader.skip(tag, end, 0b1_1111_1111_1100)
       }
     }
-    point.bucketCounts = bucketCounts
-    point.explicitBounds = explicitBounds
     rows.noteManyAttributes(attributeCount)
   }
 
@@ -238,7 +234,7 @@ export class MetricProto {
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 2: // attributes
-          point.attributes = readAttribute(reader, end, point.attributes)
+          readAttribute(reader, end, point.attributes)
           attributeCount++
           break
         case (2 << 3) | 1: // start_time_unix_nano
@@ -248,34 +244,34 @@ export class MetricProto {
           reader.fixed64(point.time)
           break
         case (4 << 3) | 1: // count
-          point.count = this.#fixed64Text()
+          reader.fixed64(point.count)
           break
         case (5 << 3) | 1: // sum
-          point.sum = reader.wire.double()
+          point.sum = reader.double()
           break
         case (6 << 3) | 0: // scale
-          point.scale = reader.wire.sint32()
+          point.scale = reader.sint32()
           break
         case (7 << 3) | 1: // zero_count
-          point.zeroCount = this.#fixed64Text()
+          reader.fixed64(point.zeroCount)
           break
         case (8 << 3) | 2: // positive
-          point.positive = this.#readBuckets(reader.enter(end))
+          this.#readBuckets(reader.enter(end), point.positive)
           break
         case (9 << 3) | 2: // negative
-          point.negative = this.#readBuckets(reader.enter(end))
+          this.#readBuckets(reader.enter(end), point.negative)
           break
         case (10 << 3) | 0: // flags
-          point.flags = reader.wire.uint32()
+          point.flags = reader.uint32()
           break
         case (11 << 3) | 2: // exemplars
           this.#readExemplar(reader.enter(end))
           break
         case (12 << 3) | 1: // min
-          point.min = this.#doubleCell()
+          point.min = reader.double()
           break
         case (13 << 3) | 1: // max
-          point.max = this.#doubleCell()
+          point.max = reader.double()
           break
         default:
           reader.skip(tag, end, 0b11_1111_1111_1110)
@@ -287,8 +283,6 @@ export class MetricProto {
   #readSummaryPoint(end: number): void {
     const { reader } = this
     const { point, rows } = this.#out
-    const quantiles: Cell[] = []
-    const quantileValues: Cell[] = []
     let attributeCount = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
@@ -299,89 +293,85 @@ export class MetricProto {
           reader.fixed64(point.time)
           break
         case (4 << 3) | 1: // count
-          point.count = this.#fixed64Text()
+          reader.fixed64(point.count)
           break
         case (5 << 3) | 1: // sum
-          point.sum = reader.wire.double()
+          point.sum = reader.double()
           break
         case (6 << 3) | 2: // quantile_values
-          this.#readQuantile(reader.enter(end), quantiles, quantileValues)
+          this.#readQuantile(reader.enter(end))
           break
         case (7 << 3) | 2: // attributes
-          point.attributes = readAttribute(reader, end, point.attributes)
+          readAttribute(reader, end, point.attributes)
           attributeCount++
           break
         case (8 << 3) | 0: // flags
-          point.flags = reader.wire.uint32()
+          point.flags = reader.uint32()
           break
         default:
           reader.skip(tag, end, 0b1_1111_1100)
       }
     }
-    point.quantiles = quantiles
-    point.quantileValues = quantileValues
     rows.noteManyAttributes(attributeCount)
   }
 
-  #readQuantile(end: number, quantiles: Cell[], values: Cell[]): void {
+  #readQuantile(end: number): void {
     const { reader } = this
+    const { point } = this.#out
     let quantile = 0
     let value = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-      if (tag === ((1 << 3) | 1)) quantile = reader.wire.double()
-      else if (tag === ((2 << 3) | 1)) value = reader.wire.double()
+      if (tag === ((1 << 3) | 1)) quantile = reader.double()
+      else if (tag === ((2 << 3) | 1)) value = reader.double()
       else reader.skip(tag, end, 0b110)
     }
-    quantiles.push(floatCell(quantile))
-    values.push(floatCell(value))
+    point.quantiles.addFloat64(quantile)
+    point.quantileValues.addFloat64(value)
   }
 
-  #readBuckets(end: number): Buckets {
+  #readBuckets(end: number, into: Buckets): void {
     const { reader } = this
-    const counts: string[] = []
-    let offset = 0
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (1 << 3) | 0: // offset
-          offset = reader.wire.sint32()
+          into.offset = reader.sint32()
           break
         case (2 << 3) | 2: // bucket_counts, packed
-          for (const stop = reader.enter(end); reader.isInside(stop); ) counts.push(reader.uint64Text())
+          for (const stop = reader.enter(end); reader.isInside(stop); ) this.#addVarint(into.counts)
           break
         case (2 << 3) | 0: // bucket_counts
-          counts.push(reader.uint64Text())
+          this.#addVarint(into.counts)
           break
         default:
           reader.skip(tag, end, 0b110)
       }
     }
-    return { offset, counts }
   }
 
   #readExemplar(end: number): void {
     const { reader } = this
-    const { rows } = this.#out
-    const exemplar = this.#out.startExemplar()
+    const { exemplar, rows } = this.#out
     let attributeCount = 0
+    exemplar.clear()
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {
         case (2 << 3) | 1: // time_unix_nano
           reader.fixed64(exemplar.time)
           break
         case (3 << 3) | 1: // as_double
-          exemplar.value = reader.wire.double()
+          exemplar.value = reader.double()
           break
         case (4 << 3) | 2: // span_id
-          exemplar.spanId = reader.id(end, 8) ?? ''
+          reader.id(end, 8, exemplar.spanId)
           break
         case (5 << 3) | 2: // trace_id
-          exemplar.traceId = reader.id(end, 16) ?? ''
+          reader.id(end, 16, exemplar.traceId)
           break
         case (6 << 3) | 1: // as_int
           exemplar.value = reader.sfixed64()
           break
         case (7 << 3) | 2: // filtered_attributes
-          exemplar.attributes = readAttribute(reader, end, exemplar.attributes)
+          readAttribute(reader, end, exemplar.attributes)
           attributeCount++
           break
         default:
@@ -392,12 +382,13 @@ export class MetricProto {
     this.#out.addExemplar()
   }
 
-  #fixed64Text(): string {
+  #addFixed64(list: ListCell): void {
     this.reader.fixed64(this.#number)
-    return this.#number.toString()
+    list.addUint64(this.#number)
   }
 
-  #doubleCell(): Cell {
-    return floatCell(this.reader.wire.double())
+  #addVarint(list: ListCell): void {
+    this.reader.varint(this.#number)
+    list.addUint64(this.#number)
   }
 }

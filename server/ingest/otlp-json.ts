@@ -5,16 +5,8 @@
 // parsed again with a reviver that reads the digits as they stand, so 64-bit fields are exact either way and
 // only such bodies pay for it.
 
-import type { AttributeMap } from '../telemetry/rows.ts'
-import {
-  arrayText,
-  createAttributeMap,
-  doubleText,
-  emptyText,
-  mapText,
-  noAttributes,
-  stringText,
-} from './attributes.ts'
+import { arrayText, doubleText, emptyText, mapText, stringText } from './attributes.ts'
+import { type IdCell, type MapCell, TextCell } from './cells.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { fault, maxNesting } from './record-fault.ts'
 import type { RowCollector } from './row-collector.ts'
@@ -59,6 +51,8 @@ function keepLongInteger(_key: string, value: unknown, context?: { source?: stri
 /** Checks and converts JSON values. `field` names the value in an error, below the collector's place. */
 export class JsonReader {
   readonly rows: RowCollector
+  readonly #attributeKey = new TextCell()
+  readonly #attributeValue = new TextCell()
 
   constructor(rows: RowCollector) {
     this.rows = rows
@@ -83,16 +77,13 @@ export class JsonReader {
   }
 
   /** A lone surrogate, which has no UTF-8, becomes U+FFFD. */
-  text(value: unknown, field: string): string {
+  string(value: unknown, field: string): string {
     if (typeof value !== 'string') throw this.error(field, 'a string')
     return value.toWellFormed()
   }
 
-  /** {@link text}, with too long a text noted. */
-  boundedText(value: unknown, field: string): string {
-    const text = this.text(value, field)
-    this.rows.noteLongText(text)
-    return text
+  text(value: unknown, field: string, into: TextCell): void {
+    into.setText(this.string(value, field))
   }
 
   boolean(value: unknown, field: string): boolean {
@@ -114,11 +105,6 @@ export class JsonReader {
           ? into.setDecimal(String(value))
           : typeof value === 'number' && Number.isSafeInteger(value) && into.setDecimal(String(value))
     if (!read) throw this.error(field, 'an integer from 0 to 18446744073709551615')
-  }
-
-  uint64Text(value: unknown, field: string, through: Uint64): string {
-    this.uint64(value, field, through)
-    return through.toString()
   }
 
   /**
@@ -155,41 +141,35 @@ export class JsonReader {
     return number
   }
 
-  /** Lower-case hex of an id; '' when empty or all zeros, null when it isn't the hex of `byteCount` bytes. */
-  id(value: unknown, field: string, byteCount: number): string | null {
-    const text = this.text(value, field)
-    if (text === '') return ''
-    if (text.length !== byteCount * 2 || !/^[0-9a-fA-F]+$/.test(text)) return null
-    return /^0+$/.test(text) ? '' : text.toLowerCase()
+  id(value: unknown, field: string, byteCount: number, into: IdCell): void {
+    into.setHex(this.string(value, field), byteCount)
   }
 
   /** Base64 in either alphabet, with or without padding, in its standard form. */
   base64(value: unknown, field: string): string {
-    const text = this.text(value, field)
+    const text = this.string(value, field)
     if (!base64.test(text)) throw this.error(field, 'base64')
     return Buffer.from(text, 'base64').toString('base64')
   }
 
-  /** An attribute list as a map; the shared empty map when the list is empty. */
-  attributes(value: unknown, field: string): AttributeMap {
+  /** An attribute list as a map. */
+  attributes(value: unknown, field: string, into: MapCell): void {
     const list = this.list(value, field)
-    if (list.length === 0) return noAttributes
-    const map = createAttributeMap()
+    into.clear()
     this.rows.noteManyAttributes(list.length)
-    for (const item of list) this.#attribute(this.object(item, field), field, map)
-    return map
+    for (const item of list) this.#attribute(this.object(item, field), field, into)
   }
 
-  #attribute(item: JsonObject, field: string, map: AttributeMap): void {
-    const key = this.#key(item, field)
-    const value = this.anyValue(item.value, field, 0)
-    this.rows.noteLongAttribute(key, value)
-    map[key] = value
+  #attribute(item: JsonObject, field: string, into: MapCell): void {
+    this.#attributeKey.setText(this.#key(item, field))
+    this.#attributeValue.setText(this.anyValue(item.value, field, 0))
+    this.rows.noteLongAttribute(this.#attributeKey, this.#attributeValue)
+    into.add(this.#attributeKey, this.#attributeValue, this.rows.body)
   }
 
   #key(item: JsonObject, field: string): string {
     const key = item.key ?? ''
-    return this.text(key, `${field}.key`)
+    return this.string(key, `${field}.key`)
   }
 
   /**
@@ -214,7 +194,7 @@ export class JsonReader {
     switch (name) {
       case 'stringValue':
       case 'string_value':
-        return stringText(this.text(member, `${field}.stringValue`), nested)
+        return stringText(this.string(member, `${field}.stringValue`), nested)
       case 'boolValue':
       case 'bool_value':
         return this.boolean(member, `${field}.boolValue`) ? 'true' : 'false'
@@ -296,12 +276,12 @@ function readResourceGroup(
   records: JsonRecordReader,
 ): void {
   const { rows } = reader
-  rows.startResource()
+  rows.resource.clear()
   if (group.resource !== undefined && group.resource !== null) {
     const own = reader.object(group.resource, 'resource')
-    rows.resource.attributes = reader.attributes(own.attributes, 'resource.attributes')
+    reader.attributes(own.attributes, 'resource.attributes', rows.resource.attributes)
   }
-  rows.resource.schemaUrl = reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl')
+  reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl', rows.resource.schemaUrl)
   rows.finishResource()
   for (const scopeGroup of reader.list(field(group, ...names.scopes), names.scopes[0])) {
     rows.place.scope++
@@ -319,11 +299,11 @@ function readScopeGroup(
   records: JsonRecordReader,
 ): void {
   const { rows } = reader
-  rows.startScope()
+  rows.scope.clear()
   if (group.scope !== undefined && group.scope !== null) {
     readScope(reader, reader.object(group.scope, 'scope'))
   }
-  rows.scope.schemaUrl = reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl')
+  reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl', rows.scope.schemaUrl)
   rows.finishScope()
   for (const record of reader.list(field(group, ...names.records), names.records[0])) {
     rows.place.record++
@@ -334,9 +314,9 @@ function readScopeGroup(
 function readScope(reader: JsonReader, own: JsonObject): void {
   const { scope } = reader.rows
   const dropped = field(own, 'droppedAttributesCount', 'dropped_attributes_count')
-  scope.name = reader.text(own.name ?? '', 'scope.name')
-  scope.version = reader.text(own.version ?? '', 'scope.version')
-  scope.attributes = reader.attributes(own.attributes, 'scope.attributes')
+  reader.text(own.name ?? '', 'scope.name', scope.name)
+  reader.text(own.version ?? '', 'scope.version', scope.version)
+  reader.attributes(own.attributes, 'scope.attributes', scope.attributes)
   scope.droppedAttributesCount = reader.uint32(dropped ?? 0, 'scope.droppedAttributesCount')
 }
 

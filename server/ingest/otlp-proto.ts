@@ -1,78 +1,56 @@
-// Reading OTLP protobuf field by field, straight into rows, without an object tree in between. The wire itself is
-// read by @bufbuild/protobuf; this file adds what a nested message needs (its end is checked against its parent's)
-// and the messages that all signals share. Unknown fields are skipped, as proto3 says; a known field with another
-// wire type is refused, because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes U+FFFD:
-// refusing, as protobuf libraries do, would lose a whole batch for one log line cut in the middle of a character, and
-// JSON bodies are read the same way. In the readers below a field is written `(number << 3) | wire type`, with
-// 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits.
+// Reading OTLP protobuf field by field, without an object tree in between: a text stays a place in the body until it
+// is copied into its row. Unknown fields are skipped, as proto3 says; a known field with another wire type is refused,
+// because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes U+FFFD: refusing, as protobuf
+// libraries do, would lose a whole batch for one log line cut in the middle of a character, and JSON bodies are read
+// the same way. In the readers a field is written `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits,
+// 2 = length-delimited, 5 = 32 bits. The fuzz in tests/otlp holds all this against another decoder.
 
-import { BinaryReader } from '@bufbuild/protobuf/wire'
-import type { AttributeMap } from '../telemetry/rows.ts'
-import {
-  arrayText,
-  createAttributeMap,
-  doubleText,
-  emptyText,
-  mapText,
-  noAttributes,
-  stringText,
-} from './attributes.ts'
+import { type IdCell, type ListCell, TextCell } from './cells.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
-import { fault, maxNesting } from './record-fault.ts'
 import type { RowCollector } from './row-collector.ts'
-import type { Uint64 } from './uint64.ts'
+import { Uint64 } from './uint64.ts'
 
-/** What a signal adds to the outer messages: reading a record that stops at `end`, and adding its rows. */
-export interface ProtoRecordReader {
-  readRecord(end: number): void
-}
-
-/** Places of the text cache: a power of two, above the number of distinct keys, names and values of most requests. */
-const cacheSlots = 512
-
-/** Longer texts are rarely repeated and cheap to decode natively. */
-const maxCachedBytes = 64
+/** Groups in groups, which no OTLP message has; the bound is the one of other protobuf decoders. */
+const maxGroups = 100
 
 export class ProtoReader {
   readonly rows: RowCollector
-  readonly wire: BinaryReader
-  readonly #body: Buffer
-  // Telemetry repeats its keys and values in each record. A direct-mapped cache of texts by their bytes is faster than
-  // decoding and gives one string for all rows. It lives as long as one request: nothing of one organisation may
-  // outlast its erasure in memory or be seen by another.
-  readonly #cachedStart = new Int32Array(cacheSlots)
-  readonly #cachedLength = new Int32Array(cacheSlots).fill(-1)
-  readonly #cachedText: string[] = new Array(cacheSlots).fill('')
+  readonly body: Buffer
+  pos = 0
+  /** Of the attribute that is being read. */
+  readonly key = new TextCell()
+  readonly value = new TextCell()
+  readonly #view: DataView
+  readonly #wide = new Uint64()
 
   constructor(body: Buffer, rows: RowCollector) {
     this.rows = rows
-    this.#body = body
-    this.wire = new BinaryReader(body)
+    this.body = body
+    this.#view = new DataView(body.buffer, body.byteOffset, body.length)
   }
 
   /** The next tag of a message that stops at `end`, or 0 at its end. */
   next(end: number): number {
-    const start = this.wire.pos
+    const start = this.pos
     if (start >= end) {
       if (start > end) throw this.error('a field runs past the end of its message')
       return 0
     }
-    const tag = this.wire.uint32()
-    if (tag < 8 || this.wire.pos - start > 5) throw this.error('invalid field tag')
+    const tag = this.uint32()
+    if (tag < 8 || this.pos - start > 5) throw this.error('invalid field tag')
     return tag
   }
 
   /** Reads a length and returns where the length-delimited field stops. */
   enter(end: number): number {
-    const length = this.wire.uint32()
-    const stop = this.wire.pos + length
+    const length = this.uint32()
+    const stop = this.pos + length
     if (stop > end) throw this.error('truncated')
     return stop
   }
 
   /**
-   * Passes over a field. The library's own skip is left for groups, because it makes a view of what it skips; a
-   * step past the end is found by {@link next}.
+   * Passes over a field; a step past the end is found by {@link next}.
    *
    * @param known bit set of the message's field numbers; one of them here has a wrong wire type
    */
@@ -82,336 +60,170 @@ export class ProtoReader {
     if (field < 32 && ((known >>> field) & 1) === 1) {
       throw this.error(`field ${field} has wire type ${type}, which is not its type`)
     }
-    switch (type) {
-      case 0:
-        this.wire.uint32()
-        break
-      case 1:
-        this.wire.pos += 8
-        break
-      case 2:
-        this.wire.pos = this.enter(end)
-        break
-      case 5:
-        this.wire.pos += 4
-        break
-      default:
-        this.wire.skip(type, field)
-    }
+    if (type === 3) this.#skipGroup(field, end)
+    else this.#skipValue(type, end)
   }
 
   error(what: string): OtlpDecodeError {
-    return new OtlpDecodeError(`${this.rows.place} at byte ${this.wire.pos}: ${what}`)
+    return new OtlpDecodeError(`${this.rows.place} at byte ${this.pos}: ${what}`)
+  }
+
+  /** A varint's lower 32 bits. */
+  uint32(): number {
+    const byte = this.body[this.pos] ?? 0x80
+    if (byte < 0x80) {
+      this.pos++
+      return byte
+    }
+    this.varint(this.#wide)
+    return this.#wide.lo
+  }
+
+  int32(): number {
+    return this.uint32() | 0
+  }
+
+  sint32(): number {
+    const zigzag = this.uint32()
+    return (zigzag >>> 1) ^ -(zigzag & 1)
+  }
+
+  bool(): boolean {
+    this.varint(this.#wide)
+    return !this.#wide.isZero()
+  }
+
+  /** A varint of up to ten bytes; bits beyond the 64th are dropped. */
+  varint(into: Uint64): void {
+    let low = 0
+    let middle = 0
+    let high = 0
+    for (let count = 0; count < 10; count++) {
+      const byte = this.body[this.pos + count]
+      if (byte === undefined) throw this.error('truncated')
+      if (count < 4) low |= (byte & 127) << (count * 7)
+      else if (count < 8) middle |= (byte & 127) << ((count - 4) * 7)
+      else high |= (byte & 127) << ((count - 8) * 7)
+      if (byte < 0x80) {
+        this.pos += count + 1
+        into.lo = (low | (middle << 28)) >>> 0
+        into.hi = ((middle >>> 4) | (high << 24)) >>> 0
+        return
+      }
+    }
+    throw this.error('malformed field')
+  }
+
+  fixed32(): number {
+    return this.#view.getUint32(this.#take(4), true)
   }
 
   /** An unsigned 64-bit integer of fixed size. */
   fixed64(into: Uint64): void {
-    into.lo = this.wire.fixed32()
-    into.hi = this.wire.fixed32()
+    const at = this.#take(8)
+    into.lo = this.#view.getUint32(at, true)
+    into.hi = this.#view.getUint32(at + 4, true)
   }
 
   /** A signed 64-bit integer as the nearest double. */
   sfixed64(): number {
-    const lo = this.wire.fixed32()
-    return this.wire.sfixed32() * 4_294_967_296 + lo
+    const at = this.#take(8)
+    return this.#view.getInt32(at + 4, true) * 4_294_967_296 + this.#view.getUint32(at, true)
   }
 
-  /** Decimal digits of a `uint64` varint. */
-  uint64Text(): string {
-    return this.#isOneByte() ? String(this.wire.uint32()) : String(this.wire.uint64())
+  double(): number {
+    return this.#view.getFloat64(this.#take(8), true)
   }
 
   /** Decimal digits of an `int64` varint. */
   int64Text(): string {
-    return this.#isOneByte() ? String(this.wire.uint32()) : String(this.wire.int64())
+    this.varint(this.#wide)
+    const { hi, lo } = this.#wide
+    if (hi === 0) return String(lo)
+    return String((BigInt(hi | 0) << 32n) | BigInt(lo))
   }
 
-  text(end: number): string {
+  text(end: number, into: TextCell): void {
     const stop = this.enter(end)
-    const start = this.wire.pos
-    this.wire.pos = stop
-    return stop - start > maxCachedBytes
-      ? this.#body.toString('utf8', start, stop)
-      : this.#cached(start, stop)
+    into.setSlice(this.pos, stop)
+    this.pos = stop
+  }
+
+  /** A text as a string, for what becomes part of another text. */
+  string(end: number): string {
+    return this.#stringOf(end, 'utf8')
+  }
+
+  base64(end: number): string {
+    return this.#stringOf(end, 'base64')
+  }
+
+  id(end: number, byteCount: number, into: IdCell): void {
+    const stop = this.enter(end)
+    into.setSlice(this.body, this.pos, stop, byteCount)
+    this.pos = stop
+  }
+
+  /** A packed list of 64-bit integers of fixed size, which the engine has in the same bytes. */
+  packedFixed64(end: number, into: ListCell): void {
+    const stop = this.enter(end)
+    const count = (stop - this.pos) / 8
+    if (!Number.isInteger(count)) throw this.error('a packed list ends inside a number')
+    into.items.append(this.body, this.pos, stop)
+    into.count += count
+    this.pos = stop
   }
 
   /** Whether a packed list that stops at `stop` goes on. */
   isInside(stop: number): boolean {
-    if (this.wire.pos > stop) throw this.error('a packed list ends inside a number')
-    return this.wire.pos < stop
+    if (this.pos > stop) throw this.error('a packed list ends inside a number')
+    return this.pos < stop
   }
 
-  /** {@link text}, with too long a text noted. */
-  boundedText(end: number): string {
-    const text = this.text(end)
-    this.rows.noteLongText(text)
+  #stringOf(end: number, encoding: 'utf8' | 'base64'): string {
+    const stop = this.enter(end)
+    const text = this.body.toString(encoding, this.pos, stop)
+    this.pos = stop
     return text
   }
 
-  /** Lower-case hex of an id; '' when absent or all zeros, null when it has another length than `byteCount`. */
-  id(end: number, byteCount: number): string | null {
-    const stop = this.enter(end)
-    const start = this.wire.pos
-    this.wire.pos = stop
-    if (stop === start) return ''
-    if (stop - start !== byteCount) return null
-    const text = this.#body.toString('hex', start, stop)
-    return /^0+$/.test(text) ? '' : text
+  /** Where the next `count` bytes begin. */
+  #take(count: number): number {
+    const at = this.pos
+    if (at + count > this.body.length) throw this.error('truncated')
+    this.pos = at + count
+    return at
   }
 
-  base64(end: number): string {
-    const stop = this.enter(end)
-    const start = this.wire.pos
-    this.wire.pos = stop
-    return this.#body.toString('base64', start, stop)
-  }
-
-  #isOneByte(): boolean {
-    return (this.#body[this.wire.pos] ?? 0x80) < 0x80
-  }
-
-  #cached(start: number, stop: number): string {
-    const body = this.#body
-    const length = stop - start
-    let hash = length
-    for (let at = start; at < stop; at++) hash = (Math.imul(hash, 31) + (body[at] ?? 0)) | 0
-    const slot = (hash ^ (hash >>> 9)) & (cacheSlots - 1)
-    if (this.#cachedLength[slot] === length && this.#isSame(this.#cachedStart[slot] ?? 0, start, length)) {
-      return this.#cachedText[slot] ?? ''
-    }
-    const text = body.toString('utf8', start, stop)
-    this.#cachedStart[slot] = start
-    this.#cachedLength[slot] = length
-    this.#cachedText[slot] = text
-    return text
-  }
-
-  #isSame(a: number, b: number, length: number): boolean {
-    const body = this.#body
-    let same = 0
-    while (same < length && body[a + same] === body[b + same]) same++
-    return same === length
-  }
-}
-
-/**
- * Reads an `Export<Signal>ServiceRequest`; the three signals have the same outer messages. A resource may stand
- * behind its records on the wire, so each outer message is walked twice: once for its own fields, once for what it
- * contains. The first walk jumps over the contents, so reading stays linear in the size of the body.
- *
- * @throws OtlpDecodeError
- */
-export function readProtoRequest(reader: ProtoReader, records: ProtoRecordReader): void {
-  try {
-    readResourceGroups(reader, records)
-  } catch (error) {
-    throw translate(reader, error)
-  }
-}
-
-/**
- * The wire library throws RangeError for a read past the body's end and a plain Error for what no encoder writes. Any
- * other error is a mistake of ours and must not be blamed on the client.
- */
-function translate(reader: ProtoReader, error: unknown): unknown {
-  if (error instanceof RangeError) return reader.error('truncated')
-  const isPlain = error instanceof Error && error.constructor === Error
-  return isPlain ? reader.error('malformed field') : error
-}
-
-function readResourceGroups(reader: ProtoReader, records: ProtoRecordReader): void {
-  const end = reader.wire.len
-  const { place } = reader.rows
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag !== ((1 << 3) | 2)) {
-      reader.skip(tag, end, 1 << 1)
-      continue
-    }
-    place.resource++
-    place.scope = -1
-    readResourceGroup(reader, reader.enter(end), records)
-  }
-}
-
-function readResourceGroup(reader: ProtoReader, end: number, records: ProtoRecordReader): void {
-  const { place, resource } = reader.rows
-  const start = reader.wire.pos
-  reader.rows.startResource()
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) readResource(reader, reader.enter(end))
-    else if (tag === ((2 << 3) | 2)) reader.wire.pos = reader.enter(end)
-    else if (tag === ((3 << 3) | 2)) resource.schemaUrl = reader.text(end)
-    else reader.skip(tag, end, 0b1110)
-  }
-  reader.rows.finishResource()
-  reader.wire.pos = start
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag !== ((2 << 3) | 2)) {
-      reader.skip(tag, end, 0)
-      continue
-    }
-    place.scope++
-    place.record = -1
-    readScopeGroup(reader, reader.enter(end), records)
-    place.record = -1
-  }
-  place.scope = -1
-}
-
-function readScopeGroup(reader: ProtoReader, end: number, records: ProtoRecordReader): void {
-  const { place, scope } = reader.rows
-  const start = reader.wire.pos
-  reader.rows.startScope()
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) readScope(reader, reader.enter(end))
-    else if (tag === ((2 << 3) | 2)) reader.wire.pos = reader.enter(end)
-    else if (tag === ((3 << 3) | 2)) scope.schemaUrl = reader.text(end)
-    else reader.skip(tag, end, 0b1110)
-  }
-  reader.rows.finishScope()
-  reader.wire.pos = start
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag !== ((2 << 3) | 2)) {
-      reader.skip(tag, end, 0)
-      continue
-    }
-    place.record++
-    records.readRecord(reader.enter(end))
-  }
-}
-
-function readResource(reader: ProtoReader, end: number): void {
-  const { resource } = reader.rows
-  let attributeCount = 0
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) {
-      resource.attributes = readAttribute(reader, end, resource.attributes)
-      attributeCount++
-    } else reader.skip(tag, end, 1 << 1)
-  }
-  reader.rows.noteManyAttributes(attributeCount)
-}
-
-function readScope(reader: ProtoReader, end: number): void {
-  const { scope } = reader.rows
-  let attributeCount = 0
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    switch (tag) {
-      case (1 << 3) | 2:
-        scope.name = reader.text(end)
+  #skipValue(type: number, end: number): void {
+    switch (type) {
+      case 0:
+        this.varint(this.#wide)
         break
-      case (2 << 3) | 2:
-        scope.version = reader.text(end)
+      case 1:
+        this.#take(8)
         break
-      case (3 << 3) | 2:
-        scope.attributes = readAttribute(reader, end, scope.attributes)
-        attributeCount++
+      case 2:
+        this.pos = this.enter(end)
         break
-      case (4 << 3) | 0:
-        scope.droppedAttributesCount = reader.wire.uint32()
+      case 5:
+        this.#take(4)
         break
       default:
-        reader.skip(tag, end, 0b11110)
+        throw this.error('malformed field')
     }
   }
-  reader.rows.noteManyAttributes(attributeCount)
-}
 
-/**
- * Reads one `KeyValue` into the map and returns the map: `attributes` itself, or a new one when that is the
- * shared empty one. The caller counts the calls for {@link RowCollector.noteManyAttributes}.
- */
-export function readAttribute(
-  reader: ProtoReader,
-  parentEnd: number,
-  attributes: AttributeMap,
-): AttributeMap {
-  const end = reader.enter(parentEnd)
-  const map = attributes === noAttributes ? createAttributeMap() : attributes
-  let key = ''
-  let value = ''
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) key = reader.text(end)
-    else if (tag === ((2 << 3) | 2)) value = readAnyValue(reader, reader.enter(end), 0)
-    else reader.skip(tag, end, 0b110)
-  }
-  reader.rows.noteLongAttribute(key, value)
-  map[key] = value
-  return map
-}
-
-/**
- * Text of the `AnyValue` that stops at `end`; of several values in it the last one wins.
- *
- * @param depth arrays and maps around it; inside one the text is JSON
- */
-export function readAnyValue(reader: ProtoReader, end: number, depth: number): string {
-  const nested = depth > 0
-  let text = emptyText(nested)
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    switch (tag) {
-      case (1 << 3) | 2:
-        text = stringText(reader.text(end), nested)
-        break
-      case (2 << 3) | 0:
-        text = reader.wire.bool() ? 'true' : 'false'
-        break
-      case (3 << 3) | 0:
-        text = reader.int64Text()
-        break
-      case (4 << 3) | 1:
-        text = doubleText(reader.wire.double(), nested)
-        break
-      case (5 << 3) | 2:
-        text = readNested(reader, reader.enter(end), depth + 1, readArray)
-        break
-      case (6 << 3) | 2:
-        text = readNested(reader, reader.enter(end), depth + 1, readMap)
-        break
-      case (7 << 3) | 2:
-        text = stringText(reader.base64(end), nested)
-        break
-      default:
-        reader.skip(tag, end, 0b11111110)
+  #skipGroup(field: number, end: number): void {
+    const open = [field]
+    while (open.length > 0) {
+      const tag = this.next(end)
+      const type = tag & 7
+      const isWrongEnd = type === 4 && open.at(-1) !== tag >>> 3
+      if (tag === 0 || isWrongEnd || open.length > maxGroups) throw this.error('malformed field')
+      if (type === 3) open.push(tag >>> 3)
+      else if (type === 4) open.pop()
+      else this.#skipValue(type, end)
     }
   }
-  return text
-}
-
-type ReadNested = (reader: ProtoReader, end: number, depth: number) => string
-
-function readNested(reader: ProtoReader, end: number, depth: number, read: ReadNested): string {
-  if (depth <= maxNesting) return read(reader, end, depth)
-  reader.rows.note(fault.nestedTooDeep)
-  reader.wire.pos = end
-  return 'null'
-}
-
-function readArray(reader: ProtoReader, end: number, depth: number): string {
-  const items: string[] = []
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) items.push(readAnyValue(reader, reader.enter(end), depth))
-    else reader.skip(tag, end, 1 << 1)
-  }
-  return arrayText(items)
-}
-
-function readMap(reader: ProtoReader, end: number, depth: number): string {
-  const entries = new Map<string, string>()
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) readMapEntry(reader, reader.enter(end), depth, entries)
-    else reader.skip(tag, end, 1 << 1)
-  }
-  return mapText(entries)
-}
-
-function readMapEntry(reader: ProtoReader, end: number, depth: number, entries: Map<string, string>): void {
-  let key = ''
-  let value = emptyText(true)
-  for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
-    if (tag === ((1 << 3) | 2)) key = reader.text(end)
-    else if (tag === ((2 << 3) | 2)) value = readAnyValue(reader, reader.enter(end), depth)
-    else reader.skip(tag, end, 0b110)
-  }
-  entries.set(key, value)
 }

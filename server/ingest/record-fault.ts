@@ -34,10 +34,19 @@ export const maxNesting = 32
 export const maxListLength = 4_096
 
 /**
- * Exclusive end of the times the engine can hold, in seconds since 1970: 2149-06-01. A week is named by its
+ * Exclusive end of the times the engine can hold, in nanoseconds since 1970: 2149-06-01. A week is named by its
  * Monday in a 16-bit day number, which ends on 2149-06-06.
  */
-export const endOfTimeSeconds = 5_661_792_000
+export const endOfTimeNs = 5_661_792_000_000_000_000n
+
+/**
+ * Bytes of encoded rows of one request. A resource is written into each of its rows, so a hostile body of megabytes
+ * could ask for terabytes; real ones grow about threefold.
+ */
+export const maxEncodedBytes = 128 * 1024 * 1024
+
+/** Where bodies may be so large that real ones could meet that bound, they may grow this many times instead. */
+export const maxGrowth = 8
 
 /** Reasons in the order in which one wins over another; each follows "2 points: " in an answer. */
 export const faultReasons = [
@@ -60,6 +69,11 @@ export const faultReasons = [
   `body is longer than ${maxBodyLength}`,
   `text is longer than ${maxTextLength}`,
   `more than ${maxListLength} buckets, quantiles, exemplars, events or links`,
+  'label name is empty or stands twice',
+  'native histogram of a gauge',
+  'native histogram with fractional counts',
+  'native histogram of an unknown schema',
+  'native histogram whose counts do not fit its spans',
 ] as const
 
 /** An index of {@link faultReasons}, or {@link noFault}. The smaller of two faults is the one reported. */
@@ -88,4 +102,9 @@ export const fault = {
   bodyTooLong: 16,
   textTooLong: 17,
   listTooLong: 18,
+  labels: 19,
+  gaugeHistogram: 20,
+  fractionalCounts: 21,
+  unknownSchema: 22,
+  spanMismatch: 23,
 } as const satisfies Record<string, Fault>

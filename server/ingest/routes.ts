@@ -9,27 +9,21 @@ import type { Clock } from '../core/clock.ts'
 import { callerOf, mediaTypeOf } from '../http/route.ts'
 import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
+import type { BodyBudget } from './body-budget.ts'
 import { decodeExport, type OtlpEncoding } from './decode-export.ts'
 import { gunzipBody } from './gunzip-body.ts'
-import { type LateSelection, withoutLate } from './late-rows.ts'
+import { type Intake, senders } from './intake.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
-import type { IngestWriter } from './writer.ts'
+import { IngestBody, readBody } from './read-body.ts'
 
 export interface IngestRoutesOptions {
-  readonly writer: IngestWriter
+  readonly intake: Intake
   readonly clock: Clock
-  /** Largest body after decompression, bytes; what a small gzip body may blow up to. */
+  /** Largest body after decompression, bytes; what a small compressed body may blow up to. */
   readonly bodyLimitBytes: number
-  /** What the organisation refuses for good because it has erased it. */
-  readonly lateSelections: (tenantId: string) => readonly LateSelection[]
-  /** Told of rows that were left out because of it, by deletion. */
-  readonly onLate: (late: ReadonlyMap<string, number>) => void
-  /** Told of every export, for the metrics page. */
-  readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
+  readonly budget: BodyBudget
 }
-
-const access = ['owner', 'admin', 'member', 'ingest'] as const
 
 const mediaTypes: Record<string, OtlpEncoding> = {
   'application/x-protobuf': 'protobuf',
@@ -39,10 +33,10 @@ const mediaTypes: Record<string, OtlpEncoding> = {
 export async function addIngestRoutes(http: FastifyInstance, options: IngestRoutesOptions): Promise<void> {
   await http.register(async (scope) => {
     scope.removeAllContentTypeParsers()
+    const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
     scope.addContentTypeParser(
       Object.keys(mediaTypes),
-      { parseAs: 'buffer', bodyLimit: options.bodyLimitBytes },
-      (_request, body, done) => done(null, body),
+      (request: FastifyRequest, payload: NodeJS.ReadableStream) => readBody(request.raw, payload, limits),
     )
     scope.addHook('preParsing', async (request, _reply, payload) =>
       uncompress(request, payload, options.bodyLimitBytes),
@@ -59,6 +53,7 @@ const answers: readonly (readonly [number, string])[] = [
   [403, 'The role of the token may not send telemetry.'],
   [413, 'The body is too large after decompression.'],
   [415, 'Neither protobuf nor JSON, or an unknown Content-Encoding.'],
+  [429, 'Your organisation has sent more than its quota; retry after Retry-After.'],
   [503, 'Overloaded, stopping, or an erasure covers this time range; retry after Retry-After.'],
 ]
 
@@ -72,8 +67,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
   http.route({
     method: 'POST',
     url: `/v1/${signal}`,
-    bodyLimit: options.bodyLimitBytes,
-    config: { access },
+    config: { access: senders },
     schema: {
       operationId: `export${signal.charAt(0).toUpperCase()}${signal.slice(1)}`,
       tags: ['Ingest'],
@@ -88,27 +82,34 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
     },
     handler: async (request, reply) => {
       const encoding = encodingOf(request)
-      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-      const decoded = decodeExport(signal, encoding, body, options.clock.nowNs())
       const { tenantId, placement } = callerOf(request)
-      const { batch, late } = withoutLate(decoded.batch, options.lateSelections(tenantId))
-      // In one breath with the line above: the fence comes down only after late rows are refused.
-      await options.writer.commit({ tenantId, placement }, batch)
-      const lateRows = [...late.values()].reduce((sum, rows) => sum + rows, 0)
-      if (lateRows > 0) options.onLate(late)
-      options.onExport(signal, decoded.accepted - lateRows, decoded.rejected + lateRows)
-      const answer = encodeExportResponse(signal, encoding, {
-        rejected: decoded.rejected + lateRows,
-        message: lateRows === 0 ? decoded.reasons : withLate(decoded.reasons, lateRows),
-      })
-      return send(reply, 200, encoding, answer)
+      const place = { tenantId, placement }
+      const decode = () => {
+        const arrival = { place, receivedNs: options.clock.nowNs() }
+        const decoded = decodeExport(signal, encoding, bytesOf(request), arrival)
+        release(request)
+        return [decoded] as const
+      }
+      try {
+        const bodyBytes = bytesOf(request).length
+        const [outcome] = await options.intake.take(place, signal, bodyBytes, decode)
+        const { rejected, reasons: message } = outcome
+        return send(reply, 200, encoding, encodeExportResponse(signal, encoding, { rejected, message }))
+      } finally {
+        release(request)
+      }
     },
   })
 }
 
-function withLate(reasons: string, lateRows: number): string {
-  const late = `${lateRows} for a time that your organisation has erased and refuses`
-  return reasons === '' ? late : `${reasons}; ${late}`
+function bytesOf({ body }: FastifyRequest): Buffer {
+  return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
+}
+
+/** Nobody needs the body while its rows wait for their commit. */
+function release(request: FastifyRequest): void {
+  if (request.body instanceof IngestBody) request.body.release()
+  request.body = undefined
 }
 
 async function uncompress(

@@ -1,25 +1,31 @@
-// What a request turns into while it is read: rows by table, counts of what was refused and why, and the
-// resource and scope that the current record belongs to. Both encodings write into it, so everything that
-// decides what a row holds stands on this side and an encoding can only differ in how bytes are read. The
-// attribute map of a resource or scope is one object for all its rows: the engine's encoder may rely on that
-// identity.
+// What a request turns into while it is read: rows by table in the engine's own bytes, counts of what was refused and
+// why, and the resource and scope that the current record belongs to. Both encodings write into it, so everything that
+// decides what a row holds stands on this side and an encoding can only differ in how bytes are read. What the rows of
+// a scope have in common, placement and tenant first, is written once and copied. A record is read to its end before
+// the first byte of its row is written, so a rejected one leaves nothing behind.
 
-import type { AttributeMap, Cell, Row, RowBatch, TableRows } from '../telemetry/rows.ts'
-import type { TableName } from '../telemetry/schema/tables.ts'
-import { noAttributes } from './attributes.ts'
-import type { Place } from './otlp-decode-error.ts'
+import { AppError } from '../core/app-error.ts'
+import { RowBinary } from '../telemetry/row-binary.ts'
+import { markLength, type RowBatch, type TableRows } from '../telemetry/rows.ts'
+import { insertColumns } from '../telemetry/schema/create-schema.ts'
+import { type Signal, type TableName, tables } from '../telemetry/schema/tables.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { MapCell, TextCell } from './cells.ts'
+import { Place } from './otlp-decode-error.ts'
 import {
-  endOfTimeSeconds,
+  endOfTimeNs,
   type Fault,
   fault,
   faultReasons,
   maxAttributes,
+  maxEncodedBytes,
+  maxGrowth,
   maxKeyLength,
   maxListLength,
   maxTextLength,
   noFault,
 } from './record-fault.ts'
-import { Instant, Uint64 } from './uint64.ts'
+import { Uint64 } from './uint64.ts'
 
 /** One request, decoded. */
 export interface DecodedExport {
@@ -33,55 +39,167 @@ export interface DecodedExport {
   readonly reasons: string
 }
 
-export interface Resource {
-  attributes: AttributeMap
-  schemaUrl: string
-  serviceName: string
-  fault: Fault
+class Resource {
+  readonly attributes = new MapCell()
+  readonly schemaUrl = new TextCell()
+  fault: Fault = noFault
+
+  clear(): void {
+    this.attributes.clear()
+    this.schemaUrl.clear()
+    this.fault = noFault
+  }
 }
 
-export interface Scope {
-  name: string
-  version: string
-  attributes: AttributeMap
-  droppedAttributesCount: number
-  schemaUrl: string
-  fault: Fault
+class Scope {
+  readonly name = new TextCell()
+  readonly version = new TextCell()
+  readonly attributes = new MapCell()
+  readonly schemaUrl = new TextCell()
+  droppedAttributesCount = 0
+  fault: Fault = noFault
+
+  clear(): void {
+    this.name.clear()
+    this.version.clear()
+    this.attributes.clear()
+    this.schemaUrl.clear()
+    this.droppedAttributesCount = 0
+    this.fault = noFault
+  }
 }
 
-interface OpenTable {
+/**
+ * Memory that rows are written to before their size is known, used by one request after the other and wiped in
+ * between: nothing of one organisation may outlast its erasure or be seen by another.
+ */
+const scratch: RowBinary[] = []
+
+/** As many as one request can need. */
+const scratchCount = tables.length
+
+/** What is larger is given back. */
+const scratchBytes = 4 * 1024 * 1024
+
+/** Rows of one table while they are written. */
+class OpenTable {
   readonly table: TableName
-  readonly rows: Row[]
-  readonly minTime: Uint64
-  readonly maxTime: Uint64
+  readonly rows = scratch.pop() ?? new RowBinary()
+  readonly minTime = new Uint64()
+  readonly maxTime = new Uint64()
+  #marks = new Uint32Array(64 * markLength)
+  #marked = 0
+
+  constructor(table: TableName) {
+    this.table = table
+    this.minTime.setBigInt(2n ** 64n - 1n)
+  }
+
+  /** The row that was begun ends here. */
+  mark(time: Uint64): void {
+    if (this.#marked === this.#marks.length) {
+      const more = new Uint32Array(this.#marked * 2)
+      more.set(this.#marks)
+      this.#marks = more
+    }
+    this.#marks[this.#marked] = this.rows.length
+    this.#marks[this.#marked + 1] = time.hi
+    this.#marks[this.#marked + 2] = time.lo
+    this.#marked += markLength
+    if (time.isBelow(this.minTime)) this.minTime.copy(time)
+    if (this.maxTime.isBelow(time)) this.maxTime.copy(time)
+  }
+
+  finish(place: TenantPlace): TableRows {
+    return {
+      table: this.table,
+      place,
+      bytes: this.#takeRows(),
+      marks: this.#marks.subarray(0, this.#marked),
+      minTimeNs: this.minTime.toBigInt(),
+      maxTimeNs: this.maxTime.toBigInt(),
+    }
+  }
+
+  #takeRows(): Buffer {
+    const bytes = this.rows.toBuffer()
+    if (bytes.length <= scratchBytes && scratch.length < scratchCount) {
+      this.rows.wipe()
+      scratch.push(this.rows)
+    }
+    return bytes
+  }
 }
 
-/** Singular of what is counted, as it stands in the reasons. */
-export type RecordNoun = 'point' | 'log record' | 'span'
+/** What differs between the signals before a record is reached. */
+export interface SignalShape {
+  readonly signal: Signal
+  /** Names of resources, scopes and records in OTLP/JSON, for places. */
+  readonly names: readonly [string, string, string]
+  /** Singular of what is counted, as it stands in the reasons. */
+  readonly noun: string
+}
+
+/** Where rows come from and whose they are. */
+export interface RowOrigin {
+  readonly place: TenantPlace
+  /** What text cells of a protobuf request point into. */
+  readonly body: Buffer
+}
+
+const sharedColumnNames = [
+  'ResourceAttributes',
+  'ResourceSchemaUrl',
+  'ServiceName',
+  'ScopeName',
+  'ScopeVersion',
+  'ScopeAttributes',
+  'ScopeDroppedAttrCount',
+  'ScopeSchemaUrl',
+] as const
+
+type SharedColumn = (typeof sharedColumnNames)[number]
+
+/** In insert order, in which they follow placement and tenant in all tables of a signal. */
+function sharedColumnsOf(signal: Signal): readonly SharedColumn[] {
+  const table = tables.find((one) => one.signal === signal)
+  const names = table === undefined ? [] : insertColumns(table).map(({ name }) => name)
+  return names.flatMap((name) => sharedColumnNames.find((shared) => shared === name) ?? [])
+}
+
+const sharedColumns: Readonly<Record<Signal, readonly SharedColumn[]>> = {
+  metrics: sharedColumnsOf('metrics'),
+  logs: sharedColumnsOf('logs'),
+  traces: sharedColumnsOf('traces'),
+}
+
+const endOfTime = new Uint64()
+endOfTime.setBigInt(endOfTimeNs)
 
 export class RowCollector {
   readonly place: Place
-  readonly resource: Resource = { attributes: noAttributes, schemaUrl: '', serviceName: '', fault: noFault }
-  readonly scope: Scope = {
-    name: '',
-    version: '',
-    attributes: noAttributes,
-    droppedAttributesCount: 0,
-    schemaUrl: '',
-    fault: noFault,
-  }
+  readonly resource = new Resource()
+  readonly scope = new Scope()
+  readonly body: Buffer
   /** Worst fault of what is being read; readers lower it, {@link takeFault} hands it over. */
   fault: Fault = noFault
-  readonly #noun: RecordNoun
+  readonly #origin: RowOrigin
+  readonly #shape: SignalShape
+  /** What all rows of the current scope begin with. */
+  readonly #prefix = new RowBinary()
   readonly #tables = new Map<TableName, OpenTable>()
   readonly #rejections = new Map<Fault, number>()
-  readonly #instant = new Instant()
+  #open: OpenTable | null = null
+  #rowStart = 0
+  #encodedBytes = 0
   #accepted = 0
   #rejected = 0
 
-  constructor(place: Place, noun: RecordNoun) {
-    this.place = place
-    this.#noun = noun
+  constructor(shape: SignalShape, origin: RowOrigin) {
+    this.place = new Place(shape.names)
+    this.body = origin.body
+    this.#origin = origin
+    this.#shape = shape
   }
 
   note(found: Fault): void {
@@ -94,27 +212,10 @@ export class RowCollector {
     return taken
   }
 
-  startResource(): void {
-    this.resource.attributes = noAttributes
-    this.resource.schemaUrl = ''
-    this.resource.serviceName = ''
-    this.resource.fault = noFault
-  }
-
   /** Called when the resource's own fields are read and before its first record. */
   finishResource(): void {
     this.noteLongText(this.resource.schemaUrl)
-    this.resource.serviceName = this.resource.attributes['service.name'] ?? ''
     this.resource.fault = this.takeFault()
-  }
-
-  startScope(): void {
-    this.scope.name = ''
-    this.scope.version = ''
-    this.scope.attributes = noAttributes
-    this.scope.droppedAttributesCount = 0
-    this.scope.schemaUrl = ''
-    this.scope.fault = noFault
   }
 
   /** Called when the scope's own fields are read and before its first record. A scope inherits its resource's fault. */
@@ -123,71 +224,118 @@ export class RowCollector {
     this.noteLongText(this.scope.version)
     this.noteLongText(this.scope.schemaUrl)
     this.scope.fault = Math.min(this.takeFault(), this.resource.fault)
+    this.#prefix.clear()
+    if (this.scope.fault === noFault) this.#writePrefix()
   }
 
   noteManyAttributes(count: number): void {
     if (count > maxAttributes) this.note(fault.tooManyAttributes)
   }
 
-  noteLongAttribute(key: string, value: string): void {
-    if (key.length > maxKeyLength) this.note(fault.keyTooLong)
-    if (value.length > maxTextLength) this.note(fault.valueTooLong)
+  noteLongAttribute(key: TextCell, value: TextCell): void {
+    if (key.isLongerThan(maxKeyLength, this.body)) this.note(fault.keyTooLong)
+    if (value.isLongerThan(maxTextLength, this.body)) this.note(fault.valueTooLong)
   }
 
-  noteLongText(text: string): void {
-    if (text.length > maxTextLength) this.note(fault.textTooLong)
+  noteLongText(text: TextCell): void {
+    if (text.isLongerThan(maxTextLength, this.body)) this.note(fault.textTooLong)
   }
 
   noteLongList(length: number): void {
     if (length > maxListLength) this.note(fault.listTooLong)
   }
 
-  /** Text of an instant column. A time the engine can't hold notes `outside` and gives a text not to be stored. */
-  instant(time: Uint64, outside: Fault): string {
-    const instant = this.#instant.of(time)
-    if (instant.seconds >= endOfTimeSeconds) this.note(outside)
-    return instant.text
+  /** Notes `outside` for a time that the engine can't hold. */
+  noteTime(time: Uint64, outside: Fault): void {
+    if (!time.isBelow(endOfTime)) this.note(outside)
   }
 
-  /** {@link instant} of the record's own time, which must be set. */
-  eventTime(time: Uint64): string {
+  /** {@link noteTime} for the record's own time, which must be set. */
+  noteEventTime(time: Uint64): void {
     if (time.isZero()) this.note(fault.timeIsZero)
-    return this.instant(time, fault.timeOutside)
+    this.noteTime(time, fault.timeOutside)
   }
 
   /**
-   * Ends a record: adds its row, or counts it as rejected when anything noted since the last record, or
-   * `inherited`, says so.
-   *
-   * @param time the event time in the row
+   * Ends the reading of a record: counts it as rejected and returns null when anything noted since the last record, or
+   * `inherited`, says so. Else begins its row: what the scope's rows have in common is written, the caller writes the
+   * rest in the order of the table's insert columns and calls {@link finishRow}.
    */
-  add(table: TableName, row: Row, time: Uint64, inherited: Fault): void {
+  startRow(table: TableName, inherited: Fault): RowBinary | null {
     const found = Math.min(this.takeFault(), inherited)
     if (found !== noFault) {
       this.#reject(found)
-      return
+      return null
     }
-    const open = this.#tables.get(table) ?? this.#open(table, time)
-    open.rows.push(row)
-    if (time.isBelow(open.minTime)) open.minTime.copy(time)
-    if (open.maxTime.isBelow(time)) open.maxTime.copy(time)
+    const open = this.#tables.get(table) ?? this.#openTable(table)
+    this.#open = open
+    this.#rowStart = open.rows.length
+    open.rows.appendAll(this.#prefix)
+    return open.rows
+  }
+
+  /** @param time the event time in the row */
+  finishRow(time: Uint64): void {
+    const open = this.#open
+    if (open === null) throw new Error('No row was begun.')
+    open.mark(time)
     this.#accepted++
+    this.#encodedBytes += open.rows.length - this.#rowStart
+    const limit = Math.max(maxEncodedBytes, maxGrowth * this.body.length)
+    if (this.#encodedBytes > limit) {
+      throw new AppError('body_too_large', {
+        sentence: `The rows of this request take more than ${limit} bytes; send it in smaller parts.`,
+      })
+    }
   }
 
   finish(): DecodedExport {
-    const batch: TableRows[] = []
-    for (const { table, rows, minTime, maxTime } of this.#tables.values()) {
-      batch.push({ table, rows, minTimeNs: minTime.toBigInt(), maxTimeNs: maxTime.toBigInt() })
-    }
+    const batch = [...this.#tables.values()].map((open) => open.finish(this.#origin.place))
     return { batch, accepted: this.#accepted, rejected: this.#rejected, reasons: this.#reasons() }
   }
 
-  #open(table: TableName, time: Uint64): OpenTable {
-    const open = { table, rows: [], minTime: new Uint64(), maxTime: new Uint64() }
-    open.minTime.copy(time)
-    open.maxTime.copy(time)
+  #openTable(table: TableName): OpenTable {
+    const open = new OpenTable(table)
     this.#tables.set(table, open)
     return open
+  }
+
+  #writePrefix(): void {
+    const { tenantId, placement } = this.#origin.place
+    const out = this.#prefix
+    out.uint16(placement)
+    out.text(tenantId)
+    for (const column of sharedColumns[this.#shape.signal]) this.#writeShared(column, out)
+  }
+
+  #writeShared(column: SharedColumn, out: RowBinary): void {
+    const { resource, scope, body } = this
+    switch (column) {
+      case 'ResourceAttributes':
+        resource.attributes.writeTo(out)
+        break
+      case 'ResourceSchemaUrl':
+        resource.schemaUrl.writeTo(out, body)
+        break
+      case 'ServiceName':
+        resource.attributes.writeValueTo(out, 'service.name')
+        break
+      case 'ScopeName':
+        scope.name.writeTo(out, body)
+        break
+      case 'ScopeVersion':
+        scope.version.writeTo(out, body)
+        break
+      case 'ScopeAttributes':
+        scope.attributes.writeTo(out)
+        break
+      case 'ScopeDroppedAttrCount':
+        out.uint32(scope.droppedAttributesCount)
+        break
+      case 'ScopeSchemaUrl':
+        scope.schemaUrl.writeTo(out, body)
+        break
+    }
   }
 
   #reject(found: Fault): void {
@@ -198,13 +346,7 @@ export class RowCollector {
   #reasons(): string {
     const found = [...this.#rejections].sort(([a], [b]) => a - b)
     return found
-      .map(([kind, count]) => `${count} ${this.#noun}${count === 1 ? '' : 's'}: ${faultReasons[kind]}`)
+      .map(([kind, count]) => `${count} ${this.#shape.noun}${count === 1 ? '' : 's'}: ${faultReasons[kind]}`)
       .join('; ')
   }
-}
-
-/** A Float64 cell: the number, or the text rows.ts asks for where JSON has no number. */
-export function floatCell(value: number): Cell {
-  if (Number.isFinite(value)) return value === 0 && 1 / value < 0 ? '-0' : value
-  return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
 }

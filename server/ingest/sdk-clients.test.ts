@@ -29,9 +29,10 @@ import {
   type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { namedRows } from '../../tests/otlp/named-cells.ts'
 import type { Signal, TableName } from '../telemetry/schema/tables.ts'
-import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import type { OtlpEncoding } from './decode-export.ts'
 import { encodeExportResponse } from './otlp-response.ts'
 
 class PullReader extends MetricReader {
@@ -49,7 +50,7 @@ function decodeRows(
   table: TableName,
 ): Record<string, unknown>[] {
   assert.ok(body)
-  const decoded = decodeExport(signal, encoding, Buffer.from(body), 1n)
+  const decoded = decodeHere(signal, encoding, Buffer.from(body), 1n)
   assert.equal(decoded.reasons, '')
   return namedRows(decoded.batch, table)
 }

@@ -5,184 +5,152 @@
 // add to a span: a bad one becomes ''. Kinds and status codes that the specification doesn't know yet are
 // `Unspecified` and `Unset`.
 
-import type { AttributeMap, Row } from '../telemetry/rows.ts'
-import { noAttributes } from './attributes.ts'
+import type { RowBinary } from '../telemetry/row-binary.ts'
+import { IdCell, ListsCell, MapCell, TextCell } from './cells.ts'
 import { fault } from './record-fault.ts'
 import type { RowCollector } from './row-collector.ts'
-import { differenceText, Uint64 } from './uint64.ts'
+import { Uint64 } from './uint64.ts'
 
 const spanKinds = ['Unspecified', 'Internal', 'Server', 'Client', 'Producer', 'Consumer'] as const
 const statusCodes = ['Unset', 'Ok', 'Error'] as const
 
-export class Span {
-  readonly startTime = new Uint64()
-  readonly endTime = new Uint64()
-  /** '' when absent or zeros, null when of a wrong length; likewise the other ids. */
-  traceId: string | null = ''
-  spanId: string | null = ''
-  parentSpanId: string | null = ''
-  traceState = ''
-  name = ''
-  kind = 0
-  attributes: AttributeMap = noAttributes
-  statusCode = 0
-  statusMessage = ''
-  events: SpanEvents | null = null
-  links: SpanLinks | null = null
-
-  clear(): void {
-    this.startTime.clear()
-    this.endTime.clear()
-    this.traceId = ''
-    this.spanId = ''
-    this.parentSpanId = ''
-    this.traceState = ''
-    this.name = ''
-    this.kind = 0
-    this.attributes = noAttributes
-    this.statusCode = 0
-    this.statusMessage = ''
-    this.events = null
-    this.links = null
-  }
-}
-
 /** One event of a span, while it is read. */
-export class SpanEvent {
+class SpanEvent {
   readonly time = new Uint64()
-  name = ''
-  attributes: AttributeMap = noAttributes
+  readonly name = new TextCell()
+  readonly attributes = new MapCell()
 
   clear(): void {
     this.time.clear()
-    this.name = ''
-    this.attributes = noAttributes
+    this.name.clear()
+    this.attributes.clear()
   }
 }
 
 /** One link of a span, while it is read. */
-export class SpanLink {
-  traceId = ''
-  spanId = ''
-  traceState = ''
-  attributes: AttributeMap = noAttributes
+class SpanLink {
+  readonly traceId = new IdCell()
+  readonly spanId = new IdCell()
+  readonly traceState = new TextCell()
+  readonly attributes = new MapCell()
 
   clear(): void {
-    this.traceId = ''
-    this.spanId = ''
-    this.traceState = ''
-    this.attributes = noAttributes
+    this.traceId.clear()
+    this.spanId.clear()
+    this.traceState.clear()
+    this.attributes.clear()
   }
 }
 
-/** Events of one span, a column each; all the same length. */
-export interface SpanEvents {
-  readonly times: string[]
-  readonly names: string[]
-  readonly attributes: AttributeMap[]
+class Span {
+  readonly startTime = new Uint64()
+  readonly endTime = new Uint64()
+  readonly traceId = new IdCell()
+  readonly spanId = new IdCell()
+  readonly parentSpanId = new IdCell()
+  readonly traceState = new TextCell()
+  readonly name = new TextCell()
+  kind = 0
+  readonly attributes = new MapCell()
+  statusCode = 0
+  readonly statusMessage = new TextCell()
+  /** Times, names, attributes. */
+  readonly events = new ListsCell(3)
+  /** Trace ids, span ids, trace states, attributes. */
+  readonly links = new ListsCell(4)
+
+  clear(): void {
+    this.startTime.clear()
+    this.endTime.clear()
+    this.traceId.clear()
+    this.spanId.clear()
+    this.parentSpanId.clear()
+    this.traceState.clear()
+    this.name.clear()
+    this.kind = 0
+    this.attributes.clear()
+    this.statusCode = 0
+    this.statusMessage.clear()
+    this.events.clear()
+    this.links.clear()
+  }
 }
 
-/** Links of one span, a column each; all the same length. */
-export interface SpanLinks {
-  readonly traceIds: string[]
-  readonly spanIds: string[]
-  readonly traceStates: string[]
-  readonly attributes: AttributeMap[]
-}
-
-const noEvents: SpanEvents = Object.freeze({ times: [], names: [], attributes: [] })
-const noLinks: SpanLinks = Object.freeze({ traceIds: [], spanIds: [], traceStates: [], attributes: [] })
-
-/** Turns spans into rows of the collector; {@link span} is filled again and again. */
+/** Turns spans into rows of the collector; {@link span}, {@link event} and {@link link} are filled again and again. */
 export class SpanRows {
   readonly rows: RowCollector
   readonly span = new Span()
-  readonly #event = new SpanEvent()
-  readonly #link = new SpanLink()
+  readonly event = new SpanEvent()
+  readonly link = new SpanLink()
+  readonly #duration = new Uint64()
 
   constructor(rows: RowCollector) {
     this.rows = rows
   }
 
-  startEvent(): SpanEvent {
-    this.#event.clear()
-    return this.#event
-  }
-
-  /** Adds the event of {@link startEvent} to the span. */
+  /** Adds {@link event} to the span. */
   addEvent(): void {
-    const event = this.#event
-    this.rows.noteLongText(event.name)
-    this.span.events ??= { times: [], names: [], attributes: [] }
-    this.span.events.times.push(this.rows.instant(event.time, fault.innerTimeOutside))
-    this.span.events.names.push(event.name)
-    this.span.events.attributes.push(event.attributes)
+    const { event, rows } = this
+    rows.noteLongText(event.name)
+    rows.noteTime(event.time, fault.innerTimeOutside)
+    const { events } = this.span
+    events.count++
+    events.list(0).uint64(event.time.hi, event.time.lo)
+    event.name.writeTo(events.list(1), rows.body)
+    event.attributes.writeTo(events.list(2))
   }
 
-  startLink(): SpanLink {
-    this.#link.clear()
-    return this.#link
-  }
-
-  /** Adds the link of {@link startLink} to the span. */
+  /** Adds {@link link} to the span. */
   addLink(): void {
-    const link = this.#link
-    this.rows.noteLongText(link.traceState)
-    this.span.links ??= { traceIds: [], spanIds: [], traceStates: [], attributes: [] }
-    this.span.links.traceIds.push(link.traceId)
-    this.span.links.spanIds.push(link.spanId)
-    this.span.links.traceStates.push(link.traceState)
-    this.span.links.attributes.push(link.attributes)
+    const { link, rows } = this
+    rows.noteLongText(link.traceState)
+    const { links } = this.span
+    links.count++
+    link.traceId.writeTo(links.list(0))
+    link.spanId.writeTo(links.list(1))
+    link.traceState.writeTo(links.list(2), rows.body)
+    link.attributes.writeTo(links.list(3))
   }
 
   /** Adds {@link span} as a row, or counts it as rejected. */
   addSpan(): void {
     const { span, rows } = this
     this.#noteFaults()
-    const row = this.#row(rows.eventTime(span.startTime))
-    rows.add('otel_traces', row, span.startTime, rows.scope.fault)
+    const out = rows.startRow('otel_traces', rows.scope.fault)
+    if (out === null) return
+    this.#write(out)
+    rows.finishRow(span.startTime)
   }
 
   #noteFaults(): void {
     const { span, rows } = this
-    if (!span.traceId) rows.note(fault.traceId)
-    if (!span.spanId) rows.note(fault.spanId)
-    if (span.parentSpanId === null) rows.note(fault.parentSpanId)
+    rows.noteEventTime(span.startTime)
+    if (span.traceId.isEmpty()) rows.note(fault.traceId)
+    if (span.spanId.isEmpty()) rows.note(fault.spanId)
+    if (span.parentSpanId.isBad) rows.note(fault.parentSpanId)
     rows.noteLongText(span.name)
     rows.noteLongText(span.traceState)
     rows.noteLongText(span.statusMessage)
-    rows.noteLongList(span.events?.times.length ?? 0)
-    rows.noteLongList(span.links?.traceIds.length ?? 0)
+    rows.noteLongList(span.events.count)
+    rows.noteLongList(span.links.count)
   }
 
-  #row(timestamp: string): Row {
+  #write(out: RowBinary): void {
     const { span } = this
-    const { resource, scope } = this.rows
-    const events = span.events ?? noEvents
-    const links = span.links ?? noLinks
-    return [
-      timestamp,
-      span.traceId,
-      span.spanId,
-      span.parentSpanId,
-      span.traceState,
-      span.name,
-      spanKinds[span.kind] ?? 'Unspecified',
-      resource.serviceName,
-      resource.attributes,
-      scope.name,
-      scope.version,
-      span.attributes,
-      differenceText(span.endTime, span.startTime),
-      statusCodes[span.statusCode] ?? 'Unset',
-      span.statusMessage,
-      events.times,
-      events.names,
-      events.attributes,
-      links.traceIds,
-      links.spanIds,
-      links.traceStates,
-      links.attributes,
-    ]
+    const { body } = this.rows
+    out.uint64(span.startTime.hi, span.startTime.lo)
+    span.traceId.writeTo(out)
+    span.spanId.writeTo(out)
+    span.parentSpanId.writeTo(out)
+    span.traceState.writeTo(out, body)
+    span.name.writeTo(out, body)
+    out.text(spanKinds[span.kind] ?? 'Unspecified')
+    span.attributes.writeTo(out)
+    this.#duration.setDifference(span.endTime, span.startTime)
+    out.uint64(this.#duration.hi, this.#duration.lo)
+    out.text(statusCodes[span.statusCode] ?? 'Unset')
+    span.statusMessage.writeTo(out, body)
+    span.events.writeTo(out)
+    span.links.writeTo(out)
   }
 }

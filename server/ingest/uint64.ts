@@ -2,7 +2,6 @@
 // allocation and a slow division. All arithmetic below stays inside the integers that a double holds exactly.
 
 const twoTo32 = 4_294_967_296
-const billion = 1_000_000_000
 const maxUint64 = 18_446_744_073_709_551_615n
 
 /** A mutable 64-bit cell that a decoder writes again for each record. */
@@ -24,6 +23,17 @@ export class Uint64 {
 
   isZero(): boolean {
     return this.hi === 0 && this.lo === 0
+  }
+
+  /** Becomes `a - b`, or 0 when `b` is the larger. */
+  setDifference(a: Uint64, b: Uint64): void {
+    if (a.isBelow(b)) {
+      this.clear()
+      return
+    }
+    const borrowed = a.lo < b.lo ? 1 : 0
+    this.hi = a.hi - b.hi - borrowed
+    this.lo = a.lo - b.lo + borrowed * twoTo32
   }
 
   isBelow(other: Uint64): boolean {
@@ -64,54 +74,5 @@ export class Uint64 {
     if (value > maxUint64) return false
     this.setBigInt(value)
     return true
-  }
-}
-
-/** `a - b` as decimal digits; 0 when `b` is the larger. */
-export function differenceText(a: Uint64, b: Uint64): string {
-  if (a.isBelow(b)) return '0'
-  const hi = a.hi - b.hi
-  if (hi < 2_097_152) return String(hi * twoTo32 + (a.lo - b.lo))
-  return String(a.toBigInt() - b.toBigInt())
-}
-
-/**
- * Nanoseconds since 1970 split into seconds and the rest, by long division in three digits (32, 16 and 16 bits)
- * so that no step exceeds 2^53. One object serves many times: it is overwritten by each call.
- */
-export class Instant {
-  seconds = 0
-  nanos = 0
-  #hi = -1
-  #lo = -1
-  #text = ''
-  #textSeconds = -1
-  #secondsText = ''
-
-  /** Splits the time and returns this. */
-  of(time: Uint64): this {
-    if (time.hi === this.#hi && time.lo === this.#lo) return this
-    this.#hi = time.hi
-    this.#lo = time.lo
-    this.#text = ''
-    const upper = (time.hi % billion) * 65_536 + (time.lo >>> 16)
-    const lower = (upper % billion) * 65_536 + (time.lo & 0xffff)
-    this.seconds =
-      Math.floor(time.hi / billion) * twoTo32 +
-      Math.floor(upper / billion) * 65_536 +
-      Math.floor(lower / billion)
-    this.nanos = lower % billion
-    return this
-  }
-
-  /** `ssssssssss.nnnnnnnnn`, as rows.ts wants instants. Neighbours share their second, often the whole time. */
-  get text(): string {
-    if (this.#text !== '') return this.#text
-    if (this.seconds !== this.#textSeconds) {
-      this.#textSeconds = this.seconds
-      this.#secondsText = `${String(this.seconds).padStart(10, '0')}.`
-    }
-    this.#text = this.#secondsText + String(billion + this.nanos).slice(1)
-    return this.#text
   }
 }

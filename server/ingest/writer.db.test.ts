@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { batchOf, openStores, rowOf, type Stores, silent } from '../../tests/fixtures.ts'
+import { batchOf, type CellRows, encodeRows, openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { placedRows } from '../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
-import type { RowBatch } from '../telemetry/rows.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -25,7 +25,7 @@ after(() => stores.close())
 let organisations = 0
 const newPlace = (placement = 1): TenantPlace => ({ tenantId: `org-${++organisations}`, placement })
 
-const logs = (count: number, body = ''): RowBatch => [
+const logs = (count: number, body = ''): readonly CellRows[] => [
   batchOf(
     'otel_logs',
     Array.from({ length: count }, (_, i) => startNs + BigInt(i)),
@@ -62,16 +62,23 @@ function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOp
     command: (statement) => stores.engine.command(statement),
     tableFolder: (table) => stores.engine.tableFolder(table),
     close: () => stores.engine.close(),
-    async insert(table, columns, lines) {
-      const rows = lines.toString().trimEnd().split('\n')
-      inserts.push({ table, rows: rows.length, placements: new Set(rows.map((row) => JSON.parse(row)[0])) })
+    async insert(table, columns, buffers) {
+      const rows = placedRows(table as TableName, Buffer.concat(buffers))
+      inserts.push({
+        table,
+        rows: rows.length,
+        placements: new Set(rows.map((row) => Number(row.Placement))),
+      })
       await beforeInsert(inserts.length)
-      await stores.engine.insert(table, columns, lines)
+      await stores.engine.insert(table, columns, buffers)
     },
   }
   const writer = new IngestWriter({ engine, gate, clock, logger: silent, commitDelayMs, bufferBytes })
   return { clock, gate, inserts, writer }
 }
+
+const commit = (writer: IngestWriter, place: TenantPlace, rows: readonly CellRows[]) =>
+  writer.commit(place, encodeRows(place, rows))
 
 /** Moves time on until the promises have settled; what they wait for besides the clock is real work. */
 async function runUntil<T>(
@@ -96,9 +103,9 @@ async function runUntil<T>(
 async function commitNow(
   scene: { clock: ManualClock; writer: IngestWriter },
   place: TenantPlace,
-  batch: RowBatch,
+  batch: readonly CellRows[],
 ) {
-  const [result] = await runUntil(scene.clock, [scene.writer.commit(place, batch)])
+  const [result] = await runUntil(scene.clock, [commit(scene.writer, place, batch)])
   if (result?.status === 'rejected') throw result.reason
 }
 
@@ -135,7 +142,7 @@ describe('acknowledging', () => {
     const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
     const place = newPlace()
     let isAcknowledged = false
-    const committed = writer.commit(place, logs(1)).then(() => {
+    const committed = commit(writer, place, logs(1)).then(() => {
       isAcknowledged = true
     })
     while (inserts.length === 0) {
@@ -153,9 +160,17 @@ describe('acknowledging', () => {
 
   test('an empty batch is acknowledged at once and costs no commit', async () => {
     const { writer } = scene()
-    await writer.commit(newPlace(), [])
-    await writer.commit(newPlace(), logs(0))
+    await commit(writer, newPlace(), [])
+    await commit(writer, newPlace(), logs(0))
     assert.equal(writer.totals.commits, 0)
+  })
+
+  test('rows that are written for one place are never committed for another', async () => {
+    const { writer } = scene()
+    const [own, neighbour] = [newPlace(), newPlace()]
+    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another place/)
+    await assert.rejects(writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))), /another place/)
+    assert.deepEqual([await count(own), await count(neighbour)], [0, 0])
   })
 
   test('texts arrive as they were, whatever they say', async () => {
@@ -171,8 +186,10 @@ describe('acknowledging', () => {
       "'); drop table otel_logs",
       '\ufffd',
     ]
-    const rows = texts.map((Body) => rowOf('otel_logs', startNs, { Body, LogAttributes: { [Body]: Body } }))
-    await commitNow(here, place, [{ table: 'otel_logs', rows, minTimeNs: startNs, maxTimeNs: startNs }])
+    const rows = texts.map((Body) =>
+      batchOf('otel_logs', [startNs], { Body, LogAttributes: { [Body]: Body } }),
+    )
+    await commitNow(here, place, rows)
     const found = await stores.engine.select<{ Body: string; attributes: Record<string, string> }>(
       sql`select Body, LogAttributes as attributes from otel_logs where TenantId = ${place.tenantId}`,
     )
@@ -185,7 +202,7 @@ describe('grouping', () => {
   test('what arrives for a placement within the delay goes in together', async () => {
     const { clock, writer, inserts } = scene()
     const places = Array.from({ length: 10 }, () => newPlace(5))
-    const committed = places.map((place) => writer.commit(place, logs(2)))
+    const committed = places.map((place) => commit(writer, place, logs(2)))
     await runUntil(clock, committed)
     assert.equal(writer.totals.commits, 1)
     assert.deepEqual(inserts, [{ table: 'otel_logs', rows: 20, placements: new Set([5]) }])
@@ -194,7 +211,7 @@ describe('grouping', () => {
 
   test('nothing waits longer than the delay, and not shorter either', async () => {
     const { clock, writer } = scene()
-    const committed = writer.commit(newPlace(), logs(1))
+    const committed = commit(writer, newPlace(), logs(1))
     while (clock.waiting === 0) await turn()
     await clock.advance(commitDelayMs - 1)
     for (let i = 0; i < 5; i++) await turn()
@@ -209,7 +226,7 @@ describe('grouping', () => {
     const places = Array.from({ length: 20 }, (_, i) => newPlace(i))
     await runUntil(
       clock,
-      places.map((place) => writer.commit(place, logs(1))),
+      places.map((place) => commit(writer, place, logs(1))),
     )
     assert.deepEqual(
       inserts.map(({ placements }) => placements.size),
@@ -222,17 +239,17 @@ describe('grouping', () => {
   test('many rows don’t wait for the delay', async () => {
     const { writer, clock } = scene()
     const place = newPlace()
-    const large = logs(50, 'x'.repeat(100_000))
-    await writer.commit(place, large)
+    const large = logs(100, 'x'.repeat(100_000))
+    await commit(writer, place, large)
     assert.equal(clock.nowMs(), 1_767_600_000_000)
-    assert.equal(await count(place), 50)
+    assert.equal(await count(place), 100)
   })
 
   test('one sender after the other is served, also without a pause between them', async () => {
     const { clock, writer } = scene()
     const place = newPlace()
     const oneByOne = async () => {
-      for (let i = 0; i < 20; i++) await writer.commit(place, logs(1))
+      for (let i = 0; i < 20; i++) await commit(writer, place, logs(1))
     }
     await runUntil(clock, [oneByOne()])
     assert.equal(await count(place), 20)
@@ -256,7 +273,7 @@ describe('grouping', () => {
       commitDelayMs,
       bufferBytes: 2 ** 20,
     })
-    const committed = writer.commit(newPlace(), logs(1))
+    const committed = commit(writer, newPlace(), logs(1))
     while (steady.waiting === 0) await turn()
     offsetMs = -3_600_000
     await runUntil(steady, [committed])
@@ -269,8 +286,8 @@ describe('the bounded buffer', () => {
     const here = scene({ bufferBytes: 20_000 })
     const { clock, writer } = here
     const [accepted, refused] = [newPlace(), newPlace()]
-    const committed = writer.commit(accepted, logs(10, 'x'.repeat(1000)))
-    await assert.rejects(writer.commit(refused, logs(10, 'x'.repeat(1000))), {
+    const committed = commit(writer, accepted, logs(10, 'x'.repeat(1000)))
+    await assert.rejects(commit(writer, refused, logs(10, 'x'.repeat(1000))), {
       code: 'overloaded',
       status: 503,
       retryAfterSeconds: 1,
@@ -297,7 +314,7 @@ describe('fences', () => {
     const here = scene()
     const [own, neighbour] = [newPlace(), newPlace()]
     here.gate.fence(own.tenantId, { id: 'del_1', signals: ['logs'], range: during })
-    await assert.rejects(here.writer.commit(own, logs(1)), {
+    await assert.rejects(commit(here.writer, own, logs(1)), {
       code: 'erasing',
       status: 503,
       retryAfterSeconds: 1,
@@ -314,7 +331,7 @@ describe('fences', () => {
   test('a batch accepted before the fence is what draining waits for', async () => {
     const { clock, gate, writer } = scene()
     const place = newPlace()
-    const committed = writer.commit(place, logs(2))
+    const committed = commit(writer, place, logs(2))
     gate.fence(place.tenantId, { id: 'del_1', signals: ['logs'], range: during })
     let isDrained = false
     const drained = gate.drain(place.tenantId).then(() => {
@@ -331,7 +348,7 @@ describe('fences', () => {
     const place = newPlace(9)
     const erasure = door()
     const erasing = gate.exclusively([9], () => erasure.passed)
-    const committed = writer.commit(place, logs(1))
+    const committed = commit(writer, place, logs(1))
     while (clock.waiting === 0) await turn()
     await clock.advance(commitDelayMs)
     for (let i = 0; i < 20; i++) await turn()
@@ -347,7 +364,7 @@ describe('fences', () => {
     const [held, free] = [newPlace(10), newPlace(11)]
     const erasure = door()
     const erasing = here.gate.exclusively([10], () => erasure.passed)
-    const waiting = here.writer.commit(held, logs(1))
+    const waiting = commit(here.writer, held, logs(1))
     await commitNow(here, free, logs(2))
     assert.deepEqual([await count(held), await count(free)], [0, 2])
     erasure.open()
@@ -359,7 +376,7 @@ describe('fences', () => {
   test('what had passed the door of a placement before it was closed is refused, and its neighbours go in', async () => {
     const here = scene()
     const [closed, open] = [newPlace(12), newPlace(13)]
-    const commits = [here.writer.commit(closed, logs(1)), here.writer.commit(open, logs(1))]
+    const commits = [commit(here.writer, closed, logs(1)), commit(here.writer, open, logs(1))]
     here.gate.closePlacement(12)
     const [refused, taken] = await runUntil(here.clock, commits)
     assert.equal(refused?.status === 'rejected' && refused.reason.code, 'erasing')
@@ -387,7 +404,7 @@ describe('failing and closing', () => {
     const places = [newPlace(1), newPlace(1), newPlace(2)]
     const results = await runUntil(
       here.clock,
-      places.map((place) => here.writer.commit(place, logs(1))),
+      places.map((place) => commit(here.writer, place, logs(1))),
     )
     for (const result of results) {
       assert.equal(result.status, 'rejected')
@@ -418,11 +435,11 @@ describe('failing and closing', () => {
   test('closing commits what waits without waiting for the delay, and takes nothing more', async () => {
     const { clock, writer } = scene()
     const places = Array.from({ length: 12 }, (_, i) => newPlace(i))
-    const committed = places.map((place) => writer.commit(place, logs(1)))
+    const committed = places.map((place) => commit(writer, place, logs(1)))
     while (clock.waiting === 0) await turn()
     await writer.close()
     await Promise.all(committed)
-    await assert.rejects(writer.commit(newPlace(), logs(1)), { code: 'not_ready', retryAfterSeconds: 1 })
+    await assert.rejects(commit(writer, newPlace(), logs(1)), { code: 'not_ready', retryAfterSeconds: 1 })
     for (const place of places) assert.equal(await count(place), 1)
     assert.equal(clock.nowMs(), 1_767_600_000_000)
     await writer.close()
@@ -432,7 +449,7 @@ describe('failing and closing', () => {
     const engineDoor = door()
     const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
     const place = newPlace()
-    const committed = writer.commit(place, logs(1))
+    const committed = commit(writer, place, logs(1))
     while (inserts.length === 0) {
       await turn()
       if (clock.waiting > 0) await clock.advance(commitDelayMs)

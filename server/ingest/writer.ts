@@ -8,7 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import type { RowBatch } from '../telemetry/rows.ts'
+import { type RowBatch, rowCount } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -26,7 +26,8 @@ export interface WriterOptions {
 
 interface PendingBatch {
   readonly place: TenantPlace
-  readonly encoded: ReadonlyMap<TableName, string>
+  /** Rows by table; more than one buffer where the batch names a table twice. */
+  readonly encoded: readonly (readonly [TableName, Buffer])[]
   readonly rows: number
   readonly bytes: number
   readonly settle: (error: Error | null) => void
@@ -46,7 +47,7 @@ const placementsMax = 8
 const heldPollMs = 5
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some ten thousand of them. */
-const dueBytes = 4 * 1024 * 1024
+const dueBytes = 8 * 1024 * 1024
 
 const columnsOf = new Map(tables.map((table) => [table.name, insertColumns(table)]))
 
@@ -79,11 +80,12 @@ export class IngestWriter {
    * repeating it is right.
    */
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
-    if (batch.every(({ rows }) => rows.length === 0)) return
+    if (batch.every(({ bytes }) => bytes.length === 0)) return
+    assertOwn(place, batch)
     if (this.#closed) throw new AppError('not_ready', { retryAfterSeconds })
     if (this.#options.gate.refuses(place, batch)) throw new AppError('erasing', { retryAfterSeconds })
-    const encoded = encode(place, batch)
-    const bytes = [...encoded.values()].reduce((sum, lines) => sum + lines.length, 0)
+    const encoded = batch.map((part) => [part.table, part.bytes] as const)
+    const bytes = encoded.reduce((sum, [, rows]) => sum + rows.length, 0)
     if (this.#bytes > 0 && this.#bytes + bytes > this.#options.bufferBytes) {
       throw new AppError('overloaded', { retryAfterSeconds })
     }
@@ -94,7 +96,7 @@ export class IngestWriter {
         if (error === null) resolve()
         else reject(error)
       }
-      const rows = batch.reduce((sum, part) => sum + part.rows.length, 0)
+      const rows = batch.reduce((sum, part) => sum + rowCount(part), 0)
       this.#enqueue({ place, encoded, rows, bytes, settle })
     })
     this.#options.gate.track(place.tenantId, committed)
@@ -189,22 +191,19 @@ export class IngestWriter {
 
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     for (const [table, columns] of columnsOf) {
-      const lines = group.flatMap(({ encoded }) => encoded.get(table) ?? [])
-      if (lines.length === 0) continue
-      await this.#options.engine.insert(table, columns, Buffer.from(lines.join('\n')))
+      const rows = group.flatMap(({ encoded }) =>
+        encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
+      )
+      if (rows.length > 0) await this.#options.engine.insert(table, columns, rows)
     }
   }
 }
 
-/** Lines of JSONCompactEachRow per table, placement and tenant first. */
-function encode(place: TenantPlace, batch: RowBatch): Map<TableName, string> {
-  const head = `[${place.placement},${JSON.stringify(place.tenantId)},`
-  const encoded = new Map<TableName, string>()
-  for (const { table, rows } of batch) {
-    if (rows.length === 0) continue
-    const before = encoded.get(table)
-    const lines = rows.map((row) => head + JSON.stringify(row).slice(1)).join('\n')
-    encoded.set(table, before === undefined ? lines : `${before}\n${lines}`)
+/** The fence is asked for one place and the rows carry theirs: a difference would put rows past an erasure. */
+function assertOwn(place: TenantPlace, batch: RowBatch): void {
+  for (const { table, place: written } of batch) {
+    if (written.tenantId !== place.tenantId || written.placement !== place.placement) {
+      throw new Error(`Rows of ${table} are written for another place than they are committed for.`)
+    }
   }
-  return encoded
 }

@@ -8,7 +8,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
-import { batchOf, insertRows, tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
+import { batchOf, encodeRows, insertRows, tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
 import { insertColumns } from './schema/create-schema.ts'
@@ -141,10 +141,17 @@ test('statements and inserts that fail are errors with the engine’s number, an
     }
     await assert.rejects(engine.command(raw('drop table no_such_table')), EngineError)
     const columns = insertColumns(tableSpec('otel_logs'))
-    for (const lines of ['no json', '[1]', '["not a number", "acme"]', '[1, "acme", "when?"]']) {
-      await assert.rejects(engine.insert('otel_logs', columns, Buffer.from(lines)), EngineError)
+    const [{ bytes } = { bytes: Buffer.alloc(0) }] = encodeRows(place, [batchOf('otel_logs', [monday])])
+    const behind = Buffer.from('x')
+    for (const rows of [
+      [Buffer.from('no rows')],
+      [bytes.subarray(1)],
+      [bytes.subarray(0, -1)],
+      [bytes, behind],
+    ]) {
+      await assert.rejects(engine.insert('otel_logs', columns, rows), EngineError)
     }
-    await assert.rejects(engine.insert('no_such_table', columns, Buffer.from('[1]')), EngineError)
+    await assert.rejects(engine.insert('no_such_table', columns, [bytes]), EngineError)
     assert.equal(await countLogs(engine), 0)
   })
 })

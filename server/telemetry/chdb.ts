@@ -9,6 +9,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import { AppError } from '../core/app-error.ts'
 import { createSchema } from './schema/create-schema.ts'
+import type { ColumnSpec } from './schema/tables.ts'
+import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { EngineError, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
 
@@ -28,7 +30,7 @@ export interface ChdbOptions {
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
-const insertSettings = { max_partitions_per_insert_block: 0 }
+const insertSettings = 'max_partitions_per_insert_block = 0'
 
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
@@ -114,12 +116,14 @@ function xmlText(text: string): string {
 
 class ChdbEngine implements TelemetryEngine {
   readonly #session: Session
+  readonly #spool: Spool
   readonly #lock: { close(): void }
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
   constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
+    this.#spool = new Spool(join(options.folder, 'spool'))
     this.#session = new Session(join(options.folder, 'engine'), {
       connectionArgs: ['--async_load_databases=0', `--config-file=${writeServerConfig(options)}`],
     })
@@ -136,15 +140,9 @@ class ChdbEngine implements TelemetryEngine {
     await this.#run(statement)
   }
 
-  async insert(table: string, columns: readonly string[], lines: Buffer): Promise<void> {
+  async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
     await this.#guard(() =>
-      this.#session.insert({
-        table,
-        columns,
-        values: lines,
-        format: 'JSONCompactEachRow',
-        settings: insertSettings,
-      }),
+      this.#spool.lend(rows, (path) => this.#session.queryAsync(insertText(table, columns, path))),
     )
   }
 
@@ -189,6 +187,21 @@ class ChdbEngine implements TelemetryEngine {
     }
   }
 }
+
+/**
+ * The columns are declared as plain strings where the table has dictionaries: the engine builds those from a block
+ * of strings at half the price of building them row by row.
+ */
+function insertText(table: string, columns: readonly ColumnSpec[], path: string): string {
+  const names = columns.map(({ name }) => `\`${name}\``).join(', ')
+  const structure = columns
+    .map(({ name, type }) => `\`${name}\` ${type.replaceAll('LowCardinality(String)', 'String')}`)
+    .join(', ')
+  const source = `file(${literal(path)}, 'RowBinary', ${literal(structure)})`
+  return `INSERT INTO ${table} (${names}) SELECT * FROM ${source} SETTINGS ${insertSettings}`
+}
+
+const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
 
 function translate(cause: unknown): Error {
   const code =

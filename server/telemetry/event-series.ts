@@ -157,6 +157,16 @@ export function earlierStatement(from: From, frame: SeriesFrame, series: EventSe
   return sql`SELECT ${join(exists, ' OR ')} AS earlier`
 }
 
+/** How many rows reading the series takes. One row `{ n }`. */
+export function eventCountStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
+  const counts = tablesOf(series.signals).map(({ name, timeColumn }) => {
+    const ofService = frame.service === undefined ? every : sql`ServiceName = ${frame.service}`
+    const source = from(name, rangeCondition(timeColumn, frame), series.of, ofService)
+    return sql`(SELECT count() FROM ${source})`
+  })
+  return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
+}
+
 function attributesColumn(table: TableSpec): string {
   if (table.signal === 'logs') return 'LogAttributes'
   return table.signal === 'traces' ? 'SpanAttributes' : 'Attributes'

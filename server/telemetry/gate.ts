@@ -5,7 +5,7 @@
 // plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
-import type { RowBatch } from './rows.ts'
+import type { TableExtent } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
 import type { TenantPlace } from './telemetry.ts'
 
@@ -115,7 +115,7 @@ export class TelemetryGate {
   }
 
   /** Whether the organisation's placement is closed, or a fence covers an instant between the earliest and latest row of some table of the batch. */
-  refuses({ tenantId, placement }: TenantPlace, batch: RowBatch): boolean {
+  refuses({ tenantId, placement }: TenantPlace, batch: readonly TableExtent[]): boolean {
     if (this.isClosed(placement)) return true
     const fences = this.#fenced.get(tenantId)
     if (fences === undefined) return false

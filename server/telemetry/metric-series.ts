@@ -79,6 +79,19 @@ export function hasAggregation(kind: MetricKind, aggregation: Aggregation): bool
   return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
 }
 
+/** Whether each step is read from its own points alone; otherwise also from those before and after it. */
+export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
+  if (kind === 'gauge') return aggregation !== 'rate'
+  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'sum'
+  if (aggregation === 'min' || aggregation === 'max') return true
+  return kind === 'summary' && quantiles[aggregation] !== undefined
+}
+
+/** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
+export function countStatement(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
+  return sql`SELECT toUInt32(count()) AS n FROM ${points(from, frame, kind, metric)}`
+}
+
 /** One statement for a metric whose kind is known. */
 export function metricStatement(
   from: From,

@@ -1,11 +1,20 @@
 // Rows for tests, written by naming only the columns that matter: the rest get the empty value of their type.
-// It writes past the gate and the grouped commits on purpose, so that a test of reading depends on no writer.
+// It writes past the gate and the grouped commits on purpose, so that a test of reading depends on no writer, and it
+// encodes by the types of the columns, so that a test of ingest doesn't depend on what ingest believes about them.
 
 import { engineInstant } from '../core/time-range.ts'
-import type { Cell } from './rows.ts'
+import { RowBinary } from './row-binary.ts'
 import { insertColumns } from './schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from './schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
+
+export type AttributeMap = Readonly<Record<string, string>>
+
+/**
+ * What a column may hold, in a form that is easy to write: instants as text `seconds.nanoseconds`, 64-bit integers as
+ * decimal text, and `nan`, `inf`, `-inf` and `-0` as text too.
+ */
+export type Cell = string | number | boolean | null | AttributeMap | readonly Cell[]
 
 /** Values by column; a bigint is an instant in nanoseconds since 1970. */
 export type FixtureRow = Readonly<Record<string, Cell | bigint>>
@@ -19,14 +28,25 @@ export async function insertFixture(
 ): Promise<void> {
   const spec = tables.find(({ name }) => name === table)
   if (spec === undefined) throw new Error(`No table ${table}`)
-  const known = new Set(spec.columns.map(({ name }) => name))
-  const lines = rows.map((row) => {
+  const columns = insertColumns(spec)
+  await engine.insert(table, columns, [encodeFixture(columns, place, rows)])
+}
+
+/** Rows in RowBinary, in the order of the columns, of which the first two are the place. */
+export function encodeFixture(
+  columns: readonly ColumnSpec[],
+  place: TenantPlace,
+  rows: readonly FixtureRow[],
+): Buffer {
+  const known = new Set(columns.map(({ name }) => name))
+  const out = new RowBinary()
+  for (const row of rows) {
     const foreign = Object.keys(row).find((column) => !known.has(column))
-    if (foreign !== undefined) throw new Error(`${table} has no column ${foreign}`)
-    const cells = spec.columns.map((column) => cellOf(column, row[column.name]))
-    return JSON.stringify([place.placement, place.tenantId, ...cells])
-  })
-  await engine.insert(table, insertColumns(spec), Buffer.from(lines.join('\n')))
+    if (foreign !== undefined) throw new Error(`There is no column ${foreign}`)
+    const placed: FixtureRow = { ...row, Placement: place.placement, TenantId: place.tenantId }
+    for (const column of columns) writeCell(out, column.type, cellOf(column, placed[column.name]))
+  }
+  return out.toBuffer()
 }
 
 function cellOf({ type }: ColumnSpec, given: Cell | bigint | undefined): Cell {
@@ -39,4 +59,59 @@ function cellOf({ type }: ColumnSpec, given: Cell | bigint | undefined): Cell {
   if (type.startsWith('Nullable')) return null
   if (type === 'Bool') return false
   return type.includes('String') ? '' : 0
+}
+
+function writeCell(out: RowBinary, type: string, cell: Cell): void {
+  const [, wrapper, inner = ''] = /^(Array|Nullable|LowCardinality)\((.*)\)$/.exec(type) ?? []
+  if (wrapper === 'Array') {
+    if (!Array.isArray(cell)) throw new Error(`${type} takes a list`)
+    out.varint(cell.length)
+    for (const item of cell) writeCell(out, inner, item)
+  } else if (wrapper === 'Nullable') {
+    out.uint8(cell === null ? 1 : 0)
+    if (cell !== null) writeCell(out, inner, cell)
+  } else if (wrapper === 'LowCardinality') writeCell(out, inner, cell)
+  else if (type.startsWith('Map')) {
+    const entries = Object.entries(cell ?? {})
+    out.varint(entries.length)
+    for (const text of entries.flat()) out.text(text)
+  } else writeScalar(out, type, cell)
+}
+
+function writeScalar(out: RowBinary, type: string, cell: Cell): void {
+  switch (type) {
+    case 'String':
+      out.text(String(cell))
+      break
+    case 'UInt8':
+    case 'Bool':
+      out.uint8(Number(cell))
+      break
+    case 'UInt16':
+      out.uint16(Number(cell))
+      break
+    case 'UInt32':
+    case 'Int32':
+      out.uint32(Number(cell))
+      break
+    case 'Float64':
+      out.float64(floats.get(cell) ?? Number(cell))
+      break
+    default: {
+      const integer = BigInt.asUintN(64, BigInt(type === 'UInt64' ? String(cell) : ticks(String(cell))))
+      out.uint64(Number(integer >> 32n), Number(integer & 0xffff_ffffn))
+      break
+    }
+  }
+}
+
+const floats: ReadonlyMap<Cell, number> = new Map<Cell, number>([
+  ['nan', Number.NaN],
+  ['inf', Number.POSITIVE_INFINITY],
+  ['-inf', Number.NEGATIVE_INFINITY],
+])
+
+function ticks(instant: string): string {
+  const [seconds = '0', nanos = ''] = instant.split('.')
+  return `${seconds}${nanos.padEnd(9, '0')}`
 }

@@ -1,28 +1,32 @@
-// Rows on their way from a decoder to the engine. A decoder names values by column; the engine port adds
-// placement and tenant and encodes. A batch is one request's rows: it is committed as a whole before the
-// request is acknowledged, and all its rows belong to one organisation.
+// Rows on their way from a decoder to the engine, already in the form the engine takes: RowBinary, the columns in the
+// order of `insertColumns`, placement and tenant in each row. A batch is one request's rows: it is committed as a
+// whole before the request is acknowledged, and all its rows belong to one organisation.
 
 import type { TableName } from './schema/tables.ts'
+import type { TenantPlace } from './telemetry.ts'
 
-/** An OTLP attribute set as the engine holds it: every value as text (objects and arrays as JSON text). */
-export type AttributeMap = Record<string, string>
-
-/**
- * What a column may hold on its way in. Instants are text `ssssssssss.nnnnnnnnn` with the seconds padded to ten digits: the engine refuses or, worse, misreads fewer. 64-bit
- * integers are decimal text; NaN, infinities and negative zero are the text `nan`, `inf`, `-inf`, `-0`, because JSON has no
- * number for them and a silent null would be a lie.
- */
-export type Cell = string | number | boolean | null | AttributeMap | readonly Cell[]
-
-/** Values in the order of the table's `columns` (without placement and tenant). */
-export type Row = readonly Cell[]
-
-export interface TableRows {
+/** Where and when rows are, which is all that a fence asks. */
+export interface TableExtent {
   readonly table: TableName
-  readonly rows: readonly Row[]
-  /** Smallest and largest event time among `rows`, nanoseconds since 1970; what a fence is compared with. */
+  /** Smallest and largest event time among the rows, nanoseconds since 1970. */
   readonly minTimeNs: bigint
   readonly maxTimeNs: bigint
 }
 
+export interface TableRows extends TableExtent {
+  /** Whose rows these are: the placement and tenant that are written in each. */
+  readonly place: TenantPlace
+  /** The rows in RowBinary, one after another. */
+  readonly bytes: Buffer
+  /** Three numbers a row, see {@link markLength}. */
+  readonly marks: Uint32Array
+}
+
 export type RowBatch = readonly TableRows[]
+
+/** Of each row: the offset of its end in `bytes`, then the upper and the lower half of its event time. */
+export const markLength = 3
+
+export function rowCount({ marks }: TableRows): number {
+  return marks.length / markLength
+}

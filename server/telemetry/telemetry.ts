@@ -3,6 +3,7 @@
 // this port but a `TenantReader`, which can't ask without naming its organisation; only ingest, the eraser
 // and the verifier work below it.
 
+import type { ColumnSpec } from './schema/tables.ts'
 import type { Sql } from './sql.ts'
 
 /** What one statement may cost before the engine ends it; protects everyone else on the machine. */
@@ -17,10 +18,10 @@ export interface TelemetryEngine {
   /** A statement without rows: table definitions and removal. */
   command(statement: Sql): Promise<void>
   /**
-   * Commits ready lines of JSONCompactEachRow. Resolved means committed by the engine; rejected means unknown:
-   * an insert over several partitions may have been kept in part.
+   * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers. Resolved means
+   * committed by the engine; rejected means unknown: an insert over several partitions may have been kept in part.
    */
-  insert(table: string, columns: readonly string[], lines: Buffer): Promise<void>
+  insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
   /** Folder that holds the parts of a table, for checking that removed bytes have left the disk; null where remote. */
   tableFolder(table: string): Promise<string | null>
   /** Waits for what runs, then closes. Idempotent. */

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import type { TelemetryGate } from './gate.ts'
-import { type TableName, tables } from './schema/tables.ts'
+import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, raw, Sql, sql, uint } from './sql.ts'
 import type { StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
 
@@ -17,11 +17,23 @@ export class TenantReader {
   readonly place: TenantPlace
   readonly gate: TelemetryGate
   readonly #engine: TelemetryEngine
+  readonly #untilNs: bigint | null
 
-  constructor(engine: TelemetryEngine, place: TenantPlace, gate: TelemetryGate) {
+  constructor(
+    engine: TelemetryEngine,
+    place: TenantPlace,
+    gate: TelemetryGate,
+    untilNs: bigint | null = null,
+  ) {
     this.#engine = engine
     this.place = place
     this.gate = gate
+    this.#untilNs = untilNs
+  }
+
+  /** A reader that knows nothing of the instant or anything after it: whoever replays the past can't peek. */
+  until(instantNs: bigint): TenantReader {
+    return new TenantReader(this.#engine, this.place, this.gate, instantNs)
   }
 
   /**
@@ -45,19 +57,30 @@ export class TenantReader {
       sql`Placement = ${uint(this.place.placement)}`,
       sql`TenantId = ${this.place.tenantId}`,
       ...this.#hiddenIn(table).map((hidden) => sql`NOT (${hidden})`),
+      ...this.#knownIn(table),
       ...conditions,
     ]
     return new TenantTable(sql`(SELECT * FROM ${raw(table)} WHERE ${allOf(visible)})`)
   }
 
+  #knownIn(name: TableName): Sql[] {
+    if (this.#untilNs === null) return []
+    return [rangeCondition(tableOf(name).timeColumn, { startNs: null, endNs: this.#untilNs })]
+  }
+
   #hiddenIn(name: TableName): Sql[] {
-    const table = tables.find((candidate) => candidate.name === name)
-    assert(table !== undefined)
+    const table = tableOf(name)
     return this.gate
       .hidden(this.place.tenantId)
       .filter((selection) => selection.signals.includes(table.signal))
       .map(({ range }) => rangeCondition(table.timeColumn, range))
   }
+}
+
+function tableOf(name: TableName): TableSpec {
+  const table = tables.find((candidate) => candidate.name === name)
+  assert(table !== undefined)
+  return table
 }
 
 /** A `from` that is known to carry its tenant. */

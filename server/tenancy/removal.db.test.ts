@@ -82,6 +82,9 @@ async function found(tenantId: string): Promise<Organisation> {
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,
+    `insert into ingest_quotas values ('${tenantId}', 10, 10)`,
+    `insert into ingest_usage values ('${tenantId}', '2026-01-05', 1, 1, 0, 0)`,
+    `insert into detector_mutes (id, tenant_id, created_by, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 'x', 0)`,
     `insert into certificates values ('crt-${tenantId}', '${tenantId}', 'x', 0)`,
     `insert into legal_holds values ('hld-${tenantId}', '${tenantId}', '["logs"]', null, null, 'x', null, 'x', 0, 'x', 1)`,
     `insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)

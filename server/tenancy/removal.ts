@@ -25,11 +25,14 @@ export interface RemovalDeps {
 /** What belongs to a living organisation, in an order that references allow. The rest is its record. */
 const livingTables = [
   'anomalies',
+  'detector_mutes',
   'detectors',
   'access_tokens',
   'deletion_policies',
   'deletion_previews',
   'retention_policies',
+  'ingest_quotas',
+  'ingest_usage',
   'organisations',
 ] as const
 

@@ -1,84 +1,155 @@
-// Reading decoded rows by column name, and checking them against the table list, for tests.
+// Reading encoded rows back by column name, by the types in the table list and not by what the encoder believes, and
+// checking them against that list, for tests.
 
 import assert from 'node:assert/strict'
-import type { Cell, RowBatch } from '../../server/telemetry/rows.ts'
+import { isUtf8 } from 'node:buffer'
+import type { Cell } from '../../server/telemetry/row-fixture.ts'
+import { markLength, type RowBatch, type TableRows } from '../../server/telemetry/rows.ts'
+import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
+import { here } from './decode-here.ts'
 
-/** Rows of one table as objects by column; empty when the batch has none. Attribute maps become plain objects. */
-export function namedRows(batch: RowBatch, table: TableName): Record<string, unknown>[] {
-  const columns = columnsOf(table)
-  const rows = batch.find((part) => part.table === table)?.rows ?? []
-  return rows.map((row) => Object.fromEntries(columns.map((column, at) => [column.name, plain(row[at])])))
+/**
+ * Rows of one table as objects by column, without placement and tenant; empty when the batch has none. Instants are
+ * text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for `nan`, `inf`,
+ * `-inf` and `-0`.
+ */
+export function namedRows(batch: RowBatch, table: TableName): Record<string, Cell>[] {
+  return batch.filter((part) => part.table === table).flatMap(readRows)
 }
 
-/** Fails when a cell isn't what its column's type may hold, or when the time bounds are not those of the rows. */
+/** Fails when the bytes are not rows of their table, or when marks or time bounds are not those of the rows. */
 export function assertBatchFits(batch: RowBatch): void {
-  for (const { table, rows, minTimeNs, maxTimeNs } of batch) {
-    const spec = tables.find((one) => one.name === table)
+  for (const part of batch) {
+    const spec = tables.find((one) => one.name === part.table)
     assert.ok(spec)
-    const timeAt = spec.columns.findIndex((column) => column.name === spec.timeColumn)
-    const times: bigint[] = []
-    for (const row of rows) {
-      assert.equal(row.length, spec.columns.length, table)
-      for (const [at, column] of spec.columns.entries()) assertCellFits(row[at], column.type, column.name)
-      times.push(BigInt(String(row[timeAt]).replace('.', '')))
-    }
-    assert.ok(rows.length > 0)
+    const times = readRows(part).map((row) => BigInt(String(row[spec.timeColumn]).replace('.', '')))
+    assert.ok(times.length > 0)
+    assert.deepEqual(part.place, here)
+    const marked = Array.from({ length: times.length }, (_, at) => part.marks.slice(at * markLength + 1))
+    assert.deepEqual(
+      marked.map(([hi = 0, lo = 0]) => (BigInt(hi) << 32n) | BigInt(lo)),
+      times,
+    )
     times.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
-    assert.equal(minTimeNs, times[0])
-    assert.equal(maxTimeNs, times.at(-1))
+    assert.equal(part.minTimeNs, times[0])
+    assert.equal(part.maxTimeNs, times.at(-1))
   }
 }
 
-function columnsOf(table: TableName): readonly ColumnSpec[] {
-  return tables.find((one) => one.name === table)?.columns ?? []
+function readRows(part: TableRows): Record<string, Cell>[] {
+  const spec = tables.find((one) => one.name === part.table)
+  assert.ok(spec)
+  const columns = insertColumns(spec)
+  const reader = new CellReader(part.bytes)
+  const rows: Record<string, Cell>[] = []
+  for (let at = 0; at < part.marks.length; at += markLength) {
+    const { Placement, TenantId, ...row } = reader.row(columns)
+    assert.deepEqual([Placement, TenantId], [part.place.placement, part.place.tenantId])
+    assert.equal(reader.pos, part.marks[at], 'a mark stands at the end of its row')
+    rows.push(row)
+  }
+  assert.equal(reader.pos, part.bytes.length, 'nothing stands behind the last row')
+  return rows
 }
 
-function plain(cell: Cell | undefined): unknown {
-  if (Array.isArray(cell)) return cell.map(plain)
-  return typeof cell === 'object' && cell !== null ? Object.fromEntries(Object.entries(cell)) : cell
+/** Rows in RowBinary with their placement and tenant, until the bytes end. */
+export function placedRows(table: TableName, bytes: Buffer): Record<string, Cell>[] {
+  const spec = tables.find((one) => one.name === table)
+  assert.ok(spec)
+  const reader = new CellReader(bytes)
+  const rows: Record<string, Cell>[] = []
+  while (reader.pos < bytes.length) rows.push(reader.row(insertColumns(spec)))
+  return rows
 }
 
-function assertCellFits(cell: unknown, type: string, name: string): void {
-  const item = /^Array\((.*)\)$/.exec(type)?.[1]
-  const inner = /^(?:Nullable|LowCardinality)\((.*)\)$/.exec(type)?.[1]
-  if (item !== undefined) {
-    assert.ok(Array.isArray(cell), name)
-    for (const one of cell) assertCellFits(one, item, name)
-  } else if (inner !== undefined) {
-    if (cell !== null || !type.startsWith('Nullable')) assertCellFits(cell, inner, name)
-  } else if (type.startsWith('Map(')) assertMap(cell, name)
-  else assert.ok(scalarFits(cell, type), `${name} (${type}) holds ${String(cell)}`)
-}
+class CellReader {
+  readonly #bytes: Buffer
+  pos = 0
 
-function assertMap(cell: unknown, name: string): void {
-  assert.ok(
-    typeof cell === 'object' && cell !== null && Object.getPrototypeOf(Object.getPrototypeOf(cell)) === null,
-  )
-  for (const value of Object.values(cell)) assert.equal(typeof value, 'string', name)
-}
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
 
-function scalarFits(cell: unknown, type: string): boolean {
-  switch (type) {
-    case "DateTime64(9, 'UTC')":
-      return typeof cell === 'string' && /^\d{10}\.\d{9}$/.test(cell)
-    case 'String':
-      return typeof cell === 'string' && cell.isWellFormed()
-    case 'UInt64':
-      return typeof cell === 'string' && /^\d{1,20}$/.test(cell) && BigInt(cell) < 2n ** 64n
-    case 'Float64':
-      return typeof cell === 'number'
-        ? Number.isFinite(cell)
-        : ['nan', 'inf', '-inf', '-0'].includes(String(cell))
-    case 'Bool':
-      return typeof cell === 'boolean'
-    default:
-      return integerFits(cell, type)
+  row(columns: readonly ColumnSpec[]): Record<string, Cell> {
+    return Object.fromEntries(columns.map(({ name, type }) => [name, this.#cell(type)]))
+  }
+
+  #cell(type: string): Cell {
+    const [, wrapper, inner = ''] = /^(Array|Nullable|LowCardinality)\((.*)\)$/.exec(type) ?? []
+    if (wrapper === 'Array') return Array.from({ length: this.#varint() }, () => this.#cell(inner))
+    if (wrapper === 'Nullable') return this.#flag() ? null : this.#cell(inner)
+    if (wrapper === 'LowCardinality') return this.#cell(inner)
+    return type.startsWith('Map(') ? this.#map() : this.#scalar(type)
+  }
+
+  #map(): Cell {
+    const entries = Array.from({ length: this.#varint() }, () => [this.#text(), this.#text()] as const)
+    assert.equal(new Set(entries.map(([key]) => key)).size, entries.length, 'a key stands once')
+    return Object.fromEntries(entries)
+  }
+
+  #scalar(type: string): Cell {
+    switch (type) {
+      case 'String':
+        return this.#text()
+      case 'UInt8':
+        return this.#bytes.readUInt8(this.#take(1))
+      case 'Bool':
+        return this.#flag()
+      case 'UInt16':
+        return this.#bytes.readUInt16LE(this.#take(2))
+      case 'UInt32':
+        return this.#bytes.readUInt32LE(this.#take(4))
+      case 'Int32':
+        return this.#bytes.readInt32LE(this.#take(4))
+      case 'UInt64':
+        return String(this.#bytes.readBigUInt64LE(this.#take(8)))
+      case 'Float64':
+        return floatCell(this.#bytes.readDoubleLE(this.#take(8)))
+      case "DateTime64(9, 'UTC')":
+        return this.#instant()
+      default:
+        throw new Error(`No way to read ${type}`)
+    }
+  }
+
+  #instant(): string {
+    const digits = String(this.#bytes.readBigInt64LE(this.#take(8))).padStart(19, '0')
+    return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+  }
+
+  #flag(): boolean {
+    const byte = this.#bytes.readUInt8(this.#take(1))
+    assert.ok(byte < 2)
+    return byte === 1
+  }
+
+  #text(): string {
+    const length = this.#varint()
+    const start = this.#take(length)
+    assert.ok(isUtf8(this.#bytes.subarray(start, start + length)), 'a text is UTF-8')
+    return this.#bytes.toString('utf8', start, start + length)
+  }
+
+  #varint(): number {
+    let value = 0
+    for (let shift = 1; ; shift *= 128) {
+      const byte = this.#bytes.readUInt8(this.#take(1))
+      value += (byte & 127) * shift
+      if (byte < 128) return value
+    }
+  }
+
+  #take(count: number): number {
+    const at = this.pos
+    this.pos += count
+    assert.ok(this.pos <= this.#bytes.length, 'a row ends where its bytes end')
+    return at
   }
 }
 
-function integerFits(cell: unknown, type: string): boolean {
-  const [low, high] =
-    { UInt8: [0, 255], UInt32: [0, 2 ** 32 - 1], Int32: [-(2 ** 31), 2 ** 31 - 1] }[type] ?? []
-  return typeof cell === 'number' && Number.isInteger(cell) && cell >= Number(low) && cell <= Number(high)
+function floatCell(value: number): Cell {
+  if (Number.isFinite(value)) return Object.is(value, -0) ? '-0' : value
+  return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
 }

@@ -79,6 +79,11 @@ export function encodeProto(signal: Signal, message: object): Buffer {
   return Buffer.from(type.encode(type.fromObject(withIdBytes(message) as object)).finish())
 }
 
+/** The type of a signal's request, for tests that walk its fields. */
+export function requestType(signal: Signal): protobuf.Type {
+  return root.lookupType(requestTypes[signal]).resolveAll() as protobuf.Type
+}
+
 /** Decodes a response with the names of the messages above; 64-bit integers as text. */
 export function decodeProto(type: 'ExportResponse' | 'RpcStatus', bytes: Uint8Array): object {
   const messageType = root.lookupType(type)

@@ -202,7 +202,7 @@ test('while another process locks the control plane nothing is taken, hidden or 
   await other.connection().execute(async (connection) => {
     await sql`begin exclusive`.execute(connection)
     const answer = await erase(range(8, 9))
-    assertRefused(answer, 500, 'internal')
+    assertRefused(answer, 503, 'overloaded')
     await sql`rollback`.execute(connection)
   })
   await other.destroy()

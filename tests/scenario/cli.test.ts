@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync, statSync } from 'node:fs'
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -191,4 +191,44 @@ test('a mistyped data folder is not made by looking into it', async () => {
   const refused = await lethe(environment(newFolder()), 'token', 'list', '--org', 'acme')
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_DATA_DIR/)
+})
+
+test('a file of timestamps and values is searched for anomalies without a service or a data folder', async () => {
+  const env = environment(newFolder())
+  const file = join(temporaryFolder(), 'points.csv')
+  folders.push(dirname(file))
+  const lines = Array.from({ length: 300 }, (_, i) => {
+    const value = 100 + (i % 7) + (i >= 250 && i < 256 ? 80 : 0)
+    return `${1_789_128_000 + i * 300},${value}`
+  })
+  writeFileSync(file, `timestamp,value\n${lines.join('\n')}\n`)
+  const found = await lethe(env, 'detect', '--csv', file)
+  assert.equal(found.code, 0, found.err)
+  assert.match(found.out, /^2026-09-12T08:50:00Z {2}score .* value 1\d\d, expected .*; 30 minutes high/)
+  assert.match(found.out, /300 buckets of 5 min: 1 anomalies; at the end: ok$/)
+  const json = await lethe(
+    env,
+    'detect',
+    '--csv',
+    file,
+    '--method',
+    'threshold',
+    '--params',
+    '{"upper":150}',
+    '--json',
+  )
+  assert.deepEqual(
+    JSON.parse(json.out).anomalies.map((one: { started_at: string }) => one.started_at),
+    ['2026-09-12T08:50:00Z'],
+  )
+  for (const words of [
+    ['--params', '{"k":0}'],
+    ['--params', 'k=4'],
+    ['--step', '0.5'],
+    ['--method', 'magic'],
+  ]) {
+    const refused = await lethe(env, 'detect', '--csv', file, ...words)
+    assert.equal(refused.code, 1, words.join(' '))
+  }
+  assert.equal(existsSync(String(env.LETHE_DATA_DIR)), false)
 })

@@ -7,6 +7,8 @@ import { after, before, test } from 'node:test'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionPreview } from '../../contract/deletion.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
+import { AnomalyWithContext } from '../../contract/detection-context.ts'
+import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -247,6 +249,32 @@ async function incidentPoints(metric: string) {
   return points.slice(1, -1)
 }
 
+/** Tries the detector of errors on the half hour before the incident, and the incident. */
+function sendPreview(as: NonNullable<Sent['as']>): Promise<Answer> {
+  const json = {
+    metric_key: 'spans.error_ratio',
+    method_key: 'robust_band',
+    params: { warmup_points: 20, window_points: 60, min_abs_dev: 0.1 },
+    scope: { group_by: 'service' },
+    window_minutes: 120,
+    schedule_minutes: 1,
+    start: formatInstant(startNs - 20n * minuteNs),
+    end: formatInstant(endNs + minuteNs),
+  }
+  return service.send('POST', `${url}/preview`, { as, json })
+}
+
+async function tryOut(as: NonNullable<Sent['as']> = 'acme/member'): Promise<DetectorPreview> {
+  const answer = await sendPreview(as)
+  assert.equal(answer.status, 200, answer.text)
+  return DetectorPreview.parse(JSON.parse(answer.text))
+}
+
+const startAndGroup = ({ group, started_at }: Pick<Anomaly, 'group' | 'started_at'>) => ({
+  group,
+  started_at,
+})
+
 test('an incident is found and explained, and erased with the telemetry it was seen in', async () => {
   for (const [name, kind] of [
     ['checkout', { fails: true }],
@@ -286,6 +314,12 @@ test('an incident is found and explained, and erased with the telemetry it was s
     Array(6).fill({ value: 0.8, erased: undefined }),
   )
   assert.equal((await service.send('GET', `/anomalies/${found.id}`, { as: 'globex/owner' })).status, 404)
+  const { context } = await service.read(`/anomalies/${found.id}`, AnomalyWithContext)
+  assert.equal(context.contributors?.summary, '48 of 60 requests failed')
+  await service.read(context.links.series, SeriesAnswer)
+  assert.deepEqual((await tryOut()).anomalies.map(startAndGroup), [startAndGroup(found)])
+  assert.deepEqual((await tryOut('globex/member')).anomalies, [])
+  assertRefused(await sendPreview('acme/viewer'), 403, 'role_not_permitted')
 
   const learntFrom = {
     scope: 'range',
@@ -304,6 +338,10 @@ test('an incident is found and explained, and erased with the telemetry it was s
     'that something was seen stays, what was expected was learnt from what is gone',
   )
 
+  const verdict = { verdict: 'real', note: 'the import of 4711' }
+  const judged = await service.send('POST', `/anomalies/${found.id}/feedback`, { json: verdict })
+  assert.equal(Anomaly.parse(JSON.parse(judged.text)).feedback?.note, 'the import of 4711')
+
   const request = await eraseCompletely(service, {
     scope: 'range',
     confirm: 'acme',
@@ -318,6 +356,12 @@ test('an incident is found and explained, and erased with the telemetry it was s
   }
   const everything = await service.send('GET', '/anomalies?limit=500')
   assert.ok(!everything.text.includes(found.id))
+  assert.ok(!everything.text.includes('4711'))
+  const holed = await tryOut()
+  assert.deepEqual(holed.anomalies, [])
+  const gone = holed.series.flatMap(({ points }) => points.filter(({ erased }) => erased === true))
+  assert.ok(gone.length >= 6)
+  assert.ok(gone.every((point) => point.value === null))
 })
 
 test('the hole an erasure leaves raises nothing, where a hole that nobody erased does', async () => {

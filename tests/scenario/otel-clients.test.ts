@@ -12,7 +12,14 @@ import { formatInstant } from '../../contract/instant.ts'
 import { LogRecord, MetricEntry, SeriesAnswer, ServiceEntry, Span, Trace } from '../../contract/telemetry.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { childSpanId, rootSpanId, type SdkReport, type SdkRun, sendWithSdk } from './otel-sdk.ts'
+import {
+  childSpanId,
+  type Encoding,
+  rootSpanId,
+  type SdkReport,
+  type SdkRun,
+  sendWithSdk,
+} from './otel-sdk.ts'
 import { type Service, startService, type Tenant, tenants, waitUntilCompleted } from './service.ts'
 
 const at: HrTime = [Math.floor(systemClock.nowMs() / 1000) - 600, 123_456_789]
@@ -21,7 +28,7 @@ const atNs = nsOf(at)
 interface Variant extends Pick<SdkRun, 'encoding' | 'isCompressed' | 'service' | 'traceId'> {}
 
 /** The last digit of the trace id tells the variants apart. */
-const variants: readonly Variant[] = (['protobuf', 'json'] as const).flatMap((encoding, i) =>
+const variants: readonly Variant[] = (['protobuf', 'json', 'grpc'] as const).flatMap((encoding, i) =>
   [false, true].map((isCompressed, j) => ({
     encoding,
     isCompressed,
@@ -38,13 +45,17 @@ before(async () => {
   for (const tenant of tenants) {
     for (const variant of variants) {
       const secret = service.secretOf(`${tenant}/ingest`)
-      const report = await sendWithSdk({ ...variant, address: service.address, secret, at })
+      const report = await sendWithSdk({ ...variant, address: addressOf(variant.encoding), secret, at })
       assert.deepEqual(report.failures, [])
       reports.set(`${tenant} ${variant.service}`, report)
     }
   }
 })
 after(() => service.stop())
+
+function addressOf(encoding: Encoding): string {
+  return encoding === 'grpc' ? (service.app.grpcAddress() ?? assert.fail('no gRPC')) : service.address
+}
 
 function nsOf([seconds, nanos]: HrTime): bigint {
   return BigInt(seconds) * 1_000_000_000n + BigInt(nanos)
@@ -197,15 +208,16 @@ test('two organisations that send the same see it once each', async () => {
 
 test('an exporter with a wrong token is told so, for every signal, and nothing of it is kept', async () => {
   const before = await viewOf('acme')
-  for (const encoding of ['protobuf', 'json'] as const) {
+  for (const encoding of ['protobuf', 'json', 'grpc'] as const) {
     for (const secret of ['not-a-token-of-anybody', service.secretOf('acme/viewer')]) {
       const run = { encoding, isCompressed: false, service: 'intruder', traceId: 'f'.repeat(32), at }
-      const { failures } = await sendWithSdk({ ...run, address: service.address, secret })
+      const { failures } = await sendWithSdk({ ...run, address: addressOf(encoding), secret })
       // Metrics are flushed twice.
-      const status = secret.startsWith('lethe_viewer_') ? 403 : 401
+      const isKnown = secret.startsWith('lethe_viewer_')
+      const [forbidden, unauthenticated] = encoding === 'grpc' ? [7, 16] : [403, 401]
       assert.deepEqual(
         failures.map((error) => Reflect.get(error, 'code')),
-        Array(4).fill(status),
+        Array(4).fill(isKnown ? forbidden : unauthenticated),
       )
     }
   }

@@ -2,6 +2,7 @@
 // batching processors, flushed at the end. Log records and spans have times and ids of the caller's choosing, so
 // two runs send the very same ones; metric points get their times from the SDK, and come back as they were sent.
 
+import { Metadata } from '@grpc/grpc-js'
 import {
   type HrTime,
   ROOT_CONTEXT,
@@ -11,10 +12,13 @@ import {
   trace,
   ValueType,
 } from '@opentelemetry/api'
+import { OTLPLogExporter as GrpcLogExporter } from '@opentelemetry/exporter-logs-otlp-grpc'
 import { OTLPLogExporter as JsonLogExporter } from '@opentelemetry/exporter-logs-otlp-http'
 import { OTLPLogExporter as ProtoLogExporter } from '@opentelemetry/exporter-logs-otlp-proto'
+import { OTLPMetricExporter as GrpcMetricExporter } from '@opentelemetry/exporter-metrics-otlp-grpc'
 import { OTLPMetricExporter as JsonMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPMetricExporter as ProtoMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto'
+import { OTLPTraceExporter as GrpcTraceExporter } from '@opentelemetry/exporter-trace-otlp-grpc'
 import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as ProtoTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { CompressionAlgorithm } from '@opentelemetry/otlp-exporter-base'
@@ -28,10 +32,14 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace'
 
+/** The two encodings of OTLP/HTTP, and OTLP/gRPC. */
+export type Encoding = 'protobuf' | 'json' | 'grpc'
+
 export interface SdkRun {
+  /** Of OTLP/HTTP, or of OTLP/gRPC where that is the encoding. */
   readonly address: string
   readonly secret: string
-  readonly encoding: 'protobuf' | 'json'
+  readonly encoding: Encoding
   readonly isCompressed: boolean
   /** `service.name` of everything sent. */
   readonly service: string
@@ -104,9 +112,20 @@ function optionsOf({ address, secret, isCompressed }: SdkRun, signal: string) {
   }
 }
 
+function grpcOptionsOf({ address, secret, isCompressed }: SdkRun) {
+  const metadata = new Metadata()
+  metadata.set('authorization', `Bearer ${secret}`)
+  const compression = isCompressed ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE
+  return { url: `http://${address}`, metadata, compression }
+}
+
 async function sendMetrics(run: SdkRun, resource: Resource, failures: Error[]): Promise<ResourceMetrics[]> {
   const Chosen = run.encoding === 'json' ? JsonMetricExporter : ProtoMetricExporter
-  const exporter = new WatchedExporter<ResourceMetrics>(new Chosen(optionsOf(run, 'metrics')), failures)
+  const inner =
+    run.encoding === 'grpc'
+      ? new GrpcMetricExporter(grpcOptionsOf(run))
+      : new Chosen(optionsOf(run, 'metrics'))
+  const exporter = new WatchedExporter<ResourceMetrics>(inner, failures)
   const aggregation = { type: AggregationType.EXPONENTIAL_HISTOGRAM } as const
   const provider = new MeterProvider({
     resource,
@@ -136,7 +155,9 @@ function later([seconds, nanos]: HrTime, byNs: number): HrTime {
 
 async function sendLogs(run: SdkRun, resource: Resource, failures: Error[]): Promise<void> {
   const Chosen = run.encoding === 'json' ? JsonLogExporter : ProtoLogExporter
-  const exporter = new WatchedExporter(new Chosen(optionsOf(run, 'logs')), failures)
+  const inner =
+    run.encoding === 'grpc' ? new GrpcLogExporter(grpcOptionsOf(run)) : new Chosen(optionsOf(run, 'logs'))
+  const exporter = new WatchedExporter(inner, failures)
   const provider = new LoggerProvider({ resource, processors: [new BatchLogRecordProcessor({ exporter })] })
   const spanContext = {
     traceId: run.traceId,
@@ -166,7 +187,9 @@ export function childSpanId({ traceId }: Pick<SdkRun, 'traceId'>): string {
 
 async function sendSpans(run: SdkRun, resource: Resource, failures: Error[]): Promise<void> {
   const Chosen = run.encoding === 'json' ? JsonTraceExporter : ProtoTraceExporter
-  const exporter = new WatchedExporter(new Chosen(optionsOf(run, 'traces')), failures)
+  const inner =
+    run.encoding === 'grpc' ? new GrpcTraceExporter(grpcOptionsOf(run)) : new Chosen(optionsOf(run, 'traces'))
+  const exporter = new WatchedExporter(inner, failures)
   const spanIds = [rootSpanId(run), childSpanId(run)]
   const provider = new TracerProvider({
     resource,

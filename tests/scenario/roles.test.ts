@@ -48,6 +48,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/ledger', access: chiefs, status: 200 },
   { method: 'GET', url: '/ledger/export', access: chiefs, status: 200 },
   { method: 'GET', url: '/usage/storage', access: readers, status: 200 },
+  { method: 'GET', url: '/usage/ingest', access: readers, status: 200 },
   { method: 'POST', url: '/usage/storage/deletions', access: chiefs, status: 422 },
   { method: 'POST', url: '/usage/storage/deletions/preview', access: chiefs, status: 422 },
   { method: 'GET', url: '/usage/storage/deletions', access: chiefs, status: 200 },
@@ -76,6 +77,12 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/anomalies/methods', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/metrics', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/:anomaly_id', access: readers, status: 404 },
+  { method: 'POST', url: '/anomalies/:anomaly_id/feedback', access: editors, status: 422 },
+  { method: 'GET', url: '/anomalies/suggest', access: editors, status: 422 },
+  { method: 'GET', url: '/anomalies/mutes', access: readers, status: 200 },
+  { method: 'POST', url: '/anomalies/mutes', access: editors, status: 201 },
+  { method: 'DELETE', url: '/anomalies/mutes/:mute_id', access: editors, status: 404 },
+  { method: 'POST', url: '/anomalies/detectors/preview', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/detectors', access: readers, status: 200 },
   { method: 'POST', url: '/anomalies/detectors', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/detectors/:detector_id', access: readers, status: 404 },
@@ -85,6 +92,7 @@ const rows: readonly Row[] = [
   { method: 'POST', url: '/v1/metrics', access: senders, status: 200 },
   { method: 'POST', url: '/v1/logs', access: senders, status: 200 },
   { method: 'POST', url: '/v1/traces', access: senders, status: 200 },
+  { method: 'POST', url: '/api/v1/write', access: senders, status: 415 },
 ]
 
 const guarded = rows.filter((row): row is Row & { access: readonly Role[] } => Array.isArray(row.access))

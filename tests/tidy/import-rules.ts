@@ -50,6 +50,11 @@ const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] 
     reason: 'only routes.ts, http/ and app.ts know HTTP (a type-only import of FastifyBaseLogger is free)',
   },
   {
+    module: /^@grpc\/grpc-js$/,
+    files: /^server\/ingest\/grpc\.ts$/,
+    reason: 'only ingest/grpc.ts knows gRPC',
+  },
+  {
     module: /^(?:node:)?timers(?:\/promises)?$/,
     files: /^server\/core\/clock\.ts$/,
     reason: 'waiting goes through the Clock (setImmediate alone is free)',

@@ -3,13 +3,31 @@
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../series.ts'
+import { absence } from './absence.ts'
+import { auto } from './auto.ts'
+import { levelShift } from './level-shift.ts'
 import type { Method, Scores } from './method.ts'
+import { rateTest } from './rate-test.ts'
+import { recordRange } from './record-range.ts'
 import { robustBand } from './robust-band.ts'
+import { seasonalBand } from './seasonal-band.ts'
+import { shapeDiscord } from './shape-discord.ts'
+import { spectralResidual } from './spectral-residual.ts'
+import { subPca } from './sub-pca.ts'
 import { threshold } from './threshold.ts'
 
 export const methods: { readonly [K in MethodKey]: Method<K> } = {
   threshold,
   robust_band: robustBand,
+  seasonal_band: seasonalBand,
+  record_range: recordRange,
+  shape_discord: shapeDiscord,
+  spectral_residual: spectralResidual,
+  sub_pca: subPca,
+  level_shift: levelShift,
+  absence,
+  rate_test: rateTest,
+  auto,
 }
 
 /** A method together with parameters that its own schema has accepted. */

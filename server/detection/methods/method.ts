@@ -17,9 +17,20 @@ export const highestScore = 1e9
 export interface Scores {
   /** 0 at the expected value, 1 at the edge of the band, at most `highestScore`; NaN where nothing was judged. */
   readonly score: Float64Array
-  /** What the method expected; NaN during warm-up and for methods that expect nothing in particular. */
+  /**
+   * For methods that say a thing once: the part of the score that was not said before, else 0; NaN with the score.
+   * Where given, only news opens an incident, and the score keeps it open.
+   */
+  readonly news?: Float64Array
+  /**
+   * What the method expected; NaN during warm-up, for methods that expect nothing in particular, and, for those
+   * without a band, in buckets without a value.
+   */
   readonly expected: Float64Array
-  /** Edges of the band, also in buckets without a value. An absent edge is infinite; both are NaN during warm-up. */
+  /**
+   * Edges of the band, also in buckets without a value. An absent edge is infinite. Both are NaN during warm-up, and
+   * always for a method without a band: then the score alone decides.
+   */
   readonly lower: Float64Array
   readonly upper: Float64Array
 }

@@ -3,7 +3,7 @@
 
 import { raw, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
-import { type TableSpec, tables } from './tables.ts'
+import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
 
 export interface SchemaOptions {
   /** A commit is on the disk when it resolves, not only in the operating system's cache. */
@@ -20,9 +20,22 @@ export async function createSchema(engine: TelemetryEngine, options: SchemaOptio
   }
 }
 
-/** Columns of a table in insert order, placement and tenant first. */
-export function insertColumns(table: TableSpec): string[] {
-  return ['Placement', 'TenantId', ...table.columns.map((column) => column.name)]
+const placeColumns: readonly ColumnSpec[] = [
+  { name: 'Placement', type: 'UInt16' },
+  { name: 'TenantId', type: 'LowCardinality(String)' },
+]
+
+/**
+ * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have in
+ * common, which a decoder writes once and copies, then the rest.
+ */
+export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
+  const isShared = ({ name }: ColumnSpec) => /^(Resource|Scope|ServiceName$)/.test(name)
+  return [
+    ...placeColumns,
+    ...table.columns.filter(isShared),
+    ...table.columns.filter((column) => !isShared(column)),
+  ]
 }
 
 /**
@@ -86,11 +99,7 @@ async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise
   const found = await engine.select<{ name: string; type: string }>(
     sql`select name, type from system.columns where database = currentDatabase() and table = ${table.name} order by position`,
   )
-  const expected = [
-    { name: 'Placement', type: 'UInt16' },
-    { name: 'TenantId', type: 'LowCardinality(String)' },
-    ...table.columns,
-  ]
+  const expected = [...placeColumns, ...table.columns]
   for (let i = 0; i < Math.max(expected.length, found.length); i++) {
     const [should, there] = [textOf(expected[i]), textOf(found[i])]
     if (should !== there) throw drift(table, `should have ${should} as column ${i + 1} but has ${there}`)

@@ -1,0 +1,97 @@
+// Posts bodies over loopback in a process of its own, as light as Node can: one keep-alive socket per client, answers
+// read only for their status. Closed loop without a pace; with one, requests leave on their schedule whatever the
+// answers do, so that a stall shows in the latencies of all that waited. Reads its orders as JSON from standard
+// input and prints what it saw as JSON.
+
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface ClientOrders {
+  readonly address: string
+  readonly path: string
+  readonly secrets: readonly string[]
+  readonly clients: number
+  /** Files with one body each. */
+  readonly bodies: readonly string[]
+  readonly seconds: number
+  /** Requests a second; null for as fast as they are answered. */
+  readonly perSecond: number | null
+}
+
+export interface ClientReport {
+  readonly seconds: number
+  /** How often each body was answered with 200. */
+  readonly accepted: readonly number[]
+  readonly refused: number
+  readonly latenciesMs: readonly number[]
+}
+
+const orders: ClientOrders = JSON.parse(await text(process.stdin))
+const bodies = orders.bodies.map((path) => readFileSync(path))
+const agent = new Agent({ keepAlive: true, maxSockets: orders.clients })
+const accepted = bodies.map(() => 0)
+const latenciesMs: number[] = []
+let [next, refused] = [0, 0]
+
+function post(body: Buffer, secret: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/x-protobuf',
+      'content-length': body.length,
+    }
+    const sent = request(`${orders.address}${orders.path}`, { method: 'POST', agent, headers }, (answer) => {
+      answer.resume()
+      answer.on('end', () => resolve(answer.statusCode ?? 0))
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+async function postNext(client: number, sinceMs: number): Promise<void> {
+  const at = next++ % bodies.length
+  const status = await post(
+    bodies[at] ?? Buffer.alloc(0),
+    orders.secrets[client % orders.secrets.length] ?? '',
+  )
+  if (status === 200) {
+    accepted[at] = (accepted[at] ?? 0) + 1
+    latenciesMs.push(performance.now() - sinceMs)
+  } else if (status === 503) {
+    refused++
+    await sleep(100)
+  } else throw new Error(`answered ${status}`)
+}
+
+async function closedLoop(client: number, untilMs: number): Promise<void> {
+  while (performance.now() < untilMs) await postNext(client, performance.now())
+}
+
+async function paced(perSecond: number, startMs: number, untilMs: number): Promise<void> {
+  const running: Promise<void>[] = []
+  for (let sent = 0; ; sent++) {
+    const dueMs = startMs + (sent / perSecond) * 1000
+    if (dueMs > untilMs) break
+    const waitMs = dueMs - performance.now()
+    if (waitMs > 1) await sleep(waitMs)
+    running.push(postNext(sent, dueMs))
+  }
+  await Promise.all(running)
+}
+
+const startMs = performance.now()
+const untilMs = startMs + orders.seconds * 1000
+if (orders.perSecond === null)
+  await Promise.all(Array.from({ length: orders.clients }, (_, client) => closedLoop(client, untilMs)))
+else await paced(orders.perSecond, startMs, untilMs)
+const report: ClientReport = {
+  seconds: (performance.now() - startMs) / 1000,
+  accepted,
+  refused,
+  latenciesMs,
+}
+process.stdout.write(`${JSON.stringify(report)}\n`)
+agent.destroy()

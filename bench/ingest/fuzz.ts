@@ -1,0 +1,24 @@
+// The hand-written protobuf decoder against the reference decoder for as long as one likes, a new seed each round. It
+// stops at the first difference and prints the body; LETHE_FUZZ_SEED repeats a round in the tests.
+//
+// Run: node bench/ingest/fuzz.ts [--seconds 60] [--seed 1]
+
+import { parseArgs } from 'node:util'
+import { signals } from '../../server/telemetry/schema/tables.ts'
+import { fuzzDecoders } from '../../tests/otlp/compare-decoders.ts'
+
+const { values: flags } = parseArgs({
+  options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } },
+})
+const untilMs = performance.now() + Number(flags.seconds) * 1000
+const total = { bodies: 0, refused: 0, rows: 0 }
+let seed = Number(flags.seed)
+for (; performance.now() < untilMs; seed++) {
+  for (const signal of signals) {
+    const count = fuzzDecoders(signal, seed, 200, 30)
+    total.bodies += count.bodies
+    total.refused += count.refused
+    total.rows += count.rows
+  }
+}
+process.stdout.write(`${JSON.stringify({ ...total, seeds: `${flags.seed} to ${seed - 1}` })}\n`)

@@ -1,0 +1,112 @@
+// What people tell detectors, on the wire: that an anomaly was none, or was real, and when not to alarm.
+
+import { z } from 'zod'
+import { cursorQuery, Instant, limitQuery } from './common.ts'
+import { InstantInput } from './instant.ts'
+
+export const Verdict = z.enum(['not_an_anomaly', 'real'])
+export type Verdict = z.infer<typeof Verdict>
+
+const note = z.string().max(500)
+
+export const GiveFeedback = z.strictObject({
+  verdict: Verdict.describe(
+    '"not_an_anomaly" moves the edge of alarm of this series, on this side, out beyond what was seen, at most to 10 times its own distance; "real" takes that back, and keeps the edge inside what was seen.',
+  ),
+  note: note.optional().describe('For people; removed with the telemetry it is about.'),
+})
+export type GiveFeedback = z.infer<typeof GiveFeedback>
+
+export const Feedback = z.object({
+  verdict: Verdict,
+  note: z.string().nullable(),
+  given_by: z.string(),
+  given_at: Instant,
+  effect: z.string().describe('What it changes, in a sentence.'),
+})
+export type Feedback = z.infer<typeof Feedback>
+
+export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+
+const timeOfDay = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, { error: 'Write a time of day as 22:30' })
+
+export const Weekly = z
+  .strictObject({
+    days: z.array(z.enum(weekdays)).min(1).max(7),
+    from: timeOfDay.describe('Inclusive, in the time zone.'),
+    until: timeOfDay.describe('Exclusive; on the next day where it is not after `from`.'),
+    time_zone: z
+      .string()
+      .max(100)
+      .refine(isTimeZone, { error: 'Name a time zone of the IANA database, such as Europe/Berlin or UTC' }),
+  })
+  .describe('Every week, by the clock on the wall.')
+export type Weekly = z.infer<typeof Weekly>
+
+const group = z
+  .record(z.string().min(1).max(300), z.string().max(1000))
+  .refine((labels) => Object.keys(labels).length <= 20, {
+    error: 'Give at most 20 labels',
+    params: { type: 'too_long', ctx: { max_length: 20 } },
+  })
+
+export const CreateMute = z
+  .strictObject({
+    detector_id: z.string().max(100).optional().describe('Every detector of your organisation where absent.'),
+    group: group
+      .optional()
+      .describe(
+        'Only series with these labels: what `group_by`, `service` and `attributes` of the scope say, such as {"service": "checkout"}.',
+      ),
+    from: InstantInput.optional().describe('Inclusive; now where absent.'),
+    until: InstantInput.optional().describe('Exclusive; until it is deleted where absent.'),
+    weekly: Weekly.optional().describe('Only at these times of the week, between `from` and `until`.'),
+    note: note.optional(),
+  })
+  .superRefine(({ from, until }, context) => {
+    if (from === undefined || until === undefined || from < until) return
+    context.addIssue({
+      code: 'custom',
+      path: ['until'],
+      message: 'until lies after from',
+      params: { type: 'greater_than', ctx: {} },
+    })
+  })
+export type CreateMute = z.infer<typeof CreateMute>
+
+export const Mute = z
+  .object({
+    id: z.string(),
+    detector_id: z.string().nullable(),
+    group: z.record(z.string(), z.string()).nullable(),
+    from: Instant,
+    until: Instant.nullable(),
+    weekly: Weekly.nullable(),
+    note: z.string().nullable(),
+    is_active: z.boolean().describe('Whether it mutes now.'),
+    created_by: z.string(),
+    created_at: Instant,
+  })
+  .describe('When anomalies are recorded but not alarmed.')
+export type Mute = z.infer<typeof Mute>
+
+export const MuteParams = z.object({ mute_id: z.string().max(100) })
+
+export const MuteListQuery = z.strictObject({
+  limit: limitQuery,
+  cursor: cursorQuery,
+  detector_id: z.string().max(100).optional().describe('Only what mutes this detector.'),
+  expired: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe('"true": also those that are over; they are kept for 90 days.'),
+})
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

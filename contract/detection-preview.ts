@@ -1,0 +1,93 @@
+// What a detector would have done over a past range, on the wire: asked with the very body that would create it, and
+// answered by the very code that would run it. Nothing of it is kept.
+
+import { z } from 'zod'
+import { Instant } from './common.ts'
+import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
+import { InstantInput } from './instant.ts'
+
+export const PreviewDetector = z
+  .strictObject({
+    ...CreateDetector.shape,
+    name: CreateDetector.shape.name.default('Preview'),
+    start: InstantInput.describe('When the detector is imagined to be created, and first run. Inclusive.'),
+    end: InstantInput.describe('Up to where it is run. Exclusive, and not in the future.'),
+  })
+  .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
+export type PreviewDetector = z.infer<typeof PreviewDetector>
+
+export const PreviewAnomaly = Anomaly.pick({
+  group: true,
+  signals: true,
+  started_at: true,
+  ended_at: true,
+  seen_until: true,
+  peak_at: true,
+  value: true,
+  expected: true,
+  lower: true,
+  upper: true,
+  score: true,
+  reason: true,
+}).extend({
+  raised_at: Instant.describe('When the run began that would have recorded it.'),
+})
+export type PreviewAnomaly = z.infer<typeof PreviewAnomaly>
+
+const edge = z.number().nullable()
+
+export const PreviewPoint = z.object({
+  time: Instant.describe('Start of the bucket.'),
+  value: z.number().nullable().describe('Null where there is no data.'),
+  expected: edge,
+  lower: edge.describe('Lower edge of alarm; null where there is none yet, or none at all.'),
+  upper: edge,
+  score: z.number().nullable().describe('1 is the edge of alarm; null where nothing was judged.'),
+  erased: z.boolean().optional().describe('True where the bucket touches erased time: unknown, not zero.'),
+})
+export type PreviewPoint = z.infer<typeof PreviewPoint>
+
+export const previewWarnings = [
+  'no_runs',
+  'no_data',
+  'insufficient_data',
+  'learning',
+  'groups_cut',
+  'points_cut',
+  'time_cut',
+  'erased_time',
+] as const
+
+export const DetectorPreview = z
+  .object({
+    start: Instant,
+    end: Instant.describe('End of the last bucket that was judged.'),
+    step_minutes: z.int().describe('Width of a bucket.'),
+    runs: z.int().describe('How often the detector would have run.'),
+    last_status: DetectorStatus.nullable().describe('What its last run would have said.'),
+    last_note: z.string().nullable(),
+    alarms: z.int().describe('Anomalies it would have raised.'),
+    alarms_per_week: z.number().describe('Over all series.'),
+    alarms_per_series_and_week: z
+      .number()
+      .describe('To hold against `alarm_budget_per_week`, which also counts per series.'),
+    series: z.array(
+      z.object({
+        group: Anomaly.shape.group,
+        points: z
+          .array(PreviewPoint)
+          .describe('Each bucket as the first run saw it that judged it, with the edges that held then.'),
+      }),
+    ),
+    anomalies: z.array(PreviewAnomaly).describe('In the order in which they would have been recorded.'),
+    cost: z.object({
+      duration_ms: z.int(),
+      rows_read: z.int().describe('Rows of telemetry in the range and the windows before it.'),
+      points_judged: z.int().describe('Over all runs; each run judges its window anew.'),
+    }),
+    warnings: z.array(z.object({ code: z.enum(previewWarnings), message: z.string() })),
+  })
+  .describe(
+    'What the detector would have done, had it been created at `start`, knowing at each run nothing later. Late telemetry counts as if it had been in time; mutes and feedback are left aside.',
+  )
+export type DetectorPreview = z.infer<typeof DetectorPreview>

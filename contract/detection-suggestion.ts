@@ -1,0 +1,37 @@
+// What would suit a metric, on the wire: a body for creating a detector, and the facts that speak for it.
+
+import { z } from 'zod'
+import { DetectorScope, MetricKey } from './detection.ts'
+import { MethodKey } from './detection-methods.ts'
+
+export const SuggestQuery = z.strictObject({
+  metric_key: MetricKey,
+  service: z.string().min(1).max(300).optional(),
+  group_by: z.string().min(1).max(300).optional(),
+})
+
+export const DetectorSuggestion = z
+  .object({
+    detector: z
+      .object({
+        name: z.string(),
+        metric_key: z.string(),
+        method_key: MethodKey,
+        params: z.record(z.string(), z.unknown()),
+        scope: DetectorScope,
+        window_minutes: z.int(),
+        schedule_minutes: z.int(),
+      })
+      .describe('To be sent to /anomalies/detectors, or first to its preview.'),
+    step_minutes: z.int().describe('Width of a bucket that follows from window and schedule.'),
+    filled: z
+      .array(z.object({ step_minutes: z.int(), share: z.number() }))
+      .describe('Share of buckets of each width that have data, since the first that has.'),
+    daily_rhythm: z
+      .number()
+      .nullable()
+      .describe('How much an hour is like the same hour of the day before, -1 to 1; null below three days.'),
+    reasons: z.array(z.string()),
+  })
+  .describe('Read from the last seven days; a suggestion, not a promise: preview it.')
+export type DetectorSuggestion = z.infer<typeof DetectorSuggestion>

@@ -1,0 +1,92 @@
+// Joins the ways in for telemetry, OTLP/HTTP, OTLP/gRPC and Prometheus remote write: one writer, one quota, one budget
+// for bodies, one intake.
+
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { type Config, ConfigError } from '../config.ts'
+import type { Control } from '../control/database.ts'
+import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
+import { BodyBudget } from '../ingest/body-budget.ts'
+import { GrpcIngest } from '../ingest/grpc.ts'
+import { Intake, type IntakeOptions } from '../ingest/intake.ts'
+import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
+import { addIngestRoutes } from '../ingest/routes.ts'
+import { IngestWriter } from '../ingest/writer.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { IngestQuotas } from '../usage/ingest-quotas.ts'
+import { QuotaStore } from '../usage/quota-store.ts'
+
+export interface IngestNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly gate: TelemetryGate
+  readonly onLate: IntakeOptions['onLate']
+  readonly authenticate: (secret: string) => Promise<Caller | null>
+  readonly isReady: () => boolean
+}
+
+export interface JoinedIngest {
+  readonly writer: IngestWriter
+  readonly quotas: IngestQuotas
+  readonly budget: BodyBudget
+  /** Null where it is switched off. */
+  readonly grpc: GrpcIngest | null
+  /** Starts gRPC and answers its address; null where it is switched off. Throws ConfigError where the port is taken. */
+  listen(): Promise<string | null>
+  addRoutes(http: FastifyInstance, onExport: IntakeOptions['onExport']): Promise<void>
+  /** Commits what was accepted and writes what was counted; to be called when nothing more comes in. */
+  close(): Promise<void>
+}
+
+export function joinIngest(needs: IngestNeeds): JoinedIngest {
+  const { clock, config, control, gate, logger } = needs
+  const writer = new IngestWriter({
+    ...needs,
+    commitDelayMs: config.commitDelayMs,
+    bufferBytes: config.ingestBufferBytes,
+  })
+  const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
+  const budget = new BodyBudget(config.ingestBufferBytes)
+  let onExport: IntakeOptions['onExport'] = () => {}
+  const intake = new Intake({
+    writer,
+    quota: quotas,
+    lateSelections: (tenantId) => gate.lateSelections(tenantId),
+    onLate: needs.onLate,
+    onExport: (...counts) => onExport(...counts),
+  })
+  const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }
+  const { authenticate, isReady } = needs
+  const { grpcPort, host } = config
+  const grpc = grpcPort === null ? null : new GrpcIngest({ ...shared, logger, authenticate, isReady })
+  return {
+    writer,
+    quotas,
+    budget,
+    grpc,
+    async listen() {
+      if (grpc === null || grpcPort === null) return null
+      try {
+        return `${host.includes(':') ? `[${host}]` : host}:${await grpc.listen(host, grpcPort)}`
+      } catch (cause) {
+        throw new ConfigError(
+          `OTLP/gRPC can't listen on ${host} port ${grpcPort}; choose another with LETHE_GRPC_PORT, or off.`,
+          { cause },
+        )
+      }
+    },
+    async addRoutes(http, tell) {
+      onExport = tell
+      await addIngestRoutes(http, shared)
+      await addRemoteWriteRoute(http, shared)
+    },
+    async close() {
+      await writer.close()
+      await quotas.close()
+    },
+  }
+}

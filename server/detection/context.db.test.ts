@@ -1,0 +1,170 @@
+// What stands around an anomaly, over real telemetry: what its events have in common, what was like it, and never a
+// word of what is erased or somebody else's.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import type { Anomaly } from '../../contract/detection.ts'
+import type { AnomalyContext } from '../../contract/detection-context.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import { raw } from '../telemetry/sql.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { contextOf } from './context.ts'
+import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
+import { readDraft } from './detector.ts'
+import { DetectorRunner } from './runner.ts'
+import { DetectionStore } from './store.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const atNs = (minute: number, ms = 0) => BigInt(noonMs + minute * 60_000 + ms) * 1_000_000n
+
+let fixture: ControlFixture
+let engine: TelemetryEngine
+let gate: TelemetryGate
+let store: DetectionStore
+
+before(async () => {
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+})
+after(async () => {
+  await engine.close()
+  await fixture.close()
+})
+beforeEach(async () => {
+  for (const table of ['otel_traces', 'otel_logs']) await engine.command(raw(`TRUNCATE TABLE ${table}`))
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
+  gate = new TelemetryGate()
+  store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate)
+})
+
+const regions = ['eu', 'us', 'asia', 'africa']
+
+/** Twelve spans a minute over four regions; in an incident those of `eu` fail and are slow. */
+function spans(from: number, to: number, isIncident = false, secret = 'plain'): FixtureRow[] {
+  return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
+    Array.from({ length: 12 }, (_, n) => {
+      const region = regions[n % 4] ?? ''
+      const isBad = isIncident && region === 'eu'
+      return {
+        Timestamp: atNs(minute, n * 4000),
+        TraceId: `${minute}-${n}`,
+        ServiceName: 'checkout',
+        SpanName: 'POST /pay',
+        SpanKind: 'Server',
+        StatusCode: isBad ? 'Error' : 'Unset',
+        Duration: (isBad ? 900 : 20) * 1_000_000,
+        SpanAttributes: { region, secret, id: `${minute}-${n}` },
+        ResourceAttributes: { host: 'a1' },
+      }
+    }),
+  )
+}
+
+async function insert(rows: readonly FixtureRow[], place: TenantPlace = acme): Promise<void> {
+  await insertFixture(engine, place, 'otel_traces', rows)
+}
+
+/** Runs a detector at a minute; answers the newest anomaly. */
+async function find(minute: number, more: Record<string, unknown> = {}): Promise<Anomaly> {
+  const read = readDraft({
+    name: 'Tried',
+    metric_key: 'spans.error_ratio',
+    method_key: 'robust_band',
+    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0, violate_n: 1 },
+    scope: { group_by: 'service' },
+    window_minutes: 240,
+    schedule_minutes: 1,
+    ...more,
+  })
+  assert('definition' in read)
+  const { id } = await store.createDetector('acme', read.definition, 'me')
+  const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
+  await runner.run(acme, id)
+  const [found] = await store.listAnomalies('acme', { limit: 1, filter: { detector_id: id }, before: null })
+  assert(found !== undefined)
+  return found
+}
+
+const around = (anomaly: Anomaly, place = acme): Promise<AnomalyContext> =>
+  contextOf(store, new TenantReader(engine, place, gate), anomaly)
+
+test('failed requests are told apart by what they have in common and did not have before', async () => {
+  await insert([...spans(-120, 0), ...spans(0, 5, true)])
+  await insert([...spans(-120, 0), ...spans(0, 5, true, 'foreign')], globex)
+  const { contributors } = await around(await find(5))
+  assert.equal(contributors?.summary, '15 of 60 requests failed')
+  assert.deepEqual(contributors?.values, [{ key: 'region', value: 'eu', share: 1, share_before: 0.25 }])
+  assert.equal(contributors?.is_partial, false)
+})
+
+test('slow requests are those beyond the band', async () => {
+  await insert([...spans(-120, 0), ...spans(0, 5, true)])
+  const anomaly = await find(5, {
+    metric_key: 'spans.latency_p95',
+    params: { warmup_points: 30, min_abs_dev: 100 },
+  })
+  const { contributors } = await around(anomaly)
+  assert.equal(contributors?.summary, '15 of 60 requests took longer than 120 ms')
+  assert.deepEqual(
+    contributors?.values.map(({ value }) => value),
+    ['eu'],
+  )
+})
+
+test('what is hidden is in neither side of the comparison, and the answer says that it is partial', async () => {
+  await insert([...spans(-120, -40, false, 'erased'), ...spans(-40, 0), ...spans(0, 5, true, 'erased')])
+  const anomaly = await find(5)
+  const withSecret = await around(anomaly)
+  assert(
+    withSecret.contributors?.values.some(({ value }) => value === 'erased'),
+    'it is there before',
+  )
+  const range = { startNs: atNs(3), endNs: null }
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
+  gate.hide('acme', { id: 'del_2', signals: ['traces'], range: { startNs: null, endNs: atNs(-30) } })
+  const { contributors } = await around(anomaly)
+  assert.equal(contributors?.is_partial, true)
+  assert.equal(contributors?.summary, '9 of 36 requests failed')
+})
+
+test('earlier anomalies of the same series are counted, and links lead to the series and its spans', async () => {
+  await insert([...spans(-200, -60), ...spans(-60, -55, true), ...spans(-55, 0), ...spans(0, 5, true)])
+  const anomaly = await find(5)
+  const { links, similar } = await around(anomaly)
+  assert.equal(similar.count, 1)
+  assert.equal(similar.latest[0]?.started_at, '2026-09-11T11:00:00Z')
+  const series = new URL(links.series, 'http://lethe')
+  assert.equal(series.pathname, '/telemetry/series')
+  assert.deepEqual(Object.fromEntries(series.searchParams), {
+    service: 'checkout',
+    metric: 'spans.error_ratio',
+    start: '2026-09-11T11:00:00Z',
+    end: '2026-09-11T13:05:00Z',
+    step_seconds: '60',
+  })
+  assert.match(links.events ?? '', /^\/telemetry\/spans\?service=checkout&start=.*&status=error$/)
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-50) } })
+  assert.equal((await around(anomaly)).similar.count, 0, 'what is hidden is not similar')
+})
+
+test('a metric that no events are counted for, and silence, have no contributors', async () => {
+  await insertFixture(
+    engine,
+    acme,
+    'otel_metrics_gauge',
+    Array.from({ length: 100 }, (_, i) => ({
+      MetricName: 'queue',
+      TimeUnix: atNs(i - 100),
+      Value: i > 95 ? 500 : i % 3,
+    })),
+  )
+  const { contributors, links } = await around(await find(0, { metric_key: 'queue', scope: {} }))
+  assert.deepEqual([contributors, links.events], [null, null])
+})

@@ -1,0 +1,65 @@
+// What verdicts make of edges: bounded, one-sided, and taken back by the verdict that says otherwise.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { effectOf, type GivenVerdict, type Widening, wideningsOf, widestFactor } from './feedback.ts'
+
+const checkout = '{"service":"checkout"}'
+
+const given = (more: Partial<GivenVerdict> = {}): GivenVerdict => ({
+  groupKey: checkout,
+  verdict: 'not_an_anomaly',
+  givenAtMs: 1,
+  value: 50,
+  expected: 10,
+  score: 2,
+  edgeFactor: 1,
+  read: [{ startNs: 0n, endNs: 10n }],
+  ...more,
+})
+
+const of = (...verdicts: GivenVerdict[]): Widening | undefined => wideningsOf(verdicts).get(checkout)
+const factors = (...verdicts: GivenVerdict[]) => {
+  const { above, below } = of(...verdicts) ?? { above: 1, below: 1 }
+  return [above, below].map((factor) => Math.round(factor * 1000) / 1000)
+}
+
+test('what was no anomaly moves the edge beyond its peak, on its side and for its series only', () => {
+  assert.deepEqual(factors(given()), [2.2, 1])
+  assert.deepEqual(factors(given({ value: 1 })), [1, 2.2])
+  assert.deepEqual(factors(given({ groupKey: '{"service":"search"}' })), [1, 1])
+  assert.deepEqual(of(given())?.learntFrom, [{ startNs: 0n, endNs: 10n }])
+})
+
+test('a larger verdict moves it further, a smaller one changes nothing, and nothing moves it beyond the bound', () => {
+  assert.deepEqual(factors(given(), given({ score: 3, givenAtMs: 2 })), [3.3, 1])
+  assert.deepEqual(factors(given({ score: 3 }), given({ givenAtMs: 2 })), [3.3, 1])
+  assert.deepEqual(factors(given({ score: 1e9 })), [widestFactor, 1])
+})
+
+test('a score measured by a widened edge counts in units of the edge without feedback', () => {
+  assert.deepEqual(factors(given({ score: 1.5, edgeFactor: 2.2 })), [3.63, 1])
+})
+
+test('"real" takes back what is as large or larger, and the later verdict wins', () => {
+  const real = given({ verdict: 'real', givenAtMs: 2, score: 1.8 })
+  assert.deepEqual(factors(given(), real), [1.636, 1])
+  assert(1.8 > 1.8 / 1.1, 'what is real alarms again')
+  assert.deepEqual(factors(given(), { ...real, score: 1.05 }), [1, 1])
+  assert.deepEqual(factors(given({ givenAtMs: 3 }), real), [2.2, 1])
+})
+
+test('silence, limits that somebody set, and what is erased move nothing', () => {
+  assert.deepEqual(factors(given({ value: null })), [1, 1])
+  assert.deepEqual(factors(given({ expected: null })), [1, 1])
+  assert.deepEqual(factors(given({ score: 0 })), [1, 1])
+})
+
+test('the person who gives it reads what it does, and what it can’t do', () => {
+  assert.match(effectOf(given()), /above is 2.2 times .* does not alarm again/)
+  assert.match(effectOf(given({ value: 1 })), /below/)
+  assert.match(effectOf(given({ score: 40 })), /10 times .* the most .* 40 times, alarms again/)
+  assert.match(effectOf(given({ value: null })), /mute/)
+  assert.match(effectOf(given({ expected: null })), /Nothing is moved/)
+  assert.match(effectOf(given({ verdict: 'real' })), /inside what was seen/)
+})

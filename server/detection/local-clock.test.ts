@@ -1,0 +1,25 @@
+// The local day and week, across a change to summer time.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { localClock } from './local-clock.ts'
+
+const from = (instant: string) => ({ startNs: BigInt(Date.parse(instant)) * 1_000_000n, stepMinutes: 60 })
+
+test('weeks begin on Monday', () => {
+  assert.deepEqual(localClock(from('2026-03-30T01:00:00Z'), 'UTC')(0), { minuteOfDay: 60, minuteOfWeek: 60 })
+  assert.equal(localClock(from('2026-03-29T23:00:00Z'), 'UTC')(0).minuteOfWeek, 7 * 1440 - 60)
+})
+
+test('the clock jumps with summer time, and the bucket count does not', () => {
+  const clock = localClock(from('2026-03-29T00:00:00Z'), 'Europe/Berlin')
+  assert.deepEqual(
+    [0, 1, 2].map((i) => clock(i).minuteOfDay / 60),
+    [1, 3, 4],
+  )
+})
+
+test('zones that are not whole hours away are right too, and so is time before 1970', () => {
+  assert.equal(localClock(from('2026-01-01T00:00:00Z'), 'Asia/Kathmandu')(0).minuteOfDay, 345)
+  assert.equal(localClock(from('1969-12-31T23:00:00Z'), 'UTC')(0).minuteOfDay, 1380)
+})

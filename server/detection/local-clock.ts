@@ -1,0 +1,64 @@
+// Where in its local day and week a bucket stands, for whatever follows people's clocks. Summer time moves the local
+// day against UTC, so the offset is asked of the time zone database once per hour of UTC: offsets change only then.
+
+import type { Series } from './series.ts'
+import { bucketStartNs } from './series.ts'
+
+const nsPerMinute = 60_000_000_000n
+const minutesPerDay = 1440
+/** 1970-01-01 was a Thursday; weeks begin on Monday. */
+const epochWeekday = 3
+
+export interface LocalTime {
+  /** From 0 at Monday 00:00 to 10,079. */
+  readonly minuteOfWeek: number
+  readonly minuteOfDay: number
+}
+
+/** A function from bucket to local time. `timezone` is an IANA name. */
+export function localClock(
+  series: Pick<Series, 'startNs' | 'stepMinutes'>,
+  timezone: string,
+): (i: number) => LocalTime {
+  const startMinute = Number(bucketStartNs(series, 0) / nsPerMinute)
+  const offsetAt = timezone === 'UTC' ? () => 0 : offsetReader(timezone)
+  return (i) => {
+    const minute = startMinute + i * series.stepMinutes
+    const local = minute + offsetAt(minute)
+    const minuteOfDay = remainder(local, minutesPerDay)
+    const day = Math.floor(local / minutesPerDay)
+    return { minuteOfDay, minuteOfWeek: remainder(day + epochWeekday, 7) * minutesPerDay + minuteOfDay }
+  }
+}
+
+function offsetReader(timezone: string): (minute: number) => number {
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone: timezone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+  })
+  let hour = Number.NaN
+  let offset = 0
+  return (minute) => {
+    const asked = Math.floor(minute / 60)
+    if (asked !== hour) {
+      hour = asked
+      offset = localMinute(format, asked * 60) - asked * 60
+    }
+    return offset
+  }
+}
+
+function localMinute(format: Intl.DateTimeFormat, minute: number): number {
+  const parts = format.formatToParts(new Date(minute * 60_000))
+  const part = (type: string) => Number(parts.find((each) => each.type === type)?.value)
+  return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute')) / 60_000
+}
+
+function remainder(value: number, of: number): number {
+  return ((value % of) + of) % of
+}

@@ -1,0 +1,113 @@
+// The default: several simple members, each calibrated by its own past (surprise.ts), averaged by their squares. Nobody has to choose a
+// method or a parameter, and no member has to be right alone: a spike is a record and a gap between values and an odd
+// shape at once. Averaging rather than the loudest member, because each of them is wrong loudly now and then and they
+// are seldom wrong together. The price: what a single member sees, such as a reading that stands still, must be
+// very odd to be heard; for that there is the method itself (`absence`).
+//
+// `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
+// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer widens it to the budget.
+// `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
+
+import type { MethodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection-methods.ts'
+import { newsOf } from '../alert-once.ts'
+import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
+import { leftProfile } from '../left-profile.ts'
+import { rollingMeans, rollingSpreads, valueGaps } from '../rolling.ts'
+import type { Series } from '../series.ts'
+import { at } from '../series.ts'
+import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
+import type { Method, Scores } from './method.ts'
+import { blankScores } from './method.ts'
+import { seasonalBand } from './seasonal-band.ts'
+
+const shapeLengths = [12, 36, 96]
+const smoothPoints = 6
+const spreadPoints = 36
+const recordTolerance = 0.01
+/** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
+const edgeSurprise = 1.7
+
+export const memberNames = [
+  'shape_12',
+  'shape_36',
+  'shape_96',
+  'record',
+  'smooth_record',
+  'spread',
+  'value_gap',
+  'season',
+] as const
+export type MemberName = (typeof memberNames)[number]
+
+export const auto: Method<'auto'> = {
+  key: 'auto',
+  score(series: Series, params: MethodParams<'auto'>): Scores {
+    const dense = denseValuesOf(series.values)
+    const { surprises, expected } = membersOf(series, dense, params)
+    return combine(
+      series,
+      dense,
+      memberNames.map((name) => surprises[name]),
+      expected,
+      params,
+    )
+  },
+}
+
+/** The same with some members left out: how much each one is worth. */
+export function autoWithout(
+  left: readonly MemberName[],
+  series: Series,
+  params: MethodParams<'auto'>,
+): Scores {
+  const dense = denseValuesOf(series.values)
+  const { surprises, expected } = membersOf(series, dense, params)
+  const kept = memberNames.filter((name) => !left.includes(name))
+  return combine(
+    series,
+    dense,
+    kept.map((name) => surprises[name]),
+    expected,
+    params,
+  )
+}
+
+function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
+  const { values } = dense
+  const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
+  const [shape12, shape36, shape96] = distances.map(surprisesOf)
+  const seasonal = methodParams.seasonal_band.parse({ timezone: params.timezone })
+  const residuals = seasonalBand.score(series, seasonal).score
+  const empty = new Float64Array(values.length)
+  const surprises: Record<MemberName, Float64Array> = {
+    shape_12: shape12 ?? empty,
+    shape_36: shape36 ?? empty,
+    shape_96: shape96 ?? empty,
+    record: recordSurprisesOf(values, recordTolerance),
+    smooth_record: recordSurprisesOf(rollingMeans(values, smoothPoints), recordTolerance),
+    spread: twoSidedSurprisesOf(rollingSpreads(values, spreadPoints)),
+    value_gap: surprisesOf(valueGaps(values)),
+    season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
+  }
+  return { surprises, expected }
+}
+
+function combine(
+  series: Series,
+  dense: DenseValues,
+  surprises: readonly Float64Array[],
+  expected: Float64Array,
+  params: MethodParams<'auto'>,
+): Scores {
+  const length = series.values.length
+  const score = combinedSurprise(surprises).map((surprise, i) =>
+    i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
+  )
+  return {
+    ...blankScores(length),
+    score: spreadOut(dense, score, length),
+    news: spreadOut(dense, newsOf(score, params.memory_points), length),
+    expected: spreadOut(dense, expected, length),
+  }
+}

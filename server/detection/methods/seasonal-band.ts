@@ -1,0 +1,80 @@
+// A band around what was usual at this hour of the day or of the week, in the organisation's time zone: the seasonal
+// median with a robust width, which is the residual of a robust seasonal decomposition (Twitter's S-H-ESD, Vallis et
+// al. 2014, stands on the same residual) taken online and without a trend.
+//
+// Which season a series has is not asked but measured: each clock predicts the next value from its own past, and the
+// one with the smaller faded absolute error is followed. A day is known after two days, a week after two weeks; until
+// then nothing is judged. A value far from usual enters its moment's past all the same, where the median outvotes it;
+// a new level therefore is usual after half of the kept seasons. About 5 microseconds per value at one per minute.
+
+import type { MethodParams } from '../../../contract/detection-methods.ts'
+import { localClock } from '../local-clock.ts'
+import { SeasonalPast, type Usual } from '../season.ts'
+import type { Series } from '../series.ts'
+import { at } from '../series.ts'
+import type { Method, Scores } from './method.ts'
+import { blankScores, scoreOf } from './method.ts'
+
+const minutesPerDay = 1440
+/** Errors fade over about this many values, enough for a trend in them and few enough to change one's mind. */
+const errorMemory = 500
+
+export const seasonalBand: Method<'seasonal_band'> = {
+  key: 'seasonal_band',
+  score(series: Series, params: MethodParams<'seasonal_band'>): Scores {
+    const scores = blankScores(series.values.length)
+    const clockOf = localClock(series, params.timezone)
+    const day = new Clock(minutesPerDay, series.stepMinutes, params.history_seasons)
+    const week = new Clock(7 * minutesPerDay, series.stepMinutes, params.history_seasons)
+    let seen = 0
+    for (let i = 0; i < series.values.length; i++) {
+      const value = at(series.values, i)
+      const local = clockOf(i)
+      const byDay = params.season === 'hour_of_week' ? null : day.usualAt(local.minuteOfDay)
+      const byWeek = params.season === 'hour_of_day' ? null : week.usualAt(local.minuteOfWeek)
+      const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
+      const usual = isWeek ? byWeek : byDay
+      if (usual !== null && seen >= params.warmup_points) draw(scores, i, value, usual, params.k)
+      if (Number.isNaN(value)) continue
+      seen++
+      // Errors are comparable only where both clocks had an opinion.
+      if (byDay && byWeek) {
+        day.judge(Math.abs(value - byDay.centre))
+        week.judge(Math.abs(value - byWeek.centre))
+      }
+      day.learn(local.minuteOfDay, value)
+      week.learn(local.minuteOfWeek, value)
+    }
+    return scores
+  },
+}
+
+function draw(scores: Scores, i: number, value: number, usual: Usual, k: number): void {
+  const half = Math.min(k * usual.sigma, 1e305)
+  scores.expected[i] = usual.centre
+  scores.lower[i] = usual.centre - half
+  scores.upper[i] = usual.centre + half
+  scores.score[i] = scoreOf(Math.abs(value - usual.centre), half)
+}
+
+/** One season, and how well it has predicted. */
+class Clock {
+  error = 0
+  readonly #past: SeasonalPast
+
+  constructor(seasonMinutes: number, stepMinutes: number, depth: number) {
+    this.#past = new SeasonalPast(seasonMinutes, stepMinutes, depth)
+  }
+
+  usualAt(minute: number): Usual | null {
+    return this.#past.usualAt(minute)
+  }
+
+  judge(error: number): void {
+    this.error += (error - this.error) / errorMemory
+  }
+
+  learn(minute: number, value: number): void {
+    this.#past.learn(minute, value)
+  }
+}

@@ -1,0 +1,36 @@
+// Files as people and benchmarks write them, and what is refused rather than guessed.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readPoints, stepOfPoints } from './points-file.ts'
+
+const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
+
+test('timestamps come in four spellings, with or without a head', () => {
+  const expected = [{ timeNs: ns('2026-09-11T12:00:00Z'), value: 1.5 }]
+  for (const text of [
+    'timestamp,value\n2026-09-11 12:00:00,1.5\n',
+    '2026-09-11T14:00:00+02:00,1.5',
+    '\uFEFF"timestamp","value"\r\n"1789128000","1.5"\r\n',
+    '1789128000000, 1.5',
+  ]) {
+    assert.deepEqual(readPoints(text), expected, text)
+  }
+})
+
+test('an empty value is no data, and what is not understood is refused by its line', () => {
+  assert.deepEqual(
+    readPoints('1789128000,\n1789128060,NaN').map(({ value }) => value),
+    [Number.NaN, Number.NaN],
+  )
+  assert.throws(() => readPoints('t,v\n1789128000,1\nyesterday,2'), /Line 3.*yesterday/)
+  assert.throws(() => readPoints('1789128000,1,2'), /Line 1/)
+  assert.throws(() => readPoints('1789128000,high'), /Line 1/)
+  assert.throws(() => readPoints('t,v\n'), /no points/)
+})
+
+test('the step is the usual distance, whatever the order and the gaps', () => {
+  const at = (minute: number) => ({ timeNs: BigInt(minute) * 60_000_000_000n, value: 1 })
+  assert.equal(stepOfPoints([10, 0, 5, 15, 60, 65].map(at)), 5)
+  assert.equal(stepOfPoints([at(3)]), 1)
+})

@@ -1,0 +1,309 @@
+// All SQL of what makes detectors quiet: verdicts, which are columns of the anomaly they are about so that whatever
+// removes or hides the one does so with the other, and mutes. Either makes the detectors it concerns due at once, and
+// a run that was under way meanwhile records nothing: it went by what no longer holds.
+
+import type { Selectable } from 'kysely'
+import {
+  type CreateMute,
+  type GiveFeedback,
+  type Mute,
+  Verdict,
+  Weekly,
+} from '../../contract/detection-feedback.ts'
+import { formatInstant, type Ns, nsPerMs } from '../../contract/instant.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { Control, ControlTransaction, DetectorMutesTable } from '../control/database.ts'
+import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import { type Clock, instantText } from '../core/clock.ts'
+import { newId } from '../core/ids.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
+import { fateOf } from './anomaly-fate.ts'
+import { sourceOf } from './anomaly-records.ts'
+import type { StoredDetector } from './detector.ts'
+import { type GivenVerdict, type Widening, wideningsOf } from './feedback.ts'
+import { type MuteRule, muteAt } from './mute.ts'
+
+/** Each is compared with each series of each run. */
+const mutesMax = 200
+/** The newest verdicts of a detector that count. */
+const verdictsMax = 500
+/** As far as a detector's longest window reaches back, a mute that is over still says what was muted. */
+const keptNs = 90n * 86_400_000_000_000n
+
+/** What a run goes by beside the definition. */
+export interface Tuning {
+  /** By `groupKey`. */
+  readonly widenings: ReadonlyMap<string, Widening>
+  readonly mutes: readonly MuteRule[]
+}
+
+export interface MutePage {
+  readonly limit: number
+  readonly beforeId: string | null
+  readonly detectorId: string | undefined
+  readonly withExpired: boolean
+}
+
+export class QuietStore {
+  readonly #control: Control
+  readonly #clock: Clock
+  readonly #gate: TelemetryGate
+
+  constructor(control: Control, clock: Clock, gate: TelemetryGate) {
+    this.#control = control
+    this.#clock = clock
+    this.#gate = gate
+  }
+
+  /** `trx` to see what a run is about to be recorded with. */
+  async tuningOf(
+    detector: StoredDetector,
+    trx: ControlTransaction | Control = this.#control,
+  ): Promise<Tuning> {
+    const mutes = await trx
+      .selectFrom('detector_mutes')
+      .selectAll()
+      .where('tenant_id', '=', detector.tenantId)
+      .where((where) => where.or([where('detector_id', '=', detector.id), where('detector_id', 'is', null)]))
+      .orderBy('id')
+      .execute()
+    return { widenings: wideningsOf(await this.#verdicts(detector, trx)), mutes: mutes.map(ruleOf) }
+  }
+
+  /** Whether a run that went by `tuning` may still be recorded. */
+  async stillHolds(detector: StoredDetector, tuning: Tuning, trx: ControlTransaction): Promise<boolean> {
+    return textOf(await this.tuningOf(detector, trx)) === textOf(tuning)
+  }
+
+  /** What was given about hidden telemetry, or learnt from it, has no effect any more. */
+  async #verdicts(
+    { definition, id, tenantId }: StoredDetector,
+    trx: ControlTransaction | Control,
+  ): Promise<GivenVerdict[]> {
+    const rows = await trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('detector_id', '=', id)
+      .where('metric_key', '=', definition.metric_key)
+      .where('verdict', 'is not', null)
+      .orderBy('verdict_at_ms', 'desc')
+      .orderBy('id', 'desc')
+      .limit(verdictsMax)
+      .execute()
+    const hidden = this.#gate.hidden(tenantId)
+    return rows.reverse().flatMap((row) => {
+      const source = sourceOf(row)
+      if (hidden.some((part) => fateOf(source, { ...part, held: [] }) !== 'kept')) return []
+      return [
+        {
+          groupKey: row.group_key,
+          verdict: Verdict.parse(row.verdict),
+          givenAtMs: row.verdict_at_ms ?? 0,
+          value: row.value,
+          expected: row.expected,
+          score: row.score,
+          edgeFactor: row.edge_factor ?? 1,
+          read: source.read.flatMap(({ startNs, endNs }) =>
+            startNs === null || endNs === null ? [] : [{ startNs, endNs }],
+          ),
+        },
+      ]
+    })
+  }
+
+  /** The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile. */
+  async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: string): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      const anomaly = await trx
+        .updateTable('anomalies')
+        .set({
+          verdict: given.verdict,
+          verdict_note: given.note ?? null,
+          verdict_by: actor,
+          verdict_at_ms: nowMs,
+        })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', anomalyId)
+        .returning('detector_id')
+        .executeTakeFirst()
+      if (anomaly === undefined) throw new AppError('not_found')
+      await makeDue(trx, tenantId, anomaly.detector_id, nowMs)
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'anomaly.judged',
+        target: anomalyId,
+        outcome: 'accepted',
+        facts: { verdict: given.verdict },
+      })
+    })
+  }
+
+  /** Throws InvalidInput for a detector that is not there, and where there are too many mutes. */
+  async createMute(tenantId: string, asked: CreateMute, actor: string): Promise<Mute> {
+    const nowMs = this.#clock.nowMs()
+    const fromNs = asked.from ?? this.#clock.nowNs()
+    if (asked.until !== undefined && asked.until <= fromNs) {
+      throw new InvalidInput([problem(['body', 'until'], 'greater_than', 'until lies after from', null)])
+    }
+    return this.#control.transaction().execute(async (trx) => {
+      await forgetOld(trx, tenantId, this.#clock.nowNs())
+      await refuseTooMany(trx, tenantId)
+      if (asked.detector_id !== undefined) await assertDetector(trx, tenantId, asked.detector_id)
+      const row: Selectable<DetectorMutesTable> = {
+        id: newId('mut', nowMs),
+        tenant_id: tenantId,
+        detector_id: asked.detector_id ?? null,
+        group_key: asked.group === undefined ? null : JSON.stringify(asked.group),
+        from_ns: fromNs.toString(),
+        until_ns: asked.until?.toString() ?? null,
+        weekly: asked.weekly === undefined ? null : JSON.stringify(asked.weekly),
+        note: asked.note ?? null,
+        created_by: actor,
+        created_at_ms: nowMs,
+      }
+      await trx.insertInto('detector_mutes').values(row).execute()
+      await this.#changed(trx, row, 'mute.created', actor)
+      return this.#onWire(row)
+    })
+  }
+
+  /** Throws `not_found`. */
+  async deleteMute(tenantId: string, id: string, actor: string): Promise<void> {
+    await this.#control.transaction().execute(async (trx) => {
+      const row = await trx
+        .deleteFrom('detector_mutes')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst()
+      if (row === undefined) throw new AppError('not_found')
+      await this.#changed(trx, row, 'mute.deleted', actor)
+    })
+  }
+
+  /** Newest first. */
+  async listMutes(tenantId: string, page: MutePage): Promise<Mute[]> {
+    let query = this.#control.selectFrom('detector_mutes').selectAll().where('tenant_id', '=', tenantId)
+    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
+    const rows = await query.orderBy('id', 'desc').execute()
+    const nowNs = this.#clock.nowNs()
+    return rows
+      .filter(
+        ({ detector_id }) =>
+          page.detectorId === undefined || (detector_id ?? page.detectorId) === page.detectorId,
+      )
+      .filter(({ until_ns }) => page.withExpired || until_ns === null || BigInt(until_ns) > nowNs)
+      .slice(0, page.limit)
+      .map((row) => this.#onWire(row))
+  }
+
+  async #changed(
+    trx: ControlTransaction,
+    { detector_id, id, tenant_id }: Selectable<DetectorMutesTable>,
+    action: string,
+    actor: string,
+  ): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await makeDue(trx, tenant_id, detector_id, nowMs)
+    await appendAudit(trx, tenant_id, nowMs, {
+      actor,
+      action,
+      target: id,
+      outcome: 'accepted',
+      facts: { detector_id },
+    })
+  }
+
+  #onWire(row: Selectable<DetectorMutesTable>): Mute {
+    const rule = ruleOf(row)
+    return {
+      id: row.id,
+      detector_id: row.detector_id,
+      group: row.group_key === null ? null : JSON.parse(row.group_key),
+      from: formatInstant(rule.fromNs),
+      until: rule.untilNs === null ? null : formatInstant(rule.untilNs),
+      weekly: rule.weekly,
+      note: row.note,
+      is_active: muteAt([rule], this.#clock.nowNs()) !== null,
+      created_by: row.created_by,
+      created_at: instantText(row.created_at_ms),
+    }
+  }
+}
+
+function ruleOf(row: Selectable<DetectorMutesTable>): MuteRule {
+  return {
+    id: row.id,
+    group: row.group_key === null ? null : JSON.parse(row.group_key),
+    fromNs: row.from_ns === null ? BigInt(row.created_at_ms) * nsPerMs : BigInt(row.from_ns),
+    untilNs: row.until_ns === null ? null : BigInt(row.until_ns),
+    weekly: row.weekly === null ? null : Weekly.parse(JSON.parse(row.weekly)),
+  }
+}
+
+function textOf({ mutes, widenings }: Tuning): string {
+  return JSON.stringify([mutes, [...widenings]], (_, value) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  )
+}
+
+/** A null id is every detector of the organisation. */
+async function makeDue(
+  trx: ControlTransaction,
+  tenantId: string,
+  detectorId: string | null,
+  nowMs: number,
+): Promise<void> {
+  let query = trx.updateTable('detectors').set({ next_run_at_ms: nowMs }).where('tenant_id', '=', tenantId)
+  if (detectorId !== null) query = query.where('id', '=', detectorId)
+  await query.execute()
+}
+
+async function assertDetector(trx: ControlTransaction, tenantId: string, id: string): Promise<void> {
+  const row = await trx
+    .selectFrom('detectors')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row !== undefined) return
+  throw new InvalidInput([
+    problem(['body', 'detector_id'], 'value_error', 'Your organisation has no detector of this id', id),
+  ])
+}
+
+async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { count } = await trx
+    .selectFrom('detector_mutes')
+    .select((select) => select.fn.countAll<number | string>().as('count'))
+    .where('tenant_id', '=', tenantId)
+    .executeTakeFirstOrThrow()
+  if (Number(count) < mutesMax) return
+  throw new InvalidInput([
+    problem(['body'], 'value_error', `Your organisation has ${mutesMax} mutes; delete one first`, null, {
+      limit: mutesMax,
+    }),
+  ])
+}
+
+async function forgetOld(trx: ControlTransaction, tenantId: string, nowNs: Ns): Promise<void> {
+  const rows = await trx
+    .selectFrom('detector_mutes')
+    .select(['id', 'until_ns'])
+    .where('tenant_id', '=', tenantId)
+    .where('until_ns', 'is not', null)
+    .execute()
+  const old = rows.filter(({ until_ns }) => until_ns !== null && BigInt(until_ns) + keptNs < nowNs)
+  if (old.length === 0) return
+  await trx
+    .deleteFrom('detector_mutes')
+    .where('tenant_id', '=', tenantId)
+    .where(
+      'id',
+      'in',
+      old.map(({ id }) => id),
+    )
+    .execute()
+}

@@ -1,0 +1,74 @@
+// What was usual at this time of the day, or of the week: the same moment of earlier seasons and its close
+// neighbours, summarised by median and MAD so that an outage last Tuesday does not become part of Tuesdays. Bounded:
+// each moment keeps its newest values only.
+
+import { at } from './series.ts'
+
+const sigmaPerMad = 1.4826
+/** Neighbours on either side of the moment: rhythms of people are not on time to the minute. */
+const neighbourMinutes = 20
+const mostNeighbours = 2
+const fewestValues = 5
+
+export interface Usual {
+  readonly centre: number
+  /** One robust standard deviation, or the distance to the nearest other value where that is 0. */
+  readonly sigma: number
+}
+
+/** Buckets by their moment of a season. */
+export class SeasonalPast {
+  readonly #values: Float64Array
+  readonly #counts: Uint32Array
+  readonly #depth: number
+  readonly #moments: number
+  readonly #stepMinutes: number
+  readonly #neighbours: number
+
+  /** `depth`: how many earlier seasons are kept. */
+  constructor(seasonMinutes: number, stepMinutes: number, depth: number) {
+    this.#moments = Math.max(1, Math.ceil(seasonMinutes / stepMinutes))
+    this.#stepMinutes = stepMinutes
+    this.#depth = depth
+    this.#values = new Float64Array(this.#moments * depth)
+    this.#counts = new Uint32Array(this.#moments)
+    this.#neighbours = Math.min(mostNeighbours, Math.floor(neighbourMinutes / stepMinutes))
+  }
+
+  learn(minuteOfSeason: number, value: number): void {
+    const moment = this.#momentOf(minuteOfSeason)
+    const count = this.#counts[moment] ?? 0
+    this.#values[moment * this.#depth + (count % this.#depth)] = value
+    this.#counts[moment] = count + 1
+  }
+
+  /** Null where fewer than two seasons, or too few values, were seen. */
+  usualAt(minuteOfSeason: number): Usual | null {
+    const pool = this.#poolAround(this.#momentOf(minuteOfSeason))
+    if (pool === null) return null
+    const centre = medianOf(pool)
+    const distances = pool.map((value) => Math.abs(value - centre)).sort()
+    const mad = at(distances, distances.length >> 1)
+    return { centre, sigma: mad > 0 ? sigmaPerMad * mad : (distances.find((each) => each > 0) ?? 0) }
+  }
+
+  #momentOf(minuteOfSeason: number): number {
+    return Math.min(this.#moments - 1, Math.floor(minuteOfSeason / this.#stepMinutes))
+  }
+
+  #poolAround(moment: number): Float64Array | null {
+    const least = Math.min(this.#depth, this.#counts[moment] ?? 0)
+    if (least < 2) return null
+    const pool: number[] = []
+    for (let shift = -this.#neighbours; shift <= this.#neighbours; shift++) {
+      const other = (moment + shift + this.#moments) % this.#moments
+      const kept = Math.min(this.#depth, this.#counts[other] ?? 0)
+      for (let i = 0; i < kept; i++) pool.push(at(this.#values, other * this.#depth + i))
+    }
+    return pool.length < fewestValues ? null : Float64Array.from(pool).sort()
+  }
+}
+
+function medianOf(sorted: Float64Array): number {
+  return at(sorted, (sorted.length - 1) >> 1) / 2 + at(sorted, sorted.length >> 1) / 2
+}

@@ -1,0 +1,65 @@
+// Suggestions from telemetry of known density and rhythm; each is a body that creating a detector accepts.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { MetricKey } from '../../contract/detection.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { insertFixture } from '../telemetry/row-fixture.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { acme, globex } from './detection-fixture.ts'
+import { readDraft } from './detector.ts'
+import { stepMinutesFor } from './run-plan.ts'
+import { seededNormal } from './seeded-noise.ts'
+import { suggest } from './suggest.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-suggest-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const nowNs = BigInt(Date.UTC(2026, 8, 11, 12)) * 1_000_000n
+const gate = new TelemetryGate()
+const ask = (metric_key: string, place = acme) =>
+  suggest(new TenantReader(engine, place, gate), { metric_key: MetricKey.parse(metric_key) }, nowNs)
+
+/** A gauge with a point every so many minutes of the last days. */
+async function send(name: string, everyMinutes: number, days: number, value: (minute: number) => number) {
+  const rows = []
+  for (let ago = days * 1440; ago > 0; ago -= everyMinutes) {
+    rows.push({ MetricName: name, TimeUnix: nowNs - BigInt(ago) * 60_000_000_000n, Value: value(ago) })
+  }
+  await insertFixture(engine, acme, 'otel_metrics_gauge', rows)
+}
+
+test('the bucket is as narrow as nearly all buckets have data, and the body is one that is accepted', async () => {
+  await send('every.minute', 1, 1, (minute) => minute % 7)
+  await send('every.four', 4, 2, (minute) => minute % 7)
+  await send('every.hour', 60, 7, (minute) => minute % 7)
+  for (const [metric, step] of [
+    ['every.minute', 1],
+    ['every.four', 5],
+    ['every.hour', 60],
+    ['never', 60],
+  ] as const) {
+    const { detector, step_minutes } = await ask(metric)
+    assert.equal(step_minutes, step, metric)
+    assert.equal(stepMinutesFor(detector.window_minutes, detector.schedule_minutes), step, metric)
+    assert('definition' in readDraft(detector))
+  }
+  assert.deepEqual((await ask('never')).reasons, ['There was no data in the last seven days.'])
+  assert.deepEqual((await ask('every.minute', globex)).reasons, (await ask('never')).reasons)
+})
+
+test('a rhythm of days is found, and noise is none', async () => {
+  await send('daily', 15, 7, (minute) => Math.sin((minute / 1440) * 2 * Math.PI))
+  await send('steady', 15, 7, seededNormal(3))
+  assert((await ask('daily')).daily_rhythm === 1)
+  assert(Math.abs((await ask('steady')).daily_rhythm ?? 1) < 0.4)
+  assert.equal((await ask('every.minute')).daily_rhythm, null, 'too short to tell')
+})

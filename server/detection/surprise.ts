@@ -1,0 +1,92 @@
+// How unusual is a number, in a unit that all methods share? Minus the decimal logarithm of the probability that the
+// past of the very same series gives to something at least as large: 2 is "one in a hundred". Distances, residuals
+// and spreads are measured in units that can't be added; their surprises can. Averaging calibrated scores of simple
+// detectors is what held up best among 73 ways to choose or combine them (TSB-AutoAD 2025).
+//
+// The probability is counted, by rank, among the numbers seen lately. Beyond the largest of them ranks run out, so
+// there the mean excess over the 98 % quantile extends the tail as an exponential one (the peaks over threshold of
+// tail-calibration.ts with shape 0), cut off at `mostBeyond` digits: a member that saw a spike of any size has said
+// all that one member can say, and the others decide.
+
+import { at } from './series.ts'
+import { SortedWindow } from './sorted-window.ts'
+
+const tailQuantile = 0.98
+const mostBeyond = 2
+/** Fewer numbers than this can't call anything rare. */
+const fewestNumbers = 64
+/** Rarity needs a long memory: with 2,048 numbers everything is a one in 2,000 event once a week. */
+const capacity = 16_384
+
+/** Surprise of each number given those before it; 0 until enough were seen, and where there is no number (NaN). */
+export function surprisesOf(numbers: Float64Array): Float64Array {
+  const past = new SortedWindow(capacity)
+  return numbers.map((number) => {
+    if (Number.isNaN(number)) return 0
+    const surprise = past.size < fewestNumbers ? 0 : upperSurprise(past, number)
+    past.push(number)
+    return surprise
+  })
+}
+
+/** The same for numbers that are unusual on either side. */
+export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
+  const past = new SortedWindow(capacity)
+  return numbers.map((number) => {
+    if (Number.isNaN(number)) return 0
+    const surprise = past.size < fewestNumbers ? 0 : twoSidedSurprise(past, number)
+    past.push(number)
+    return surprise
+  })
+}
+
+function upperSurprise(past: SortedWindow, number: number): number {
+  const highest = past.rank(past.size - 1)
+  if (number <= highest) return Math.log10((past.size + 1) / (past.size - past.countBelow(number) + 1))
+  const levelRank = Math.floor(tailQuantile * (past.size - 1))
+  const level = past.rank(levelRank)
+  let excess = 0
+  for (let rank = levelRank + 1; rank < past.size; rank++) {
+    excess += (past.rank(rank) - level) / (past.size - levelRank - 1)
+  }
+  const beyond = excess > 0 ? (number - highest) / excess / Math.LN10 : mostBeyond
+  return Math.log10(past.size + 1) + Math.min(mostBeyond, beyond)
+}
+
+function twoSidedSurprise(past: SortedWindow, number: number): number {
+  const rarer = Math.min(past.size - past.countBelow(number), past.countUpTo(number))
+  return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
+}
+
+/**
+ * Surprise of values that leave the whole range seen before by more than `tolerance` of it; 0 for all others. Among
+ * n values without order the newest is the highest or the lowest with probability 2/n; going far beyond adds up to 3.
+ */
+export function recordSurprisesOf(values: Float64Array, tolerance: number): Float64Array {
+  let lowest = Number.POSITIVE_INFINITY
+  let highest = Number.NEGATIVE_INFINITY
+  let seen = 0
+  return values.map((value) => {
+    if (Number.isNaN(value)) return 0
+    const range = highest - lowest
+    const beyond = range > 0 ? Math.max(value - highest, lowest - value) / range : 0
+    lowest = Math.min(lowest, value)
+    highest = Math.max(highest, value)
+    seen++
+    if (beyond <= tolerance || seen < 4) return 0
+    return Math.log10(seen / 2) + Math.min(3, Math.log10(1 + 20 * beyond))
+  })
+}
+
+/**
+ * The surprises of several members as one: the quadratic mean, element by element, of arrays of equal length. Between
+ * the plain mean, in which seven calm members drown the one that is sure, and the maximum, in which the one that is
+ * wrong decides.
+ */
+export function combinedSurprise(members: readonly Float64Array[]): Float64Array {
+  const squares = new Float64Array(members[0]?.length ?? 0)
+  for (const member of members) {
+    for (let i = 0; i < squares.length; i++) squares[i] = at(squares, i) + at(member, i) ** 2 / members.length
+  }
+  return squares.map(Math.sqrt)
+}

@@ -1,0 +1,271 @@
+// What a record holds while it is read, in cells that are filled again and again: a decoder sees fields in any order,
+// the row wants them in its own. Cells keep bytes or places of bytes and make no objects; a text of a protobuf body
+// stays where it is until it is copied into the row. Both encodings fill the same cells, so they give the same rows.
+
+import { RowBinary } from '../telemetry/row-binary.ts'
+import { maxAttributes } from './record-fault.ts'
+import type { Uint64 } from './uint64.ts'
+
+/** A text: a slice of the body, or a string of our own. */
+export class TextCell {
+  #start = 0
+  #stop = 0
+  #text = ''
+
+  clear(): void {
+    this.#start = 0
+    this.#stop = 0
+    this.#text = ''
+  }
+
+  /** The UTF-8 of the body between `start` and `stop`. */
+  setSlice(start: number, stop: number): void {
+    this.#start = start
+    this.#stop = stop
+    this.#text = ''
+  }
+
+  setText(text: string): void {
+    this.#start = 0
+    this.#stop = 0
+    this.#text = text
+  }
+
+  isEmpty(): boolean {
+    return this.#start === this.#stop && this.#text === ''
+  }
+
+  /** Whether it has more UTF-16 units than `limit`; a text has never more of them than bytes. */
+  isLongerThan(limit: number, body: Buffer): boolean {
+    if (this.#stop - this.#start <= limit) return this.#text.length > limit
+    return body.toString('utf8', this.#start, this.#stop).length > limit
+  }
+
+  writeTo(out: RowBinary, body: Buffer): void {
+    if (this.#start < this.#stop) out.utf8(body, this.#start, this.#stop)
+    else out.text(this.#text)
+  }
+}
+
+const hexDigits = Buffer.from('0123456789abcdef')
+const hexBytes = new TextEncoder()
+
+/** A trace or span id as lower-case hex; empty when absent or all zeros. */
+export class IdCell {
+  readonly #hex = new Uint8Array(32)
+  #length = 0
+  /** It was there with a wrong length. */
+  isBad = false
+
+  clear(): void {
+    this.#length = 0
+    this.isBad = false
+  }
+
+  isEmpty(): boolean {
+    return this.#length === 0
+  }
+
+  /** Bytes of the body; another count than `byteCount`, or none, makes the id bad or absent. */
+  setSlice(body: Buffer, start: number, stop: number, byteCount: number): void {
+    this.clear()
+    if (stop - start !== byteCount) {
+      this.isBad = stop !== start
+      return
+    }
+    let seen = 0
+    for (let at = 0; at < byteCount; at++) {
+      const byte = body[start + at] ?? 0
+      seen |= byte
+      this.#hex[at * 2] = hexDigits[byte >>> 4] ?? 0
+      this.#hex[at * 2 + 1] = hexDigits[byte & 15] ?? 0
+    }
+    if (seen !== 0) this.#length = byteCount * 2
+  }
+
+  /** Hex digits in either case. */
+  setHex(text: string, byteCount: number): void {
+    this.clear()
+    if (text.length !== byteCount * 2 || !/^[0-9a-fA-F]+$/.test(text)) {
+      this.isBad = text !== ''
+      return
+    }
+    if (/^0+$/.test(text)) return
+    this.#length = hexBytes.encodeInto(text.toLowerCase(), this.#hex).written
+  }
+
+  writeTo(out: RowBinary): void {
+    out.uint8(this.#length)
+    out.append(this.#hex, 0, this.#length)
+  }
+}
+
+/** An array: its items as RowBinary. */
+export class ListCell {
+  readonly items = new RowBinary()
+  count = 0
+
+  clear(): void {
+    this.items.clear()
+    this.count = 0
+  }
+
+  addUint64(value: Uint64): void {
+    this.items.uint64(value.hi, value.lo)
+    this.count++
+  }
+
+  addFloat64(value: number): void {
+    this.items.float64(value)
+    this.count++
+  }
+
+  writeTo(out: RowBinary): void {
+    out.varint(this.count)
+    out.appendAll(this.items)
+  }
+}
+
+/** A list of messages as the engine has it: an array for each of their fields, all of the same length. */
+export class ListsCell {
+  count = 0
+  readonly #lists: readonly RowBinary[]
+
+  constructor(fields: number) {
+    this.#lists = Array.from({ length: fields }, () => new RowBinary())
+  }
+
+  /** The items of one field; who adds a message adds to each of them and to {@link count}. */
+  list(field: number): RowBinary {
+    const list = this.#lists[field]
+    if (list === undefined) throw new Error(`There is no field ${field}.`)
+    return list
+  }
+
+  clear(): void {
+    if (this.count === 0) return
+    this.count = 0
+    for (const list of this.#lists) list.clear()
+  }
+
+  writeTo(out: RowBinary): void {
+    for (const list of this.#lists) {
+      out.varint(this.count)
+      out.appendAll(list)
+    }
+  }
+}
+
+/** Past this many entries a key is looked for by a hash of all. */
+const scannedEntries = 16
+
+/**
+ * An attribute map: keys and values as RowBinary in the order they came. Of equal keys the last one stays. After more
+ * than {@link maxAttributes} entries nothing is kept, because the record is refused; that bounds the work as well.
+ */
+export class MapCell {
+  readonly #entries = new RowBinary()
+  readonly #starts: number[] = []
+  /** Length of each entry's key in bytes; -1 for one that a later entry replaced. */
+  readonly #keyLengths: number[] = []
+  #index: Map<string, number> | null = null
+  #added = 0
+  #replaced = 0
+
+  clear(): void {
+    this.#entries.clear()
+    this.#index = null
+    this.#added = 0
+    this.#replaced = 0
+  }
+
+  isFull(): boolean {
+    return this.#added >= maxAttributes
+  }
+
+  add(key: TextCell, value: TextCell, body: Buffer): void {
+    if (this.isFull()) return
+    const at = this.#added++
+    const entries = this.#entries
+    const start = entries.length
+    key.writeTo(entries, body)
+    this.#starts[at] = start
+    this.#keyLengths[at] = entries.length - start
+    const earlier = this.#find(at)
+    if (earlier >= 0) {
+      this.#keyLengths[earlier] = -1
+      this.#replaced++
+    }
+    value.writeTo(entries, body)
+  }
+
+  writeTo(out: RowBinary): void {
+    out.varint(this.#added - this.#replaced)
+    if (this.#replaced === 0) {
+      out.appendAll(this.#entries)
+      return
+    }
+    for (let at = 0; at < this.#added; at++) {
+      if ((this.#keyLengths[at] ?? -1) >= 0) {
+        out.append(this.#entries.bytes, this.#starts[at] ?? 0, this.#stopOf(at))
+      }
+    }
+  }
+
+  /** Writes the value of a key as text; an empty one when the key is absent. */
+  writeValueTo(out: RowBinary, key: string): void {
+    const wanted = new RowBinary()
+    wanted.text(key)
+    for (let at = 0; at < this.#added; at++) {
+      const length = this.#keyLengths[at] ?? -1
+      const start = this.#starts[at] ?? 0
+      if (length === wanted.length && isSame(this.#entries.bytes, start, wanted.bytes, 0, length)) {
+        out.append(this.#entries.bytes, start + length, this.#stopOf(at))
+        return
+      }
+    }
+    out.text('')
+  }
+
+  #stopOf(at: number): number {
+    return at + 1 < this.#added ? (this.#starts[at + 1] ?? 0) : this.#entries.length
+  }
+
+  /** The entry before `at` with its key, or -1. The key's length stands in its bytes, so equal bytes are equal keys. */
+  #find(at: number): number {
+    if (at >= scannedEntries) return this.#findByHash(at)
+    const { bytes } = this.#entries
+    const start = this.#starts[at] ?? 0
+    const length = this.#keyLengths[at] ?? 0
+    for (let other = 0; other < at; other++) {
+      if (this.#keyLengths[other] === length && isSame(bytes, this.#starts[other] ?? 0, bytes, start, length))
+        return other
+    }
+    return -1
+  }
+
+  #findByHash(at: number): number {
+    if (this.#index === null) {
+      this.#index = new Map()
+      for (let other = 0; other < at; other++) {
+        if ((this.#keyLengths[other] ?? -1) >= 0) this.#index.set(this.#keyOf(other), other)
+      }
+    }
+    const key = this.#keyOf(at)
+    const earlier = this.#index.get(key) ?? -1
+    this.#index.set(key, at)
+    return earlier
+  }
+
+  #keyOf(at: number): string {
+    const start = this.#starts[at] ?? 0
+    return this.#entries.bytes.toString('latin1', start, start + (this.#keyLengths[at] ?? 0))
+  }
+}
+
+function isSame(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, length: number): boolean {
+  // From the end, because keys of one namespace begin alike.
+  let left = length - 1
+  while (left >= 0 && a[aStart + left] === b[bStart + left]) left--
+  return left < 0
+}

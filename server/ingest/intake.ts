@@ -1,0 +1,114 @@
+// The one way in for telemetry, whichever protocol brought it: quota, decode, leave out what came too late, commit,
+// count. Success means committed by the engine and counted. A request is stored as a whole or, where it throws, to be
+// repeated as a whole; single records that can't be stored are counted with their reason and never a failure.
+
+import type { Signal } from '../telemetry/schema/tables.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { type LateSelection, withoutLate } from './late-rows.ts'
+import { requireFewPartitions } from './partition-spread.ts'
+import type { DecodedExport } from './row-collector.ts'
+import type { IngestWriter } from './writer.ts'
+
+/** One request's part of what its organisation may send. */
+export interface Admission {
+  /** Throws `quota_exceeded`. */
+  takeRows(rows: number): void
+  /** To be called where nothing of the request was stored. */
+  giveBack(): void
+  /** Resolves when the counts are on disk. */
+  count(rowsAccepted: number, rowsRejected: number): Promise<void>
+}
+
+export interface Quota {
+  /** Throws `quota_exceeded`. */
+  admit(tenantId: string, bytes: number): Promise<Admission>
+}
+
+/** Roles that may send telemetry. */
+export const senders = ['owner', 'admin', 'member', 'ingest'] as const
+
+export interface IntakeOptions {
+  readonly writer: IngestWriter
+  readonly quota: Quota
+  /** What the organisation refuses for good because it has erased it. */
+  readonly lateSelections: (tenantId: string) => readonly LateSelection[]
+  /** Told of rows that were left out because of it, by deletion. */
+  readonly onLate: (late: ReadonlyMap<string, number>) => void
+  /** Told of every request, for the metrics page. */
+  readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
+}
+
+/** What became of a request, or of one of the kinds of record in it. */
+export interface Outcome {
+  readonly accepted: number
+  readonly rejected: number
+  /** Counts by reason; empty when nothing was rejected. */
+  readonly reasons: string
+}
+
+export class Intake {
+  readonly #options: IntakeOptions
+
+  constructor(options: IntakeOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Takes a request. Answers an outcome for each part that `decode` gave, in its order. Throws what `decode` throws,
+   * `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the writer throws; nothing then counts against the quota.
+   *
+   * @param bodyBytes of the body, uncompressed
+   * @param decode the records by kind; called once, and not where the quota refuses the body
+   */
+  async take<Parts extends readonly DecodedExport[]>(
+    place: TenantPlace,
+    signal: Signal,
+    bodyBytes: number,
+    decode: () => Parts,
+  ): Promise<{ [Index in keyof Parts]: Outcome }> {
+    const admission = await this.#options.quota.admit(place.tenantId, bodyBytes)
+    try {
+      const { committed, outcomes, late } = this.#begin(place, admission, decode)
+      await committed
+      for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
+      const [accepted, rejected] = [total(outcomes, 'accepted'), total(outcomes, 'rejected')]
+      this.#options.onExport(signal, accepted, rejected)
+      await admission.count(accepted, rejected)
+      return outcomes as { [Index in keyof Parts]: Outcome }
+    } catch (error) {
+      admission.giveBack()
+      throw error
+    }
+  }
+
+  /** Everything up to the commit, in one breath: a fence comes down only after late rows are refused. Keeps no rows. */
+  #begin(place: TenantPlace, admission: Admission, decode: () => readonly DecodedExport[]) {
+    const parts = decode().map((part) => this.#inTime(place.tenantId, part))
+    const outcomes = parts.map(({ outcome }) => outcome)
+    admission.takeRows(total(outcomes, 'accepted'))
+    const batch = parts.flatMap((part) => part.batch)
+    requireFewPartitions(batch)
+    const committed = this.#options.writer.commit(place, batch)
+    return { committed, outcomes, late: parts.map((part) => part.late) }
+  }
+
+  #inTime(tenantId: string, decoded: DecodedExport) {
+    const { batch, late } = withoutLate(decoded.batch, this.#options.lateSelections(tenantId))
+    const lateRows = [...late.values()].reduce((sum, rows) => sum + rows, 0)
+    const outcome: Outcome = {
+      accepted: decoded.accepted - lateRows,
+      rejected: decoded.rejected + lateRows,
+      reasons: lateRows === 0 ? decoded.reasons : withLate(decoded.reasons, lateRows),
+    }
+    return { batch, late, outcome }
+  }
+}
+
+function total(outcomes: readonly Outcome[], field: 'accepted' | 'rejected'): number {
+  return outcomes.reduce((sum, outcome) => sum + outcome[field], 0)
+}
+
+function withLate(reasons: string, lateRows: number): string {
+  const late = `${lateRows} for a time that your organisation has erased and refuses`
+  return reasons === '' ? late : `${reasons}; ${late}`
+}

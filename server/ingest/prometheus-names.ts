@@ -1,0 +1,98 @@
+// What Prometheus says of a series in names and metadata, in the words of OpenTelemetry ("Prometheus and OpenMetrics
+// Compatibility" of its specification). Remote write is stateless, so each series is judged by itself: the type its
+// request states or, where it states none, the suffix of its name.
+
+/** The numbers of `MetricType`, which both versions of the protocol share; 0 is unknown. */
+export const metricTypes = {
+  unknown: 0,
+  counter: 1,
+  gauge: 2,
+  histogram: 3,
+  gaugeHistogram: 4,
+  summary: 5,
+  info: 6,
+  stateSet: 7,
+} as const
+
+export type SeriesKind = 'gauge' | 'counter' | 'nonMonotonicSum'
+
+/** Suffixes that only series which count up have, by convention. */
+const countingSuffix = /_(?:total|count|sum|bucket)$/
+const partSuffix = /_(?:count|sum|bucket)$/
+
+/**
+ * How a series of float samples is stored. Counters, and the counts, sums and buckets of histograms and summaries, are
+ * cumulative monotonic sums; infos and state sets are sums that are not monotonic, as the specification has it;
+ * `_created` series are times; everything else is a gauge. Without a type `_total`, `_count`, `_sum` and `_bucket`
+ * mark a counter, which takes a gauge of such a name for one.
+ */
+export function kindOfSeries(name: string, type: number): SeriesKind {
+  if (name.endsWith('_created')) return 'gauge'
+  switch (type) {
+    case metricTypes.counter:
+      return 'counter'
+    case metricTypes.histogram:
+    case metricTypes.summary:
+      return partSuffix.test(name) ? 'counter' : 'gauge'
+    case metricTypes.info:
+    case metricTypes.stateSet:
+      return 'nonMonotonicSum'
+    case metricTypes.unknown:
+      return countingSuffix.test(name) ? 'counter' : 'gauge'
+    default:
+      return 'gauge'
+  }
+}
+
+/** The name of the family that a series may belong to: metadata of the first version is by family. */
+export function familyNames(name: string): readonly string[] {
+  const family = name.replace(/_(?:total|count|sum|bucket|created|info)$/, '')
+  return family === name ? [name] : [name, family]
+}
+
+const units: Readonly<Record<string, string>> = {
+  days: 'd',
+  hours: 'h',
+  minutes: 'min',
+  seconds: 's',
+  milliseconds: 'ms',
+  microseconds: 'us',
+  nanoseconds: 'ns',
+  bytes: 'By',
+  kibibytes: 'KiBy',
+  mebibytes: 'MiBy',
+  gibibytes: 'GiBy',
+  kilobytes: 'kBy',
+  megabytes: 'MBy',
+  gigabytes: 'GBy',
+  meters: 'm',
+  volts: 'V',
+  amperes: 'A',
+  joules: 'J',
+  watts: 'W',
+  grams: 'g',
+  celsius: 'Cel',
+  hertz: 'Hz',
+  ratio: '1',
+  percent: '%',
+}
+
+/** A time that divides, as in `bytes_per_second`. */
+const perUnits: Readonly<Record<string, string>> = {
+  second: 's',
+  minute: 'min',
+  hour: 'h',
+  day: 'd',
+  week: 'wk',
+  month: 'mo',
+  year: 'y',
+}
+
+/** A unit's word as OpenTelemetry writes it; a word it doesn't know stays as it is. */
+export function unitOf(word: string): string {
+  const [, amount, per] = /^(.+)_per_(.+)$/.exec(word) ?? []
+  const known = (unit: string) => (Object.hasOwn(units, unit) ? units[unit] : undefined)
+  if (amount === undefined || per === undefined) return known(word) ?? word
+  const divisor = Object.hasOwn(perUnits, per) ? perUnits[per] : known(per)
+  return `${known(amount) ?? amount}/${divisor ?? per}`
+}

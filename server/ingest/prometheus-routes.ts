@@ -1,0 +1,138 @@
+// Prometheus remote write: POST /api/v1/write, versions 1.0 and 2.0, told apart by Content-Type. 204 means that all of
+// it is committed. Where a part could not be stored the rest is, and the answer is 400 with the reasons, as the
+// protocol wants: Prometheus doesn't repeat that. It repeats 503 and, where so configured, 429. The X-…-Written headers
+// say what was stored.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { ErrorBody } from '../../contract/errors.ts'
+import { AppError } from '../core/app-error.ts'
+import { callerOf, mediaTypeOf } from '../http/route.ts'
+import type { BodyBudget } from './body-budget.ts'
+import { type Intake, type Outcome, senders } from './intake.ts'
+import { IngestBody, readBody } from './read-body.ts'
+import { decodeRemoteWrite } from './remote-write.ts'
+import type { RemoteWriteVersion } from './remote-write-wire.ts'
+import { unsnap, unsnappedLength } from './snappy.ts'
+
+export interface RemoteWriteOptions {
+  readonly intake: Intake
+  /** Largest body, before and after decompression, bytes. */
+  readonly bodyLimitBytes: number
+  readonly budget: BodyBudget
+}
+
+const mediaType = 'application/x-protobuf'
+
+/** By the `proto` parameter of the content type; the first version has none. */
+const versions: Readonly<Record<string, RemoteWriteVersion>> = {
+  '': '1.0',
+  'prometheus.WriteRequest': '1.0',
+  'io.prometheus.write.v2.Request': '2.0',
+}
+
+const kinds = ['Samples', 'Histograms', 'Exemplars'] as const
+
+const refusals: readonly (readonly [number, string])[] = [
+  [400, 'Not such a request, or a part of it was left out and the rest stored; do not repeat it.'],
+  [401, 'No valid access token.'],
+  [403, 'The role of the token may not send telemetry.'],
+  [413, 'The body is too large.'],
+  [415, 'Another content type, proto or encoding than those of remote write 1.0 and 2.0.'],
+  [429, 'Your organisation has sent more than its quota; repeat after Retry-After.'],
+  [503, 'Overloaded, stopping, or an erasure covers this time range; repeat after Retry-After.'],
+]
+
+export async function addRemoteWriteRoute(http: FastifyInstance, options: RemoteWriteOptions): Promise<void> {
+  const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
+  await http.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(mediaType, (request: FastifyRequest, payload: NodeJS.ReadableStream) =>
+      readBody(request.raw, payload, limits),
+    )
+    scope.route({
+      method: 'POST',
+      url: '/api/v1/write',
+      config: { access: senders },
+      schema: {
+        operationId: 'remoteWrite',
+        tags: ['Ingest'],
+        summary: 'Prometheus remote write, 1.0 and 2.0',
+        description:
+          'Body: `prometheus.WriteRequest`, or `io.prometheus.write.v2.Request` with `proto=` in the content type, compressed with Snappy (block format). ' +
+          '204 means committed. X-Prometheus-Remote-Write-Samples-Written, -Histograms-Written and -Exemplars-Written count what was stored, also beside a 400.',
+        consumes: [mediaType],
+        security: [{ bearer: [] }],
+        body: z.unknown().describe('A remote write request.'),
+        response: {
+          204: z.null().describe('All of it is committed.'),
+          ...Object.fromEntries(refusals.map(([status, meaning]) => [status, ErrorBody.describe(meaning)])),
+        },
+      },
+      preParsing: async (request) => void versionOf(request),
+      handler: (request, reply) => take(request, reply, options),
+    })
+  })
+}
+
+/** Throws `unsupported_media_type` for what is neither version, before the body is read. */
+function versionOf(request: FastifyRequest): RemoteWriteVersion {
+  const parameters = (request.headers['content-type'] ?? '').split(';').slice(1)
+  const named = parameters.map(
+    (parameter) => /^\s*proto\s*=\s*"?([\w.]*)"?\s*$/i.exec(parameter)?.[1] ?? null,
+  )
+  const proto = named.find((name) => name !== null) ?? ''
+  const version = Object.hasOwn(versions, proto) ? versions[proto] : undefined
+  const coding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
+  if (version !== undefined && coding === 'snappy' && mediaTypeOf(request) === mediaType) return version
+  throw new AppError('unsupported_media_type', {
+    sentence:
+      'Send application/x-protobuf with Content-Encoding snappy: prometheus.WriteRequest, or io.prometheus.write.v2.Request named by proto= in the content type.',
+  })
+}
+
+async function take(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { intake, bodyLimitBytes }: RemoteWriteOptions,
+): Promise<FastifyReply> {
+  const version = versionOf(request)
+  try {
+    // Uncompressed only when it is decoded at once, so that nothing waits in its larger form.
+    const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
+    const { tenantId, placement } = callerOf(request)
+    const place = { tenantId, placement }
+    const outcomes = await intake.take(place, 'metrics', bodyBytes, () => {
+      const parts = decodeRemoteWrite(version, unsnap(compressedOf(request), bodyLimitBytes), place)
+      release(request)
+      return parts
+    })
+    for (const [i, kind] of kinds.entries()) {
+      reply.header(
+        `x-prometheus-remote-write-${kind.toLowerCase()}-written`,
+        String(outcomes[i]?.accepted ?? 0),
+      )
+    }
+    const left = outcomes.filter(({ rejected }) => rejected > 0)
+    if (left.length === 0) return reply.status(204).send(null)
+    throw new AppError('partial_write', { sentence: partialSentence(outcomes, left) })
+  } finally {
+    release(request)
+  }
+}
+
+function partialSentence(outcomes: readonly Outcome[], left: readonly Outcome[]): string {
+  const stored = outcomes.reduce((sum, { accepted }) => sum + accepted, 0)
+  const reasons = left.map(({ reasons: text }) => text).join('; ')
+  return `Left out: ${reasons}. The rest (${stored}) is stored; do not repeat the request.`
+}
+
+function compressedOf({ body }: FastifyRequest): Buffer {
+  return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
+}
+
+/** Nobody needs the body while its rows wait for their commit. */
+function release(request: FastifyRequest): void {
+  if (request.body instanceof IngestBody) request.body.release()
+  request.body = undefined
+}

@@ -1,0 +1,71 @@
+// Reads a request body from its stream, within the limit for one body and the budget for all of them. What was read of
+// a body that is refused is let go at once, and the rest of it is not read.
+
+import type { IncomingMessage } from 'node:http'
+import { AppError } from '../core/app-error.ts'
+import type { BodyBudget, BodyHold } from './body-budget.ts'
+
+export interface BodyLimits {
+  /** Largest body, bytes. */
+  readonly limitBytes: number
+  readonly budget: BodyBudget
+}
+
+/** A whole body. Whoever takes it releases it as soon as it is decoded. */
+export class IngestBody {
+  readonly bytes: Buffer
+  readonly #hold: BodyHold
+
+  constructor(bytes: Buffer, hold: BodyHold) {
+    this.bytes = bytes
+    this.#hold = hold
+  }
+
+  release(): void {
+    this.#hold.release()
+  }
+}
+
+/**
+ * Resolves to the body, or rejects with `body_too_large`, `overloaded`, or what the stream failed with.
+ *
+ * @param payload the body as it is to be counted: `incoming` itself or, of a compressed one, what comes out
+ */
+export function readBody(
+  incoming: IncomingMessage,
+  payload: NodeJS.ReadableStream,
+  { limitBytes, budget }: BodyLimits,
+): Promise<IngestBody> {
+  const hold = budget.open()
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let received = 0
+    const refuse = (error: Error) => {
+      payload.removeListener('data', onData)
+      chunks.length = 0
+      hold.release()
+      reject(error)
+    }
+    const onData = (chunk: Buffer) => {
+      received += chunk.length
+      try {
+        if (received > limitBytes) throw new AppError('body_too_large')
+        hold.grow(chunk.length)
+        chunks.push(chunk)
+      } catch (error) {
+        refuse(error instanceof Error ? error : new AppError('internal', { cause: error }))
+      }
+    }
+    payload.on('data', onData)
+    payload.once('end', () => resolve(new IngestBody(Buffer.concat(chunks, received), hold)))
+    // Also where the sender goes away.
+    payload.once('error', (error: Error) => refuse(asBadRequest(error)))
+    if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) refuse(new AppError('body_too_large'))
+  })
+}
+
+/** What breaks on its way here is the sender's, unless it says otherwise. */
+function asBadRequest(error: Error): Error {
+  const hasMeaning = error instanceof AppError || ('code' in error && String(error.code).startsWith('Z_'))
+  return hasMeaning ? error : new AppError('bad_request', { cause: error })
+}

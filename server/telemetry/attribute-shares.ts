@@ -1,0 +1,118 @@
+// Which attribute values are more frequent among some events of a time than among all events before it: the first
+// question of whoever looks into an incident. Bounded: of many events a fixed share is looked at, chosen by hash so
+// that it is the same each time, and keys whose values hardly repeat (ids) are left out by asking for large shares.
+
+import type { Ns } from '../../contract/instant.ts'
+import { eventSeriesOf } from './event-series.ts'
+import { type TableName, tablesOf } from './schema/tables.ts'
+import { attribute } from './series-statement.ts'
+import { allOf, raw, type Sql, sql, uint } from './sql.ts'
+import type { StatementLimits } from './telemetry.ts'
+import { rangeCondition, type TenantReader } from './tenant-reader.ts'
+
+export interface SharesRequest {
+  /** A built-in key of spans or of log records. */
+  readonly metricKey: string
+  /** `service` and attribute keys, all of which must hold. */
+  readonly labels: Readonly<Record<string, string>>
+  /** Milliseconds beyond which a span counts as slow; null where it isn't about that. */
+  readonly slowerThanMs: number | null
+  readonly startNs: Ns
+  readonly endNs: Ns
+  /** Events of `[beforeNs, startNs)` are what the others are held against. */
+  readonly beforeNs: Ns
+}
+
+export interface AttributeShares {
+  /** Events of the time, and those among them that it is about: failed, slow, or all. */
+  readonly events: number
+  readonly concerned: number
+  readonly eventsBefore: number
+  /** By how much the share among the concerned exceeds the share before, largest first. */
+  readonly values: readonly AttributeShare[]
+}
+
+export interface AttributeShare {
+  readonly key: string
+  readonly value: string
+  /** 0 to 1, of the concerned events. */
+  readonly share: number
+  /** 0 to 1, of all events before. */
+  readonly share_before: number
+}
+
+/** Events looked at, over both times. */
+const sampleMax = 100_000
+const valuesMax = 5
+/** A value that names fewer of the concerned events than this, or hardly more than before, explains nothing. */
+const leastShare = 0.2
+const leastGain = 0.1
+
+/** Null for a metric that is not counted from events of one signal. */
+export async function readAttributeShares(
+  reader: TenantReader,
+  request: SharesRequest,
+  limits: StatementLimits,
+): Promise<AttributeShares | null> {
+  const series = eventSeriesOf(request.metricKey)
+  const found = series === undefined ? [] : tablesOf(series.signals)
+  const [table] = found
+  if (series === undefined || table === undefined || found.length > 1) return null
+  const isSpans = table.signal === 'traces'
+  const attributes = isSpans ? 'SpanAttributes' : 'LogAttributes'
+  const during = sql`${raw(table.timeColumn)} >= ${rangeStart(request)}`
+  const concerned = concernedOf(request, series.counted)
+  const source = (from: (table: TableName, ...conditions: readonly Sql[]) => Sql, ...more: readonly Sql[]) =>
+    from(
+      table.name,
+      rangeCondition(table.timeColumn, { startNs: request.beforeNs, endNs: request.endNs }),
+      series.of,
+      ...labelConditions(request.labels, attributes),
+      ...more,
+    )
+  const [counts] = await reader.rows<{ events: number; concerned: number; before: number }>(
+    (from) =>
+      sql`SELECT toUInt32(countIf(${during})) AS events, toUInt32(countIf(${during} AND ${concerned})) AS concerned, toUInt32(countIf(NOT (${during}))) AS before FROM ${source(from)}`,
+    limits,
+  )
+  const totals = {
+    events: counts?.events ?? 0,
+    concerned: counts?.concerned ?? 0,
+    eventsBefore: counts?.before ?? 0,
+  }
+  if (totals.concerned === 0 || totals.eventsBefore === 0) return { ...totals, values: [] }
+  const every = Math.ceil((totals.events + totals.eventsBefore) / sampleMax)
+  const sampled = sql`cityHash64(TraceId, ${raw(isSpans ? 'SpanId' : 'Body')}, Timestamp) % ${uint(every)} = 0`
+  const name = raw(isSpans ? `[('span.name', toString(SpanName))]` : `[('severity', toString(SeverityText))]`)
+  const values = await reader.rows<AttributeShare>((from) => {
+    const pairs = sql`arrayDistinct(arrayConcat([('service', toString(ServiceName))], ${name}, ${pairsOf('ResourceAttributes')}, ${pairsOf(attributes)}))`
+    const events = sql`SELECT ${during} AS is_during, is_during AND ${concerned} AS is_concerned, ${pairs} AS pairs FROM ${source(from, sampled)}`
+    return sql`WITH events AS (SELECT * FROM (${events}) WHERE is_concerned OR NOT is_during),
+  (SELECT (countIf(is_during), countIf(NOT is_during)) FROM events) AS totals
+SELECT pair.1 AS key, pair.2 AS value, countIf(is_during) / totals.1 AS share, countIf(NOT is_during) / totals.2 AS share_before
+FROM (SELECT is_during, arrayJoin(pairs) AS pair FROM events) GROUP BY pair
+HAVING share >= ${raw(String(leastShare))} AND share - share_before >= ${raw(String(leastGain))}
+ORDER BY share - share_before DESC, key, value LIMIT ${uint(valuesMax)}`
+  }, limits)
+  return { ...totals, values }
+}
+
+function rangeStart({ startNs }: SharesRequest): Sql {
+  return sql`fromUnixTimestamp64Nano(${raw(startNs.toString())})`
+}
+
+function concernedOf({ metricKey, slowerThanMs }: SharesRequest, counted: Sql): Sql {
+  if (metricKey === 'spans.error_ratio') return raw(`StatusCode = 'Error'`)
+  if (slowerThanMs === null) return counted
+  return sql`Duration > ${raw((slowerThanMs * 1e6).toFixed(0))}`
+}
+
+function labelConditions(labels: Readonly<Record<string, string>>, attributes: string): Sql[] {
+  return Object.entries(labels).map(([key, value]) =>
+    key === 'service' ? sql`ServiceName = ${value}` : allOf([sql`${attribute(attributes, key)} = ${value}`]),
+  )
+}
+
+function pairsOf(column: string): Sql {
+  return sql`arrayZip(arrayMap(k -> toString(k), mapKeys(${raw(column)})), mapValues(${raw(column)}))`
+}

@@ -1,0 +1,224 @@
+// The same series as it looked from many instants of the past, for whoever replays runs over a range. A run at an
+// instant sees its window and nothing after the instant; to ask the engine for each of a thousand overlapping windows
+// would read every row a thousand times. So where each step of a series is read from its own rows alone, the range is
+// read once, a stretch at a time, and windows are cut out of it; what a cut shows is what `readSeries` would have read,
+// because both go through `setOf`. Where steps depend on points around them (rates of counters, distributions), what
+// an instant could not know matters, and each window is read by a reader that ends there.
+
+import type { Ns } from '../../contract/instant.ts'
+import { eventCountStatement, eventSeriesOf, eventStatement } from './event-series.ts'
+import {
+  countStatement,
+  factsStatement,
+  isStepwise,
+  type MetricFacts,
+  type MetricKind,
+  metricStatement,
+} from './metric-series.ts'
+import {
+  eventChoice,
+  frameOf,
+  isBornBefore,
+  maxSteps,
+  metricChoice,
+  nothingOf,
+  readSeries,
+  type SeriesReading,
+  type SeriesRequest,
+  type SeriesSet,
+  setOf,
+} from './series.ts'
+import { type PackedGroup, type SeriesFrame, stepNs } from './series-statement.ts'
+import type { StatementLimits } from './telemetry.ts'
+import type { TenantReader } from './tenant-reader.ts'
+
+export interface SeriesReplay {
+  /** Rows of telemetry in the range, each counted once. */
+  readonly rows: number
+  /** Whether some groups of the range were left out of the replay altogether, beyond what each window leaves out. */
+  readonly isCut: boolean
+  /** The series as a read at `knownUntilNs` would have found it. The window lies inside the range. */
+  window(window: ReplayWindow): Promise<SeriesSet>
+}
+
+export interface ReplayWindow {
+  readonly startNs: Ns
+  readonly endNs: Ns
+  /** No earlier than the end. */
+  readonly knownUntilNs: Ns
+}
+
+/** Groups of a whole range that are kept in memory; of them each window has its own busiest. */
+const groupsMax = 200
+
+/** Prepares the replay of a request whose range covers all windows; its range may have any number of steps. */
+export async function replaySeries(
+  reader: TenantReader,
+  request: SeriesRequest,
+  limits?: StatementLimits,
+): Promise<SeriesReplay> {
+  const builtIn = eventSeriesOf(request.metricKey)
+  const whole = wholeFrame(request)
+  if (builtIn !== undefined) {
+    const choice = eventChoice(builtIn, request.aggregation)
+    const [counted] = await reader.rows<{ n: number }>((from) => eventCountStatement(from, whole, builtIn))
+    const stretches = await readStretches(whole, async (frame) => {
+      const statement = (from: Parameters<typeof eventStatement>[0]) =>
+        eventStatement(from, frame, builtIn, choice.aggregation)
+      return reader.rows<PackedGroup>(statement, limits)
+    })
+    const first = { ...frameOf({ ...request, endNs: request.startNs + stepNs(whole) }) }
+    const livedBefore = await isBornBefore(reader, first, builtIn, [], limits)
+    const reading = { metricKey: request.metricKey, ...choice, livedBefore }
+    return cutReplay(reader, request, { ...stretches, whole, reading, rows: counted?.n ?? 0 })
+  }
+  return replayMetric(reader, request, whole, limits)
+}
+
+async function replayMetric(
+  reader: TenantReader,
+  request: SeriesRequest,
+  whole: SeriesFrame,
+  limits: StatementLimits | undefined,
+): Promise<SeriesReplay> {
+  const metric = request.metricKey
+  const found = await reader.rows<MetricFacts>((from) => factsStatement(from, whole, metric), limits)
+  const choice = metricChoice(found, request.aggregation)
+  const rows = choice === null ? 0 : await countPoints(reader, whole, choice.kind, metric)
+  if (choice === null || !isStepwise(choice.kind, choice.aggregation)) {
+    const window = ({ knownUntilNs, ...range }: ReplayWindow) =>
+      readSeries(reader.until(knownUntilNs), { ...request, ...range }, limits)
+    return { rows, isCut: false, window }
+  }
+  const stretches = await readStretches(whole, (frame) =>
+    reader.rows<PackedGroup>((from) => metricStatement(from, frame, { metric, ...choice }), limits),
+  )
+  const { aggregation, unit } = choice
+  const reading = { ...nothingOf(request), aggregation, unit, livedBefore: false }
+  return cutReplay(reader, request, { ...stretches, whole, reading, rows })
+}
+
+async function countPoints(
+  reader: TenantReader,
+  whole: SeriesFrame,
+  kind: MetricKind,
+  metric: string,
+): Promise<number> {
+  const [counted] = await reader.rows<{ n: number }>((from) => countStatement(from, whole, kind, metric))
+  return counted?.n ?? 0
+}
+
+/** A frame of the whole range, however many steps it has; for reading it, it is divided. */
+function wholeFrame(request: SeriesRequest): SeriesFrame {
+  const first = frameOf({ ...request, endNs: request.startNs + BigInt(request.stepSeconds) * 1_000_000_000n })
+  const step = stepNs(first)
+  return { ...first, endNs: ((request.endNs + step - 1n) / step) * step, maxGroups: groupsMax }
+}
+
+/** The steps of one group over the whole range, in order. */
+interface GroupSteps {
+  readonly grp: PackedGroup['grp']
+  readonly counting: number
+  readonly steps: number[]
+  readonly readings: (number | null)[]
+  readonly amounts: (number | null)[]
+}
+
+interface Stretches {
+  readonly groups: readonly GroupSteps[]
+  readonly isCut: boolean
+}
+
+async function readStretches(
+  whole: SeriesFrame,
+  read: (frame: SeriesFrame) => Promise<PackedGroup[]>,
+): Promise<Stretches> {
+  const groups = new Map<string, GroupSteps>()
+  let isCut = false
+  const span = stepNs(whole) * BigInt(maxSteps)
+  for (let startNs = whole.startNs; startNs < whole.endNs; startNs += span) {
+    const endNs = startNs + span < whole.endNs ? startNs + span : whole.endNs
+    const offset = Number((startNs - whole.startNs) / stepNs(whole))
+    const rows = await read({ ...whole, startNs, endNs })
+    if (Number(rows[0]?.groups ?? 0) > rows.length) isCut = true
+    for (const row of rows) {
+      const group = groups.get(String(row.grp)) ?? {
+        grp: row.grp,
+        counting: row.counting,
+        steps: [],
+        readings: [],
+        amounts: [],
+      }
+      groups.set(String(row.grp), group)
+      const order = row.steps.map((_, i) => i).sort((a, b) => (row.steps[a] ?? 0) - (row.steps[b] ?? 0))
+      for (const i of order) {
+        group.steps.push((row.steps[i] ?? 0) + offset)
+        group.readings.push(row.readings[i] ?? null)
+        group.amounts.push(row.amounts[i] ?? null)
+      }
+    }
+  }
+  return { groups: [...groups.values()], isCut }
+}
+
+function cutReplay(
+  reader: TenantReader,
+  request: SeriesRequest,
+  read: Stretches & {
+    readonly whole: SeriesFrame
+    readonly rows: number
+    readonly reading: Omit<SeriesReading, 'rows'>
+  },
+): SeriesReplay {
+  const { groups, isCut, reading, rows, whole } = read
+  const isGrouped = request.groupBy !== undefined
+  const window = async ({ startNs, endNs }: ReplayWindow): Promise<SeriesSet> => {
+    const frame = frameOf({ ...request, startNs, endNs })
+    const first = Number((frame.startNs - whole.startNs) / stepNs(whole))
+    const count = Number((frame.endNs - frame.startNs) / stepNs(whole))
+    const inside = groups.map((group) => cut(group, first, first + count))
+    const present = isGrouped ? inside.filter(({ steps }) => steps.length > 0) : inside
+    const busiest = present.toSorted(
+      (a, b) => volumeOf(b) - volumeOf(a) || (String(a.grp) < String(b.grp) ? -1 : 1),
+    )
+    const kept = busiest
+      .slice(0, request.maxGroups)
+      .map((group) => ({ ...group, groups: present.length + (isCut ? 1 : 0) }))
+    const isAlive =
+      !isGrouped && (reading.livedBefore === true || groups.some(({ steps }) => (steps[0] ?? first) < first))
+    return setOf(reader, frame, { ...reading, rows: kept, livedBefore: isAlive && hasZeros(reading) })
+  }
+  return { rows, isCut, window }
+}
+
+/** Only what is counted is zero where nothing came. */
+function hasZeros({ metricKey }: Omit<SeriesReading, 'rows'>): boolean {
+  return eventSeriesOf(metricKey)?.counting === true
+}
+
+function cut(group: GroupSteps, first: number, end: number): PackedGroup {
+  const [from, to] = [lowerBound(group.steps, first), lowerBound(group.steps, end)]
+  return {
+    grp: group.grp,
+    counting: group.counting,
+    groups: 1,
+    steps: group.steps.slice(from, to).map((step) => step - first),
+    readings: group.readings.slice(from, to),
+    amounts: group.amounts.slice(from, to),
+  }
+}
+
+function volumeOf({ amounts }: PackedGroup): number {
+  return amounts.reduce<number>((sum, amount) => sum + (amount ?? 0), 0)
+}
+
+/** The index of the first step at or after the given one. */
+function lowerBound(steps: readonly number[], step: number): number {
+  let [low, high] = [0, steps.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((steps[middle] ?? 0) < step) low = middle + 1
+    else high = middle
+  }
+  return low
+}

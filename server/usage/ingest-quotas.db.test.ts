@@ -1,0 +1,257 @@
+// Quotas on the real control plane, on a clock that is moved by hand.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { silent, temporaryFolder } from '../../tests/fixtures.ts'
+import type { Control } from '../control/database.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { AppError } from '../core/app-error.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { IngestQuotas } from './ingest-quotas.ts'
+import { QuotaStore } from './quota-store.ts'
+
+const noon = Date.parse('2026-03-01T12:00:00Z')
+const folder = temporaryFolder()
+let control: Control
+before(async () => {
+  control = openSqlite(join(folder, 'control.db'))
+  await migrate(control)
+})
+after(async () => {
+  await control.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+let organisations = 0
+let clock: ManualClock
+let store: QuotaStore
+let quotas: IngestQuotas
+let tenant: string
+beforeEach(async () => {
+  clock = new ManualClock(noon)
+  store = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null })
+  quotas = open()
+  tenant = await newOrganisation()
+})
+
+function open(): IngestQuotas {
+  return new IngestQuotas({ store, clock, logger: silent })
+}
+
+async function newOrganisation(): Promise<string> {
+  const tenantId = `org-${++organisations}`
+  await control
+    .insertInto('organisations')
+    .values({ tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 })
+    .execute()
+  return tenantId
+}
+
+const allow = (tenantId: string, rowsPerSecond: number | null, bytesPerDay: number | null) =>
+  store.setLimits(tenantId, { rowsPerSecond, bytesPerDay }, 'test', clock)
+
+/** Sends a request through a quota. */
+async function send(bytes: number, rows = 1, to = quotas, tenantId = tenant): Promise<void> {
+  const admission = await to.admit(tenantId, bytes)
+  try {
+    admission.takeRows(rows)
+    await admission.count(rows, 0)
+  } catch (error) {
+    admission.giveBack()
+    throw error
+  }
+}
+
+/** Seconds to wait of a refusal. */
+async function refusedFor(sending: Promise<void>): Promise<number> {
+  const error = await sending.then(
+    () => assert.fail('it was let in'),
+    (found: unknown) => found,
+  )
+  assert.ok(error instanceof AppError && error.code === 'quota_exceeded', String(error))
+  return error.retryAfterSeconds ?? assert.fail('no Retry-After')
+}
+
+describe('bytes a day', () => {
+  test('the last byte fits, the next is refused until the next UTC midnight, and then all of them are there', async () => {
+    await allow(tenant, 0, 100)
+    await send(60)
+    await send(40)
+    assert.equal(await refusedFor(send(1)), 12 * 3600)
+    await clock.advance(12 * 3600_000 - 1)
+    assert.equal(await refusedFor(send(1)), 1)
+    await clock.advance(1)
+    await send(100)
+    assert.equal(await refusedFor(send(1)), 24 * 3600)
+  })
+
+  test('any number at once can not pass the limit together', async () => {
+    await allow(tenant, 0, 1000)
+    const results = await Promise.allSettled(Array.from({ length: 50 }, () => send(100)))
+    assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 10)
+    assert.equal((await quotas.usageOf(tenant)).today.bytes, 1000)
+  })
+
+  test('what was counted is on disk when it is acknowledged, so an end of any kind forgets none of it', async () => {
+    await allow(tenant, 0, 1000)
+    await Promise.all(Array.from({ length: 9 }, () => send(100)))
+    // Nothing is closed: this is another process after a kill.
+    const next = open()
+    assert.equal((await next.usageOf(tenant)).today.bytes, 900)
+    await send(100, 1, next)
+    await refusedFor(send(1, 1, next))
+  })
+
+  test('what was not stored is given back', async () => {
+    await allow(tenant, 0, 100)
+    const admission = await quotas.admit(tenant, 100)
+    await refusedFor(send(1))
+    admission.giveBack()
+    await send(100)
+  })
+
+  test('a clock that steps back over midnight goes on with that day’s count', async () => {
+    await allow(tenant, 0, 100)
+    await send(70)
+    await clock.advance(86_400_000)
+    await send(90)
+    await clock.advance(-86_400_000)
+    await refusedFor(send(31))
+    await send(30)
+    await clock.advance(86_400_000)
+    await refusedFor(send(11))
+    await send(10)
+  })
+})
+
+describe('rows a second', () => {
+  test('a burst of ten seconds fits, and then the rate holds', async () => {
+    await allow(tenant, 5, 0)
+    await send(1, 50)
+    assert.equal(await refusedFor(send(1, 10)), 2)
+    await clock.advance(2000)
+    await send(1, 10)
+    assert.equal(await refusedFor(send(1, 1)), 1)
+  })
+
+  test('a refusal for rows costs no bytes, and one for bytes no rows', async () => {
+    await allow(tenant, 1, 100)
+    await send(10, 10)
+    await refusedFor(send(90, 1))
+    assert.equal((await quotas.usageOf(tenant)).today.bytes, 10)
+    await clock.advance(10_000)
+    await refusedFor(send(91, 10))
+    await send(90, 10)
+  })
+
+  test('rows that were not stored are given back', async () => {
+    await allow(tenant, 1, 0)
+    const admission = await quotas.admit(tenant, 1)
+    admission.takeRows(10)
+    await refusedFor(send(1, 1))
+    admission.giveBack()
+    await send(1, 10)
+  })
+
+  test('any number at once can not pass the rate together', async () => {
+    await allow(tenant, 10, 0)
+    const results = await Promise.allSettled(Array.from({ length: 200 }, () => send(1, 1)))
+    assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 100)
+  })
+
+  test('a change of the limit is seen by the next request', async () => {
+    await send(1, 1_000_000)
+    await allow(tenant, 1, 0)
+    await send(1, 10)
+    await refusedFor(send(1, 1))
+    await allow(tenant, 0, 0)
+    await send(1, 1_000_000)
+  })
+})
+
+describe('between organisations', () => {
+  test('one that is over its quota takes nothing from another', async () => {
+    const other = await newOrganisation()
+    await allow(tenant, 1, 10)
+    await allow(other, 1, 10)
+    await send(10, 10)
+    await refusedFor(send(1))
+    await send(10, 10, quotas, other)
+    await refusedFor(send(1, 1, quotas, other))
+  })
+
+  test('the default of the settings holds for whom nothing is set, and is lifted for one by itself', async () => {
+    store = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: 10 })
+    quotas = open()
+    await send(10)
+    await refusedFor(send(1))
+    const other = await newOrganisation()
+    await allow(other, null, 0)
+    await send(1_000_000, 1, quotas, other)
+    assert.deepEqual(await store.limitsOf(other), { rowsPerSecond: null, bytesPerDay: null })
+    await allow(other, null, null)
+    await refusedFor(send(1, 1, quotas, other))
+  })
+})
+
+describe('usage', () => {
+  test('tells limits, today to this moment and the days before, newest first', async () => {
+    await send(10, 3)
+    await clock.advance(86_400_000)
+    await allow(tenant, 5, 30)
+    const admission = await quotas.admit(tenant, 20)
+    admission.takeRows(4)
+    await admission.count(4, 2)
+    await refusedFor(send(11))
+    assert.deepEqual(await quotas.usageOf(tenant), {
+      limits: { rowsPerSecond: 5, bytesPerDay: 30 },
+      burstRows: 50,
+      today: { day: '2026-03-02', bytes: 20, rowsAccepted: 4, rowsRejected: 2, requestsRefused: 1 },
+      days: [
+        { day: '2026-03-02', bytes: 20, rowsAccepted: 4, rowsRejected: 2, requestsRefused: 1 },
+        { day: '2026-03-01', bytes: 10, rowsAccepted: 3, rowsRejected: 0, requestsRefused: 0 },
+      ],
+      resetsAt: '2026-03-03T00:00:00.000Z',
+    })
+    await quotas.close()
+    assert.equal((await open().usageOf(tenant)).today.requestsRefused, 1)
+  })
+
+  test('what waits to be written is not lost to a clock that steps over midnight and back', async () => {
+    await allow(tenant, 0, 1)
+    await refusedFor(send(2))
+    await clock.advance(86_400_000)
+    await quotas.usageOf(tenant)
+    await clock.advance(-86_400_000)
+    assert.equal((await quotas.usageOf(tenant)).today.requestsRefused, 1)
+  })
+
+  test('an organisation that sent nothing has no days', async () => {
+    const { today, days } = await quotas.usageOf(tenant)
+    assert.deepEqual([today.day, today.bytes, days], ['2026-03-01', 0, []])
+  })
+
+  test('what can not be written is written with the next, and nothing is refused for it', async () => {
+    const broken = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null })
+    const add = broken.add.bind(broken)
+    let fails = 1
+    broken.add = async (deltas) => (fails-- > 0 ? Promise.reject(new Error('disk full')) : add(deltas))
+    const here = new IngestQuotas({ store: broken, clock, logger: silent })
+    await send(10, 1, here)
+    assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 0)
+    assert.equal((await here.usageOf(tenant)).today.bytes, 10)
+    await send(5, 1, here)
+    assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 15)
+  })
+
+  test('nothing is written down about an organisation that is gone', async () => {
+    await quotas.admit(tenant, 1)
+    const admission = await quotas.admit(tenant, 1)
+    await control.deleteFrom('organisations').where('tenant_id', '=', tenant).execute()
+    await admission.count(1, 0)
+    assert.deepEqual(await store.daysOf(tenant), [])
+  })
+})

@@ -1,0 +1,225 @@
+// Lets an organisation send no more than the operator allows it, and counts what it sends. Bytes are reserved before
+// a body is decoded and rows before they are committed, each in one breath with the look at the limit, so that any
+// number of requests at once can't pass it together. What was accepted is on disk before it is acknowledged: requests
+// that end together share a transaction. Nothing here is shared between organisations but that transaction.
+
+import { setImmediate as turn } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import { AppError } from '../core/app-error.ts'
+import { type Clock, instantText } from '../core/clock.ts'
+import { type DayCounts, type DayDelta, type IngestLimits, noCounts, type QuotaStore } from './quota-store.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+/**
+ * Seconds of the rate that may come at once. Exporters send every few seconds what has gathered; a bucket of one
+ * second would refuse an organisation that is well below its rate.
+ */
+const burstSeconds = 10
+
+const msPerDay = 86_400_000
+
+/** One request's part of the quota. */
+export interface Admission {
+  /** Takes rows that are about to be committed. Throws `quota_exceeded`. */
+  takeRows(rows: number): void
+  /** To be called where nothing of the request was stored. */
+  giveBack(): void
+  /** Counts what was stored; resolves when that is on disk. */
+  count(rowsAccepted: number, rowsRejected: number): Promise<void>
+}
+
+/** What is known of one organisation's day: what is on disk, and what is reserved or waits to be written. */
+interface Day {
+  readonly tenantId: string
+  readonly day: string
+  /** Counted or reserved. */
+  bytes: number
+  stored: DayCounts
+  waiting: DayCounts
+}
+
+export interface IngestQuotasOptions {
+  readonly store: QuotaStore
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+}
+
+export class IngestQuotas {
+  readonly #store: QuotaStore
+  readonly #clock: Clock
+  readonly #logger: Pick<FastifyBaseLogger, 'error'>
+  readonly #buckets = new Map<string, TokenBucket>()
+  readonly #days = new Map<string, Promise<Day>>()
+  /** Days with something that waits. */
+  readonly #dirty = new Set<Day>()
+  #writing: Promise<void> = Promise.resolve()
+  #next: Promise<void> | null = null
+
+  constructor({ store, clock, logger }: IngestQuotasOptions) {
+    this.#store = store
+    this.#clock = clock
+    this.#logger = logger
+  }
+
+  /**
+   * Reserves the bytes of a request's body. Throws `quota_exceeded` where the organisation has no more of them today.
+   *
+   * @param bytes of the body, uncompressed
+   */
+  async admit(tenantId: string, bytes: number): Promise<Admission> {
+    const limits = await this.#store.limitsOf(tenantId)
+    const day = await this.#today(tenantId)
+    // From here on in one breath.
+    if (limits.bytesPerDay !== null && day.bytes + bytes > limits.bytesPerDay) {
+      throw this.#refuse(day, secondsToMidnight(this.#clock.nowMs()), bytesSentence(limits.bytesPerDay))
+    }
+    day.bytes += bytes
+    return this.#admission(day, bytes, this.#bucketOf(tenantId, limits))
+  }
+
+  /** What the organisation may send and has sent, up to this moment. */
+  async usageOf(tenantId: string): Promise<{
+    readonly limits: IngestLimits
+    readonly burstRows: number | null
+    readonly today: DayCounts & { readonly day: string }
+    readonly days: readonly (DayCounts & { readonly day: string })[]
+    readonly resetsAt: string
+  }> {
+    const limits = await this.#store.limitsOf(tenantId)
+    const day = await this.#today(tenantId)
+    const today = { day: day.day, ...sum(day.stored, day.waiting) }
+    const others = (await this.#store.daysOf(tenantId)).filter((other) => other.day !== day.day)
+    const isEmpty = today.bytes + today.rowsAccepted + today.rowsRejected + today.requestsRefused === 0
+    return {
+      limits,
+      burstRows: limits.rowsPerSecond === null ? null : burstOf(limits.rowsPerSecond),
+      today,
+      days: isEmpty ? others : [today, ...others],
+      resetsAt: instantText(dayStartMs(this.#clock.nowMs()) + msPerDay),
+    }
+  }
+
+  /** Writes what waits; for the end of the process. */
+  async close(): Promise<void> {
+    await this.#persist()
+  }
+
+  #admission(day: Day, bytes: number, bucket: TokenBucket | null): Admission {
+    let taken = 0
+    return {
+      takeRows: (rows) => {
+        const waitSeconds = bucket?.take(rows, this.#clock.nowMs()) ?? 0
+        if (bucket !== null && waitSeconds > 0) {
+          throw this.#refuse(day, waitSeconds, rowsSentence(bucket.perSecond))
+        }
+        taken = rows
+      },
+      giveBack: () => {
+        day.bytes -= bytes
+        bucket?.giveBack(taken)
+      },
+      count: (rowsAccepted, rowsRejected) => {
+        this.#wait(day, { ...noCounts, bytes, rowsAccepted, rowsRejected })
+        return this.#persist()
+      },
+    }
+  }
+
+  /** The refusal is counted, and written with the next that is accepted, so that a stubborn sender costs no transaction. */
+  #refuse(day: Day, retryAfterSeconds: number, sentence: string): AppError {
+    this.#wait(day, { ...noCounts, requestsRefused: 1 })
+    return new AppError('quota_exceeded', { retryAfterSeconds, sentence })
+  }
+
+  #bucketOf(tenantId: string, { rowsPerSecond }: IngestLimits): TokenBucket | null {
+    if (rowsPerSecond === null) {
+      this.#buckets.delete(tenantId)
+      return null
+    }
+    const known = this.#buckets.get(tenantId)
+    if (known?.perSecond === rowsPerSecond) return known
+    const bucket = new TokenBucket(rowsPerSecond, burstOf(rowsPerSecond), this.#clock.nowMs())
+    this.#buckets.set(tenantId, bucket)
+    return bucket
+  }
+
+  async #today(tenantId: string): Promise<Day> {
+    const today = instantText(dayStartMs(this.#clock.nowMs())).slice(0, 10)
+    const known = this.#days.get(tenantId)
+    if (known !== undefined && (await known).day === today) return known
+    // Whoever came while we waited may have begun the day; what a clock that steps back leaves waiting is written first.
+    const current = this.#days.get(tenantId)
+    if (current !== known && current !== undefined) return current
+    const loading = this.#persist().then(() => this.#load(tenantId, today))
+    this.#days.set(tenantId, loading)
+    loading.catch(() => this.#days.delete(tenantId))
+    return loading
+  }
+
+  async #load(tenantId: string, day: string): Promise<Day> {
+    const stored = await this.#store.countsOf(tenantId, day)
+    return { tenantId, day, bytes: stored.bytes, stored, waiting: noCounts }
+  }
+
+  #wait(day: Day, counts: DayCounts): void {
+    day.waiting = sum(day.waiting, counts)
+    this.#dirty.add(day)
+  }
+
+  /** Resolves when all that waits now is on disk. At most one transaction runs and one gathers. */
+  #persist(): Promise<void> {
+    if (this.#dirty.size === 0) return this.#writing
+    this.#next ??= this.#writing
+      .then(() => turn())
+      .then(() => {
+        this.#next = null
+        this.#writing = this.#write()
+        return this.#writing
+      })
+    return this.#next
+  }
+
+  /** What can't be written waits for the next try: the telemetry is committed, and a refusal now would double it. */
+  async #write(): Promise<void> {
+    const days = [...this.#dirty]
+    this.#dirty.clear()
+    const deltas = days.map((day): DayDelta => ({ tenantId: day.tenantId, day: day.day, ...day.waiting }))
+    for (const day of days) day.waiting = noCounts
+    try {
+      await this.#store.add(deltas)
+      for (const [i, day] of days.entries()) day.stored = sum(day.stored, deltas[i] ?? noCounts)
+    } catch (err) {
+      this.#logger.error({ err }, 'what was sent could not be counted on disk; it is tried again')
+      for (const [i, day] of days.entries()) this.#wait(day, deltas[i] ?? noCounts)
+    }
+  }
+}
+
+function sum(a: DayCounts, b: DayCounts): DayCounts {
+  return {
+    bytes: a.bytes + b.bytes,
+    rowsAccepted: a.rowsAccepted + b.rowsAccepted,
+    rowsRejected: a.rowsRejected + b.rowsRejected,
+    requestsRefused: a.requestsRefused + b.requestsRefused,
+  }
+}
+
+function burstOf(rowsPerSecond: number): number {
+  return rowsPerSecond * burstSeconds
+}
+
+function dayStartMs(nowMs: number): number {
+  return nowMs - (nowMs % msPerDay)
+}
+
+function secondsToMidnight(nowMs: number): number {
+  return Math.ceil((dayStartMs(nowMs) + msPerDay - nowMs) / 1000)
+}
+
+function bytesSentence(limit: number): string {
+  return `Your organisation may send ${limit} bytes a day, and this request would pass that; repeat it after Retry-After.`
+}
+
+function rowsSentence(limit: number): string {
+  return `Your organisation may send ${limit} rows a second, and has sent more; repeat after Retry-After.`
+}

@@ -1,0 +1,153 @@
+// All SQL of quotas and of what organisations send: limits that the operator sets, and counts per UTC day. Counts are
+// only ever added to, so several writers of the same day can't overwrite one another.
+
+import { appendAudit } from '../audit/log.ts'
+import type { Control } from '../control/database.ts'
+import type { Clock } from '../core/clock.ts'
+
+/** What an organisation may send; null is no limit. */
+export interface IngestLimits {
+  readonly rowsPerSecond: number | null
+  readonly bytesPerDay: number | null
+}
+
+/** A change of limits: absent leaves one as it is, null is the default of the settings, 0 is no limit. */
+export interface LimitsChange {
+  readonly rowsPerSecond?: number | null
+  readonly bytesPerDay?: number | null
+}
+
+export interface DayCounts {
+  readonly bytes: number
+  readonly rowsAccepted: number
+  readonly rowsRejected: number
+  readonly requestsRefused: number
+}
+
+export interface DayDelta extends DayCounts {
+  readonly tenantId: string
+  readonly day: string
+}
+
+export const noCounts: DayCounts = { bytes: 0, rowsAccepted: 0, rowsRejected: 0, requestsRefused: 0 }
+
+/** Days that are answered at most. */
+const daysMax = 31
+
+export class QuotaStore {
+  readonly #control: Control
+  readonly #defaults: IngestLimits
+
+  constructor(control: Control, defaults: IngestLimits) {
+    this.#control = control
+    this.#defaults = defaults
+  }
+
+  /** What is in force now; a change by the command line is seen by the next call. */
+  async limitsOf(tenantId: string): Promise<IngestLimits> {
+    const row = await this.#control
+      .selectFrom('ingest_quotas')
+      .select(['rows_per_second', 'bytes_per_day'])
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    return {
+      rowsPerSecond: inForce(row?.rows_per_second, this.#defaults.rowsPerSecond),
+      bytesPerDay: inForce(row?.bytes_per_day, this.#defaults.bytesPerDay),
+    }
+  }
+
+  async setLimits(tenantId: string, change: LimitsChange, actor: string, clock: Clock): Promise<void> {
+    const columns = {
+      ...(change.rowsPerSecond !== undefined && { rows_per_second: change.rowsPerSecond }),
+      ...(change.bytesPerDay !== undefined && { bytes_per_day: change.bytesPerDay }),
+    }
+    await this.#control.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('ingest_quotas')
+        .values({ tenant_id: tenantId, rows_per_second: null, bytes_per_day: null, ...columns })
+        .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(columns))
+        .execute()
+      await appendAudit(trx, tenantId, clock.nowMs(), {
+        actor,
+        action: 'quota.changed',
+        target: tenantId,
+        outcome: 'accepted',
+        facts: columns,
+      })
+    })
+  }
+
+  async countsOf(tenantId: string, day: string): Promise<DayCounts> {
+    const row = await this.#control
+      .selectFrom('ingest_usage')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('day', '=', day)
+      .executeTakeFirst()
+    return row === undefined ? noCounts : toCounts(row)
+  }
+
+  /** Newest first. */
+  async daysOf(tenantId: string): Promise<(DayCounts & { readonly day: string })[]> {
+    const rows = await this.#control
+      .selectFrom('ingest_usage')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('day', 'desc')
+      .limit(daysMax)
+      .execute()
+    return rows.map((row) => ({ day: row.day, ...toCounts(row) }))
+  }
+
+  /** Adds all of them in one transaction; those of an organisation that is gone are left out. */
+  async add(deltas: readonly DayDelta[]): Promise<void> {
+    await this.#control.transaction().execute(async (trx) => {
+      for (const { tenantId, day, ...counts } of deltas) {
+        const known = await trx
+          .selectFrom('organisations')
+          .select('tenant_id')
+          .where('tenant_id', '=', tenantId)
+          .executeTakeFirst()
+        if (known === undefined) continue
+        await trx
+          .insertInto('ingest_usage')
+          .values({
+            tenant_id: tenantId,
+            day,
+            bytes: counts.bytes,
+            rows_accepted: counts.rowsAccepted,
+            rows_rejected: counts.rowsRejected,
+            requests_refused: counts.requestsRefused,
+          })
+          .onConflict((conflict) =>
+            conflict.columns(['tenant_id', 'day']).doUpdateSet((eb) => ({
+              bytes: eb('ingest_usage.bytes', '+', counts.bytes),
+              rows_accepted: eb('ingest_usage.rows_accepted', '+', counts.rowsAccepted),
+              rows_rejected: eb('ingest_usage.rows_rejected', '+', counts.rowsRejected),
+              requests_refused: eb('ingest_usage.requests_refused', '+', counts.requestsRefused),
+            })),
+          )
+          .execute()
+      }
+    })
+  }
+}
+
+function inForce(own: number | null | undefined, fallback: number | null): number | null {
+  if (own === null || own === undefined) return fallback
+  return own === 0 ? null : own
+}
+
+function toCounts(row: {
+  bytes: number
+  rows_accepted: number
+  rows_rejected: number
+  requests_refused: number
+}): DayCounts {
+  return {
+    bytes: row.bytes,
+    rowsAccepted: row.rows_accepted,
+    rowsRejected: row.rows_rejected,
+    requestsRefused: row.requests_refused,
+  }
+}

@@ -1,0 +1,117 @@
+// A gRPC client below any SDK: bytes in, bytes or a status out, so that a test can send what no exporter would and sees
+// the details that exporters keep to themselves.
+
+import { Client, compressionAlgorithms, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import protobuf from 'protobufjs'
+import type { Signal } from '../../server/telemetry/schema/tables.ts'
+
+const details = protobuf.parse(
+  `syntax = "proto3";
+message Any { string typeUrl = 1; bytes value = 2; }
+message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
+message Duration { int64 seconds = 1; int32 nanos = 2; }
+message RetryInfo { Duration retryDelay = 1; }
+message Response { PartialSuccess partialSuccess = 1; }
+message PartialSuccess { int64 rejected = 1; string errorMessage = 2; }`,
+  { keepCase: true },
+).root
+
+const paths = {
+  metrics: '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
+  logs: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  traces: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+} as const satisfies Record<Signal, string>
+
+export interface GrpcAnswer {
+  /** 0 is success. */
+  readonly code: number
+  readonly message: string
+  /** Of google.rpc.RetryInfo; null where there is none. */
+  readonly retrySeconds: number | null
+  /** Records left out of a success, and why. */
+  readonly partial: { readonly rejected: number; readonly message: string } | null
+}
+
+export class GrpcClient {
+  readonly #client: Client
+
+  constructor(address: string, { isCompressed = false } = {}) {
+    const { gzip, identity } = compressionAlgorithms
+    this.#client = new Client(address, credentials.createInsecure(), {
+      'grpc.enable_retries': 0,
+      'grpc.default_compression_algorithm': isCompressed ? gzip : identity,
+    })
+  }
+
+  /** @param path another method than the signal's own */
+  export(
+    signal: Signal,
+    body: Uint8Array,
+    secret: string | null,
+    path: string = paths[signal],
+  ): Promise<GrpcAnswer> {
+    const metadata = new Metadata()
+    if (secret !== null) metadata.set('authorization', `Bearer ${secret}`)
+    const asIs = (bytes: Buffer) => bytes
+    return new Promise((resolve) => {
+      const done = (error: ServiceError | null, answer?: Buffer) =>
+        resolve(error === null ? successOf(answer ?? Buffer.alloc(0)) : failureOf(error))
+      this.#client.makeUnaryRequest(path, asIs, asIs, Buffer.from(body), metadata, done)
+    })
+  }
+
+  /** Sends several messages in one call. */
+  exportMany(signal: Signal, bodies: readonly Uint8Array[], secret: string): Promise<GrpcAnswer> {
+    const metadata = new Metadata()
+    metadata.set('authorization', `Bearer ${secret}`)
+    const asIs = (bytes: Buffer) => bytes
+    return new Promise((resolve) => {
+      const done = (error: ServiceError | null, answer?: Buffer) =>
+        resolve(error === null ? successOf(answer ?? Buffer.alloc(0)) : failureOf(error))
+      const call = this.#client.makeClientStreamRequest(paths[signal], asIs, asIs, metadata, done)
+      call.on('error', () => {})
+      for (const body of bodies) call.write(Buffer.from(body))
+      call.end()
+    })
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+}
+
+function successOf(answer: Buffer): GrpcAnswer {
+  const type = details.lookupType('Response')
+  const { partialSuccess } = type.toObject(type.decode(answer), { longs: Number })
+  const partial =
+    partialSuccess === undefined
+      ? null
+      : { rejected: partialSuccess.rejected ?? 0, message: partialSuccess.errorMessage ?? '' }
+  return { code: 0, message: '', retrySeconds: null, partial }
+}
+
+function failureOf(error: ServiceError): GrpcAnswer {
+  const [bytes] = error.metadata.get('grpc-status-details-bin')
+  return {
+    code: error.code,
+    message: error.details,
+    retrySeconds: Buffer.isBuffer(bytes) ? retrySecondsOf(bytes, error) : null,
+    partial: null,
+  }
+}
+
+function retrySecondsOf(bytes: Buffer, error: ServiceError): number | null {
+  const statusType = details.lookupType('Status')
+  const status = statusType.toObject(statusType.decode(bytes))
+  if (status.code !== error.code || status.message !== error.details) {
+    throw new Error(
+      `The details say ${status.code} ${status.message}, the call ${error.code} ${error.details}`,
+    )
+  }
+  const found = (status.details ?? []).find(
+    ({ typeUrl }: { typeUrl: string }) => typeUrl === 'type.googleapis.com/google.rpc.RetryInfo',
+  )
+  if (found === undefined) return null
+  const type = details.lookupType('RetryInfo')
+  return type.toObject(type.decode(found.value), { longs: Number }).retryDelay.seconds
+}

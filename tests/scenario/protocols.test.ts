@@ -1,0 +1,307 @@
+// The other two ways in, by the letter: what OTLP/gRPC and Prometheus remote write answer to what real clients send
+// when all is well and to what they never send. Both go the same way as OTLP/HTTP, so a fence, a range that refuses
+// late telemetry and a limit on size hold for them alike.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { formatInstant } from '../../contract/instant.ts'
+import { StorageUsage } from '../../contract/usage.ts'
+import { encodeProto } from '../otlp/otlp-messages.ts'
+import {
+  compress,
+  contentTypes,
+  encodeRequest,
+  type TestSeries,
+  type Version,
+  versions,
+} from '../prometheus/remote-write-messages.ts'
+import { GrpcClient } from './grpc-client.ts'
+import {
+  type Answer,
+  eraseCompletely,
+  type Sent,
+  type Service,
+  startService,
+  type Who,
+  waitUntilCompleted,
+} from './service.ts'
+import { minuteNs, mondayNs, readSample, sampleExport } from './telemetry.ts'
+
+const bodyLimitBytes = 1 << 20
+const mondayMs = Number(mondayNs / 1_000_000n)
+
+let service: Service
+let grpc: GrpcClient
+/** Holds the next erasure before it begins to erase, until it is opened. */
+let door: { readonly reached: Promise<void>; readonly open: () => void } | null = null
+let reach = () => {}
+let opened: Promise<void> = Promise.resolve()
+
+function closeDoor() {
+  let open = () => {}
+  opened = new Promise((resolve) => {
+    open = resolve
+  })
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve
+  })
+  door = { reached, open }
+  return door
+}
+
+before(async () => {
+  service = await startService({
+    settings: { LETHE_INGEST_BODY_MB: '1' },
+    async failpoint(name) {
+      if (door === null || name !== 'fenced') return
+      reach()
+      await opened
+    },
+  })
+  grpc = new GrpcClient(service.app.grpcAddress() ?? assert.fail('no gRPC'))
+})
+after(async () => {
+  grpc.close()
+  await service.stop()
+})
+
+const sample = (minutes: readonly number[]) =>
+  encodeProto(
+    'metrics',
+    sampleExport(
+      'metrics',
+      minutes.map((minute) => mondayNs + BigInt(minute) * minuteNs),
+    ),
+  )
+
+const series = (minutes: readonly number[], more: Partial<TestSeries> = {}): TestSeries => ({
+  labels: { __name__: 'queue.length', job: 'shop' },
+  samples: minutes.map((minute) => ({ value: 7, timestamp: mondayMs + minute * 60_000 })),
+  ...more,
+})
+
+function write(version: Version, all: readonly TestSeries[], sent: Sent = {}): Promise<Answer> {
+  return writeBytes(version, compress(encodeRequest(version, all)), sent)
+}
+
+function writeBytes(version: Version, body: Uint8Array, sent: Sent = {}): Promise<Answer> {
+  const headers = { 'content-type': contentTypes[version], 'content-encoding': 'snappy', ...sent.headers }
+  return service.send('POST', '/api/v1/write', { as: 'acme/ingest', body, ...sent, headers })
+}
+
+/** Samples, histograms and exemplars that the answer says are stored. */
+function writtenOf({ headers }: Answer): (string | null)[] {
+  return ['samples', 'histograms', 'exemplars'].map((kind) =>
+    headers.get(`x-prometheus-remote-write-${kind}-written`),
+  )
+}
+
+async function storedRows(as: Who = 'acme/owner'): Promise<number> {
+  return (await service.read('/usage/storage', StorageUsage, as)).rows
+}
+
+describe('OTLP/gRPC', () => {
+  const secret = () => service.secretOf('acme/ingest')
+
+  test('an empty request is a success without a word', async () => {
+    for (const signal of ['metrics', 'logs', 'traces'] as const) {
+      assert.deepEqual(await grpc.export(signal, Buffer.alloc(0), secret()), {
+        code: 0,
+        message: '',
+        retrySeconds: null,
+        partial: null,
+      })
+    }
+  })
+
+  test('what can not be stored is counted in partial_success, and the rest is stored', async () => {
+    const before = await storedRows()
+    const dataPoints = [{ timeUnixNano: String(mondayNs), asInt: '1' }, { asInt: '2' }]
+    const body = encodeProto('metrics', {
+      resourceMetrics: [{ scopeMetrics: [{ metrics: [{ name: 'x', gauge: { dataPoints } }] }] }],
+    })
+    const answer = await grpc.export('metrics', body, secret())
+    assert.deepEqual([answer.code, answer.partial], [0, { rejected: 1, message: '1 point: time is 0' }])
+    assert.equal(await storedRows(), before + 1)
+  })
+
+  test('refusals have the codes of the specification, and only what may be repeated says when', async () => {
+    const before = await storedRows()
+    const cases = [
+      ['no token', 16, () => grpc.export('logs', Buffer.alloc(0), null)],
+      ['an unknown token', 16, () => grpc.export('logs', Buffer.alloc(0), 'nobody')],
+      ['a viewer', 7, () => grpc.export('logs', Buffer.alloc(0), service.secretOf('acme/viewer'))],
+      ['no protobuf', 3, () => grpc.export('logs', Buffer.from([0xff, 0xff]), secret())],
+      ['a cut message', 3, () => grpc.export('metrics', sample([1, 2]).subarray(0, 20), secret())],
+      ['too large', 8, () => grpc.export('logs', Buffer.alloc(bodyLimitBytes + 1), secret())],
+      ['no message', 3, () => grpc.exportMany('logs', [], secret())],
+      ['two messages', 3, () => grpc.exportMany('metrics', [sample([1]), sample([1])], secret())],
+      [
+        'another method',
+        12,
+        () => grpc.export('logs', Buffer.alloc(0), secret(), '/grpc.health.v1.Health/Check'),
+      ],
+    ] as const
+    for (const [name, code, send] of cases) {
+      const answer = await send()
+      assert.deepEqual([answer.code, answer.retrySeconds], [code, null], `${name}: ${answer.message}`)
+    }
+    assert.equal(await storedRows(), before)
+  })
+
+  test('a message as large as allowed is read whole', async () => {
+    const body = 'x'.repeat(bodyLimitBytes - 200)
+    const logRecords = [{ timeUnixNano: String(mondayNs), body: { stringValue: body } }]
+    const bytes = encodeProto('logs', { resourceLogs: [{ scopeLogs: [{ logRecords }] }] })
+    assert.ok(bytes.length > bodyLimitBytes - 200 && bytes.length <= bodyLimitBytes)
+    const answer = await grpc.export('logs', bytes, secret())
+    assert.equal(answer.code, 0, answer.message)
+  })
+
+  test('a small compressed message is read, and one that blows up past the limit is not', async () => {
+    const zipped = new GrpcClient(service.app.grpcAddress() ?? '', { isCompressed: true })
+    assert.equal((await zipped.export('metrics', sample([1]), secret())).code, 0)
+    const bomb = await zipped.export('logs', Buffer.alloc(bodyLimitBytes * 20), secret())
+    zipped.close()
+    assert.deepEqual([bomb.code, bomb.retrySeconds], [8, null], bomb.message)
+  })
+
+  test('a token that was revoked stops working with the next call on the same connection', async () => {
+    const as = { as: 'acme/owner', json: { name: 'short', role: 'ingest' } } as const
+    const { id, token } = JSON.parse((await service.send('POST', '/tokens', as)).text)
+    assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 0)
+    assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
+    assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 16)
+  })
+})
+
+describe('remote write', () => {
+  for (const version of versions) {
+    test(`${version}: all of it stored is 204, with counts and no body`, async () => {
+      const before = await storedRows('globex/owner')
+      const histograms = [{ countInt: 1, sum: 1, schema: 0, timestamp: mondayMs, zeroCountInt: 1 }]
+      const exemplars = [{ labels: { trace_id: 'a' }, value: 1, timestamp: mondayMs }]
+      const all = [series([1, 2], { exemplars }), { labels: { __name__: 'h' }, histograms }]
+      const answer = await write(version, all, { as: 'globex/ingest' })
+      assert.deepEqual([answer.status, answer.text], [204, ''])
+      assert.deepEqual(writtenOf(answer), ['2', '1', '1'])
+      assert.equal(await storedRows('globex/owner'), before + 4)
+    })
+
+    test(`${version}: a part that can not be stored is 400 with the reasons, and the rest is stored`, async () => {
+      const before = await storedRows()
+      const answer = await write(version, [series([1]), series([2], { labels: { job: 'shop' } })])
+      assert.equal(answer.status, 400)
+      assert.deepEqual(JSON.parse(answer.text), {
+        code: 'partial_write',
+        detail:
+          'Left out: 1 sample: metric name is empty. The rest (1) is stored; do not repeat the request.',
+      })
+      assert.deepEqual(writtenOf(answer), ['1', '0', '0'])
+      assert.equal(answer.headers.get('retry-after'), null)
+      assert.equal(await storedRows(), before + 1)
+    })
+
+    test(`${version}: what can not be read as such a request is 400, and nothing of it is stored`, async () => {
+      const before = await storedRows()
+      const whole = encodeRequest(version, [series([1])])
+      const bodies = {
+        'no Snappy': Buffer.from('hello'),
+        'no protobuf': compress(Buffer.from([0xff, 0xff, 0xff])),
+        'a cut message': compress(whole.subarray(0, whole.length - 1)),
+        'nothing at all': Buffer.alloc(0),
+      }
+      for (const [name, body] of Object.entries(bodies)) {
+        const answer = await writeBytes(version, body)
+        assert.equal(answer.status, 400, name)
+        assert.equal(JSON.parse(answer.text).code, 'bad_request')
+      }
+      assert.equal(await storedRows(), before)
+    })
+
+    test(`${version}: a small body that declares more than the limit is refused unopened`, async () => {
+      const answer = await writeBytes(version, compress(Buffer.alloc(bodyLimitBytes + 1)))
+      assert.equal(answer.status, 413)
+      assert.ok(compress(Buffer.alloc(bodyLimitBytes + 1)).length < bodyLimitBytes / 10)
+      const big = await writeBytes(version, Buffer.alloc(bodyLimitBytes + 1))
+      assert.equal(big.status, 413)
+    })
+  }
+
+  test('another type, proto or encoding is 415', async () => {
+    const body = compress(encodeRequest('1.0', [series([1])]))
+    for (const headers of [
+      { 'content-type': 'application/x-protobuf;proto=io.prometheus.write.v3.Request' },
+      { 'content-type': 'application/x-protobuf;proto=constructor' },
+      { 'content-type': 'application/json' },
+      { 'content-type': null },
+      { 'content-encoding': 'gzip' },
+      { 'content-encoding': 'zstd' },
+      { 'content-encoding': null },
+    ]) {
+      const answer = await writeBytes('1.0', body, { headers })
+      assert.equal(answer.status, 415, JSON.stringify(headers))
+    }
+  })
+
+  test('the ways that senders write the content type are all read', async () => {
+    const cases = [
+      ['1.0', 'application/x-protobuf;proto=prometheus.WriteRequest'],
+      ['1.0', 'Application/X-Protobuf; proto="prometheus.WriteRequest"; charset=utf-8'],
+      ['2.0', 'application/x-protobuf; proto=io.prometheus.write.v2.Request'],
+    ] as const
+    for (const [version, type] of cases) {
+      const body = compress(encodeRequest(version, [series([1])]))
+      const answer = await writeBytes(version, body, { headers: { 'content-type': type } })
+      assert.deepEqual([answer.status, writtenOf(answer)[0]], [204, '1'], type)
+    }
+  })
+})
+
+describe('an erasure', () => {
+  const range = { scope: 'range', confirm: 'acme', range_end: formatInstant(mondayNs + 30n * minuteNs) }
+
+  test('keeps every way in out of its range while it works, to be repeated, and no other organisation’s', async () => {
+    const held = closeDoor()
+    const answer = await service.send('POST', '/usage/storage/deletions', { json: range })
+    assert.equal(answer.status, 202, answer.text)
+    await held.reached
+    const secret = service.secretOf('acme/ingest')
+    const refused = await grpc.export('metrics', sample([1]), secret)
+    assert.deepEqual([refused.code, refused.retrySeconds], [14, 1], refused.message)
+    for (const version of versions) {
+      const kept = await write(version, [series([1])])
+      assert.deepEqual(
+        [kept.status, JSON.parse(kept.text).code, kept.headers.get('retry-after')],
+        [503, 'erasing', '1'],
+      )
+    }
+    assert.equal((await grpc.export('metrics', sample([1]), service.secretOf('globex/ingest'))).code, 0)
+    door = null
+    held.open()
+    const { request_id } = JSON.parse(answer.text)
+    await waitUntilCompleted(service, request_id, 'acme/owner')
+    assert.equal((await grpc.export('metrics', sample([1]), secret)).code, 0)
+  })
+
+  test('that refuses late telemetry has it left out by every way in, with the reason, and takes the rest', async () => {
+    const secret = service.secretOf('acme/ingest')
+    await eraseCompletely(service, { ...range, refuse_late: true })
+    assert.deepEqual((await readSample(service, 'acme/owner')).readings, [])
+    const late = '1 for a time that your organisation has erased and refuses'
+    const answer = await grpc.export('metrics', sample([1, 40]), secret)
+    assert.deepEqual([answer.code, answer.partial], [0, { rejected: 1, message: late }])
+    for (const [i, version] of versions.entries()) {
+      const kept = await write(version, [series([2, 41 + i])])
+      assert.equal(kept.status, 400)
+      assert.ok(JSON.parse(kept.text).detail.includes(late), kept.text)
+      assert.deepEqual(writtenOf(kept), ['1', '0', '0'])
+    }
+    const { readings } = await readSample(service, 'acme/owner')
+    assert.deepEqual(
+      readings.map(({ time }) => time),
+      [40, 41, 42].map((minute) => formatInstant(mondayNs + BigInt(minute) * minuteNs)),
+    )
+    assert.equal((await grpc.export('metrics', sample([1]), service.secretOf('globex/ingest'))).partial, null)
+  })
+})
