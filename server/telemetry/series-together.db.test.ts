@@ -124,6 +124,45 @@ test('what is read together is what each request reads alone', async () => {
   )
 })
 
+test('two metrics of one source are two series, whose points have nothing to do with each other', async () => {
+  const place = { tenantId: 'twins', placement: 4 }
+  const rows = [0, 60, 120, 180].flatMap((t) =>
+    ['m', 'n'].map((metric) => ({
+      TimeUnix: at(t),
+      StartTimeUnix: at(-400),
+      ServiceName: 'shop',
+      MetricName: metric,
+      Value: metric === 'm' ? t : 1_000_000 - t,
+      Count: t,
+      BucketCounts: metric === 'm' ? [t, 0] : [0, t],
+      ExplicitBounds: [10],
+      AggregationTemporality: 2,
+      IsMonotonic: true,
+    })),
+  )
+  await fill(
+    place,
+    rows.flatMap(({ Value, IsMonotonic, Count, BucketCounts, ExplicitBounds, ...common }) => [
+      { table: 'otel_metrics_sum', row: { ...common, Value, IsMonotonic } },
+      {
+        table: 'otel_metrics_histogram',
+        row: { ...common, MetricName: `h${common.MetricName}`, Count, BucketCounts, ExplicitBounds },
+      },
+    ]),
+  )
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const requests = ['m', 'n', 'hm', 'hn'].map((metricKey) => ({
+    metricKey,
+    startNs: at(0),
+    endNs: at(240),
+    stepSeconds: 60,
+    maxGroups: 1,
+  }))
+  const alone = []
+  for (const request of requests) alone.push(await readSeries(reader, request))
+  assert.deepEqual(await readSeriesTogether(reader, requests), alone)
+})
+
 test('requests of one axis take two statements for all their metrics, and one for all services of a built-in', async () => {
   const place = { tenantId: 'counted', placement: 3 }
   const rows = services.map((service) => ({
