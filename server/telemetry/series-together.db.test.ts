@@ -66,14 +66,7 @@ async function fill(place: TenantPlace, rows: readonly { table: string; row: Fix
   }
 }
 
-function rowOf({
-  table,
-  t,
-  metric,
-  service,
-  host,
-  value,
-}: typeof anyRow extends fc.Arbitrary<infer R> ? R : never) {
+function rowOf({ table, t, metric, service, host, value }: AnyRow & { table: string }) {
   const spec = tables.find(({ name }) => name === table)
   const given: Record<string, FixtureRow[string]> = {
     Timestamp: at(t),
