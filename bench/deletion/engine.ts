@@ -3,12 +3,11 @@
 // followed by the merge that makes its bytes go. The yardsticks get the product's settings for prompt removal of
 // old parts, with which they do better than with the engine's defaults (where old parts stay eight minutes).
 
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTableText } from '../../server/telemetry/schema/create-schema.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { type Erasure, watchErasure } from './erasure.ts'
-import { filesUnder } from './files.ts'
+import { filesUnder, type HeldFile } from './files.ts'
 import { eraseOverHttp, type Product, type Range, settle } from './product.ts'
 import { dayStart, type History, historyDays, insertSql, organisationCount, tenantOf } from './rows.ts'
 
@@ -33,14 +32,14 @@ export async function fillProduct(product: Product, history: History): Promise<v
 /** Copies every row of the product into day-partitioned tables. */
 export async function fillYardstick(product: Product, history: History): Promise<void> {
   await product.rows(`CREATE DATABASE ${database}`)
-  for (const table of yardstickTables(history)) {
+  for (const table of filledTables(history)) {
     const text = createTableText(table)
       .replace(table.name, `${database}.${table.name}`)
       .replace(/PARTITION BY .*/, `PARTITION BY toDate(${table.timeColumn})`)
     await product.rows(text)
   }
   for (let day = 0; day < historyDays; day++)
-    for (const { name, timeColumn } of yardstickTables(history))
+    for (const { name, timeColumn } of filledTables(history))
       await product.rows(`
         INSERT INTO ${database}.${name} SELECT * FROM default.${name}
         WHERE ${rangeText(timeColumn, { start: dayStart(day), end: dayStart(day + 1) })}
@@ -49,17 +48,10 @@ export async function fillYardstick(product: Product, history: History): Promise
   await settle(product)
 }
 
-/** Erases over HTTP and waits until the files of the selection's partitions are gone. */
-export async function eraseInProduct(
-  product: Product,
-  history: History,
-  { organisation, range, limitMs }: Wanted,
-): Promise<Erasure> {
-  const folders = await partFolders(product, 'default', history, (partition) => {
-    const [placement, monday = ''] = partition.split('-')
-    return placement === String(organisation) && touches(range, dateOf(monday), 7)
-  })
-  const files = folders.flatMap(filesUnder)
+/** Erases over HTTP and waits until the files of the selection are gone. */
+export async function eraseInProduct(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
+  const { organisation, range, limitMs } = wanted
+  const files = await filesHolding(product, 'default', history, wanted)
   const watched = { pid: product.pid, folder: product.folder, files, limitMs }
   const { answer, ...erasure } = await watchErasure(watched, () =>
     eraseOverHttp(product, organisation, range),
@@ -69,7 +61,7 @@ export async function eraseInProduct(
 
 export async function alterDelete(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
   return eraseFromYardstick(product, history, wanted, async () => {
-    for (const { name, timeColumn } of yardstickTables(history))
+    for (const { name, timeColumn } of filledTables(history))
       await product.rows(
         `ALTER TABLE ${database}.${name} DELETE WHERE ${selection(wanted, timeColumn)} SETTINGS mutations_sync = 2`,
       )
@@ -83,9 +75,9 @@ export async function lightweightAndMerge(
   wanted: Wanted,
 ): Promise<Erasure> {
   return eraseFromYardstick(product, history, wanted, async () => {
-    for (const { name, timeColumn } of yardstickTables(history))
+    for (const { name, timeColumn } of filledTables(history))
       await product.rows(`DELETE FROM ${database}.${name} WHERE ${selection(wanted, timeColumn)}`)
-    for (const { name } of yardstickTables(history))
+    for (const { name } of filledTables(history))
       await product.rows(`OPTIMIZE TABLE ${database}.${name} FINAL`)
   })
 }
@@ -93,33 +85,35 @@ export async function lightweightAndMerge(
 async function eraseFromYardstick(
   product: Product,
   history: History,
-  { range, limitMs }: Wanted,
+  wanted: Wanted,
   erase: () => Promise<void>,
 ): Promise<Erasure> {
-  const folders = await partFolders(product, database, history, (day) => touches(range, dateOf(day), 1))
-  const files = folders.flatMap(filesUnder)
+  const files = await filesHolding(product, database, history, wanted)
+  const { limitMs } = wanted
   return watchErasure({ pid: product.pid, folder: product.folder, files, limitMs }, erase)
 }
 
-/** Folders of the parts whose partition is wanted. */
-async function partFolders(
+/** The files of every part that holds a selected row. */
+async function filesHolding(
   product: Product,
   of: string,
   history: History,
-  isWanted: (partition: string) => boolean,
-): Promise<string[]> {
-  const names = history.tables.map((name) => `'${name}'`).join()
-  const found = await product.rows<{ path: string }>(
-    `SELECT data_paths[1] AS path FROM system.tables WHERE database = '${of}' AND name IN (${names})`,
-  )
-  return found.flatMap(({ path }) =>
-    readdirSync(path)
-      .filter((part) => /_\d+_\d+_\d+/.test(part) && isWanted(part.split('_')[0] ?? ''))
-      .map((part) => join(path, part)),
-  )
+  wanted: Wanted,
+): Promise<HeldFile[]> {
+  const files: HeldFile[] = []
+  for (const { name, timeColumn } of filledTables(history)) {
+    const [at] = await product.rows<{ path: string }>(
+      `SELECT data_paths[1] AS path FROM system.tables WHERE database = '${of}' AND name = '${name}'`,
+    )
+    const parts = await product.rows<{ part: string }>(
+      `SELECT DISTINCT _part AS part FROM ${of}.${name} WHERE ${selection(wanted, timeColumn)}`,
+    )
+    for (const { part } of parts) files.push(...filesUnder(join(at?.path ?? '', part)))
+  }
+  return files
 }
 
-const yardstickTables = ({ tables: filled }: History) =>
+const filledTables = ({ tables: filled }: History) =>
   tables.filter(({ name }) => filled.some((wanted) => wanted === name))
 
 function selection({ organisation, range }: Wanted, timeColumn: string): string {
@@ -131,18 +125,4 @@ function rangeText(timeColumn: string, { start, end }: Range): string {
   const instant = (date: Date) =>
     `toDateTime64('${date.toISOString().slice(0, 19).replace('T', ' ')}', 9, 'UTC')`
   return `${timeColumn} >= ${instant(start)} AND ${timeColumn} < ${instant(end)}`
-}
-
-const msPerDay = 86_400_000
-
-/** Whether a partition that begins at `startMs` and is this long has a part of the range. */
-function touches(range: Range | null, startMs: number, days: number): boolean {
-  return (
-    range === null || (startMs < range.end.getTime() && startMs + days * msPerDay > range.start.getTime())
-  )
-}
-
-/** The instant of a date as partitions name it, such as 20260302. */
-function dateOf(text: string): number {
-  return Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6, 8)))
 }
