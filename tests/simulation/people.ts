@@ -115,7 +115,7 @@ export async function ask(world: World): Promise<void> {
   assert.ok(isSame(request, wanted), 'what is on record is not what was asked for')
   assert.equal(row.hidden_at_ms === null, request.status === 'awaiting_approval')
   const rule = world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none'
-  const waits = rule === 'always' || (rule === 'all' && wanted.scope === 'all')
+  const waits = rule === 'always' || (rule === 'all' && couldBeAll(wanted.range))
   assert.equal(
     request.status,
     waits ? 'awaiting_approval' : wanted.delayMinutes > 0 ? 'scheduled' : 'running',
@@ -249,6 +249,11 @@ export async function hold(world: World): Promise<void> {
 }
 
 const msPerDay = 86_400_000
+/** A range without a start, or longer than 31 days, counts as a full erasure where those need a second person. */
+function couldBeAll({ startNs, endNs }: Range): boolean {
+  return startNs === null || endNs === null || endNs - startNs > 31n * 86_400_000_000_000n
+}
+
 const rules = ['none', 'all', 'always'] as const
 
 /** Sets which erasures need a second person, or what retention keeps. */
