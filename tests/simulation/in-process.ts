@@ -39,6 +39,7 @@ export class InProcess implements Subject {
     this.#config = readConfig({
       LETHE_DATA_DIR: this.#folder,
       LETHE_PORT: '0',
+      LETHE_GRPC_PORT: 'off',
       LETHE_ENGINE_MEMORY_MB: '1024',
       LETHE_COMMIT_DELAY_MS: '0',
     })
@@ -116,9 +117,12 @@ export class InProcess implements Subject {
     const { app, failpoints } = this.#now
     failpoints.set(fault)
     // A pass may end by the fault itself; what it came to is seen in what it left.
-    this.#round = app.round().catch((error: unknown) => {
-      if (failpoints.faultedAt === null) throw error
-    })
+    this.#round = app
+      .round()
+      .catch((error: unknown) => {
+        if (failpoints.faultedAt === null) throw error
+      })
+      .finally(() => failpoints.clear())
     return Promise.race([this.#round.then(() => 'ended' as const), failpoints.standing])
   }
 

@@ -19,6 +19,7 @@ const failpoints = new Failpoints()
 const config = readConfig({
   LETHE_DATA_DIR: options.dataDir,
   LETHE_PORT: '0',
+  LETHE_GRPC_PORT: 'off',
   LETHE_ENGINE_MEMORY_MB: '1024',
   LETHE_COMMIT_DELAY_MS: '0',
 })
@@ -52,9 +53,12 @@ const answers: Record<Call['name'], (call: Call) => Promise<unknown>> = {
   },
   async round({ fault = null }) {
     failpoints.set(fault)
-    round = app.round().catch((error: unknown) => {
-      if (failpoints.faultedAt === null) throw error
-    })
+    round = app
+      .round()
+      .catch((error: unknown) => {
+        if (failpoints.faultedAt === null) throw error
+      })
+      .finally(() => failpoints.clear())
     const end = await Promise.race([round.then(() => 'ended' as const), failpoints.standing])
     return { end, faultedAt: failpoints.faultedAt }
   },

@@ -3,7 +3,7 @@
 
 import { test } from 'node:test'
 import { Killed } from './killed.ts'
-import { killingSteps, simulate } from './simulation.ts'
+import { endSoonAfterAll, killingSteps, simulate } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
 /** `LETHE_SIM_SEED` replays a run; `LETHE_SIM_KILLS` says how often to kill. */
@@ -13,6 +13,8 @@ const kills = Number(process.env.LETHE_SIM_KILLS ?? 12)
 const timeoutMs = 600_000
 /** Enough for every kill, or something keeps erasures from coming by. */
 const stepsMax = 200 * kills
+
+endSoonAfterAll()
 
 test(`kill -9 in the middle of erasures, with seed ${seed}, leaves exactly what the model says`, {
   timeout: timeoutMs,

@@ -108,6 +108,11 @@ export class Failpoints {
     this.#standing = Promise.withResolvers<'standing'>()
   }
 
+  /** What was not met ends with the pass it was set for: nothing else is to stand still or fail by it. */
+  clear(): void {
+    this.#fault = null
+  }
+
   get faultedAt(): string | null {
     return this.#faultedAt
   }

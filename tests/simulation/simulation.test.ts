@@ -2,7 +2,7 @@
 
 import { test } from 'node:test'
 import { InProcess } from './in-process.ts'
-import { allSteps, newOrganisations, populate, simulate } from './simulation.ts'
+import { allSteps, endSoonAfterAll, newOrganisations, populate, simulate } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
 /** `LETHE_SIM_SEED` replays one run, `LETHE_SIM_STEPS` makes it as long as when it failed, or longer. */
@@ -12,6 +12,8 @@ const runs = process.env.LETHE_SIM_SEED === undefined ? 3 : 1
 
 /** A run that failed while an erasure stands still would wait for it for ever. */
 const timeoutMs = 600_000
+
+endSoonAfterAll()
 
 for (let run = 0; run < runs; run++) {
   test(`what chance does with seed ${seed + run} leaves exactly what the model says`, {

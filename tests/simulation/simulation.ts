@@ -2,9 +2,12 @@
 // against the model. The same seed does the same again.
 
 import assert from 'node:assert/strict'
+import process from 'node:process'
+import { after } from 'node:test'
 import { sql } from 'kysely'
 import type { App } from '../../server/app.ts'
 import type { Control } from '../../server/control/database.ts'
+import { systemClock } from '../../server/core/clock.ts'
 import { backUp, restore } from './backups.ts'
 import { crash, finish, killedPass, pass, restart, wait } from './machine.ts'
 import { ask, decide, hold, rule, verify } from './people.ts'
@@ -42,6 +45,14 @@ export async function populate(
 }
 
 type Step = (world: World) => Promise<void>
+
+/** A step takes a tenth of a second; one that takes this long waits for what never comes. */
+const stepMs = 120_000
+
+/** For a test file: one whose run failed may leave a service standing, which would keep the file from ending. */
+export function endSoonAfterAll(): void {
+  after(() => setTimeout(() => process.exit(1), 30_000).unref())
+}
 export type Weighted = readonly (readonly [weight: number, step: Step])[]
 
 const peoplesSteps: Weighted = [
@@ -97,14 +108,25 @@ export async function simulate(
       // Two requests of one moment have no order that a simulation could foresee.
       await subject.advance(1)
       const step = pickStep(world, steps)
-      await step(world)
-      await world.check()
+      await within(stepMs, async () => {
+        await step(world)
+        await world.check()
+      })
     }
-    await finish(world)
+    await within(5 * stepMs, () => finish(world))
     return world
   } catch (cause) {
     const told = world.told.slice(-25).join('\n')
     const what = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`Seed ${seed}, step ${world.counts.steps}: ${what}\n${told}`, { cause })
   }
+}
+
+/** Real time: what is simulated has a clock of its own. */
+async function within(ms: number, work: () => Promise<void>): Promise<void> {
+  const done = new AbortController()
+  const late = systemClock.sleep(ms, done.signal).then(() => {
+    if (!done.signal.aborted) throw new Error(`It was not done after ${ms / 1000} seconds.`)
+  })
+  await Promise.race([work(), late]).finally(() => done.abort())
 }
