@@ -304,7 +304,9 @@ export function retryDelayMs(attempts: number): number {
 export const approvalWaitMs = 30 * 86_400_000
 
 /** Stable text of what a draft asks for; equal exactly for drafts that do the same at the same time. */
-export function draftText(draft: DeletionDraft): string {
+export function draftText(
+  draft: DeletionSelection & Pick<DeletionDraft, 'delayMinutes' | 'refuseLate'>,
+): string {
   return [selectionText(draft), draft.delayMinutes, draft.refuseLate].join('|')
 }
 

@@ -147,7 +147,8 @@ export class DeletionLedger {
       const request = await insertRequest(trx, {
         ...erasure,
         idempotencyKey: null,
-        selectionHash: hashOf(`taken up|${erasure.requestId}`),
+        // Who asks for the same meanwhile is answered with this one.
+        selectionHash: hashOf(draftText({ ...erasure, delayMinutes: 0 })),
         note: null,
         status: isDone ? 'completed' : 'running',
         hiddenAtMs: isDone ? null : nowMs,

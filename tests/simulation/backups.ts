@@ -68,6 +68,7 @@ function takenUp(request: Request): Request {
     ...request,
     status: 'running',
     key: null,
+    delayMinutes: 0,
     attempts: 0,
     forgiven: 0,
     crashes: 0,
