@@ -201,12 +201,12 @@ const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
   ),
 }
 const chosen = flags.only === '' ? Object.keys(contests) : flags.only.split(',')
+const unknown = chosen.find((name) => contests[name] === undefined)
+if (unknown !== undefined) throw new Error(`There is ${Object.keys(contests).join()}, not ${unknown}.`)
 const stores: StoreResult[] = []
 for (const name of chosen) {
-  const contest = contests[name]
-  if (contest === undefined) throw new Error(`There is ${Object.keys(contests).join()}, not ${name}.`)
   try {
-    stores.push(...(await contest()))
+    stores.push(...((await contests[name]?.()) ?? []))
   } catch (error) {
     console.error(`${name} could not be measured.`, error)
   }

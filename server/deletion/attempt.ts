@@ -19,7 +19,14 @@ import {
 } from './deletion.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
-import { ErasureError, ErasureStopped, erasePartition, type Failpoint, waitUntilRemoved } from './eraser.ts'
+import {
+  type ErasureAction,
+  ErasureError,
+  ErasureStopped,
+  erasePartitions,
+  type Failpoint,
+  waitUntilRemoved,
+} from './eraser.ts'
 import type { ActiveHold } from './holds.ts'
 import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
@@ -187,24 +194,41 @@ export class Attempts {
   }
 
   async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, gate, ledger, settle, steps } = this.#deps
+    const { clock, failpoint, gate, settle, steps } = this.#deps
     await settle()
     if (gate.isClosed(place.placement))
       throw new ErasureError('An unfinished swap keeps the placement closed')
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
     await failpoint('planned')
-    for (const step of undone) {
-      if (signal.aborted) throw new ErasureStopped()
-      const action = await this.#eraseStep(place, request, step)
-      await steps.done(request.requestId, step.ordinal, action, clock.nowMs())
-      await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
-      await failpoint('step recorded')
+    const record = {
+      begin: (rows: ReadonlyMap<StoredStep, number>) => steps.begin(request.requestId, rows),
+      done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
+    await erasePartitions(this.#deps, place, request, undone.filter(hasPartition), record, signal)
+    for (const step of undone) if (!hasPartition(step)) await this.#eraseAnomalies(place, request, step)
     // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
     await this.#removeAnomalies(request, place)
     await this.#flushControl(signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
+  }
+
+  async #eraseAnomalies(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<void> {
+    await this.#deps.steps.begin(request.requestId, new Map([[step, step.rows]]))
+    await this.#removeAnomalies(request, place)
+    await this.#deps.failpoint('anomalies removed')
+    await this.#recordDone(request, [step], 'removed')
+  }
+
+  async #recordDone(
+    request: StoredDeletion,
+    done: readonly StoredStep[],
+    action: ErasureAction | 'removed',
+  ): Promise<void> {
+    const { clock, failpoint, ledger, steps } = this.#deps
+    await steps.done(request.requestId, done, action, clock.nowMs())
+    await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
+    await failpoint('step recorded')
   }
 
   async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {
@@ -237,18 +261,6 @@ export class Attempts {
     const anomalies = await this.#deps.countAnomalies(request.tenantId, target)
     if (anomalies === 0) return plan
     return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]
-  }
-
-  async #eraseStep(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<string> {
-    const begin = (rows: number) => this.#deps.steps.begin(request.requestId, step, rows)
-    if (step.partitionId !== null) {
-      const partition = { store: step.store, partitionId: step.partitionId }
-      return erasePartition(this.#deps, place, request, partition, begin)
-    }
-    await begin(step.rows)
-    await this.#removeAnomalies(request, place)
-    await this.#deps.failpoint('anomalies removed')
-    return 'removed'
   }
 
   async #verify(request: StoredDeletion): Promise<void> {
@@ -356,6 +368,10 @@ function keepsAll(hold: ActiveHold, selection: DeletionSelection): boolean {
   return (
     covers(hold.range, selection.range) && selection.signals.every((signal) => hold.signals.includes(signal))
   )
+}
+
+function hasPartition(step: StoredStep): step is StoredStep & { readonly partitionId: string } {
+  return step.partitionId !== null
 }
 
 function selectionOf(request: StoredDeletion) {

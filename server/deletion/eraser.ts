@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
-import { raw, type Sql, sql } from '../telemetry/sql.ts'
+import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import type { DeletionSelection, ErasureTarget, HeldPart } from './deletion.ts'
 import { selectedIn } from './planner.ts'
@@ -54,46 +54,105 @@ const copyPrefix = 'erasure_copy_'
 /** A table named this, placement and table is a whole copy, and the promise to swap it in. */
 const swapPrefix = 'erasure_swap_'
 
+/** A partition of a table to erase from. */
+export interface PartitionStep {
+  readonly store: string
+  readonly partitionId: string
+}
+
+/** Where is written down what becomes of the partitions. */
+export interface ErasureRecord<Step extends PartitionStep> {
+  /** Told how many rows are about to go; nothing is erased before it resolves. */
+  readonly begin: (rows: ReadonlyMap<Step, number>) => Promise<void>
+  readonly done: (steps: readonly Step[], action: ErasureAction) => Promise<void>
+}
+
 /**
- * Erases the selection from one partition while nobody else writes to its placement. The rows are then gone from
- * the table; their old parts may be on disk a moment longer, see {@link waitUntilRemoved}. `begin` is told how many
- * rows are about to go, and nothing is erased before it resolves; where there are none it isn't called.
+ * Erases the selection from partitions, while nobody else writes to their placement: first those of a table that
+ * hold nothing else, at once, then the others one by one. The rows are then gone from the tables; their old parts may
+ * be on disk a moment longer, see {@link waitUntilRemoved}. Throws ErasureStopped between two of them when `signal`
+ * aborts.
  */
-export async function erasePartition(
+export async function erasePartitions<Step extends PartitionStep>(
   deps: EraserDeps,
   place: TenantPlace,
   selection: DeletionSelection,
-  step: { store: string; partitionId: string },
-  begin: (rows: number) => Promise<void>,
-): Promise<ErasureAction> {
-  return deps.gate.exclusively([place.placement], async () => {
-    // Read under the lock: a hold that was placed before this step acts is kept, whatever the plan said.
-    const target = { ...selection, held: await deps.activeHolds(place.tenantId) }
-    return eraseLocked(deps, place, new Partition(deps.engine, place, target, step), begin)
-  })
+  steps: readonly Step[],
+  record: ErasureRecord<Step>,
+  signal: AbortSignal,
+): Promise<void> {
+  const locked = <T>(store: string, work: (table: ErasedTable) => Promise<T>) =>
+    deps.gate.exclusively([place.placement], async () => {
+      // Read under the lock: a hold that was placed before this acts is kept, whatever the plan said.
+      const target = { ...selection, held: await deps.activeHolds(place.tenantId) }
+      return work(new ErasedTable(deps.engine, place, target, store))
+    })
+  for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
+    if (signal.aborted) throw new ErasureStopped()
+    const dropped = await locked(store, (table) => dropWhole(deps, table, ofStore, record))
+    if (dropped.length > 0) await record.done(dropped, 'dropped')
+    for (const step of ofStore) {
+      if (dropped.includes(step)) continue
+      if (signal.aborted) throw new ErasureStopped()
+      await record.done([step], await locked(store, (table) => eraseLocked(deps, place, table, step, record)))
+    }
+  }
 }
 
-async function eraseLocked(
+/**
+ * Drops the partitions that hold nothing but the selection. Counting them together costs as much as counting one;
+ * a crash in between may leave some dropped and some not.
+ */
+async function dropWhole<Step extends PartitionStep>(
+  deps: EraserDeps,
+  table: ErasedTable,
+  steps: readonly Step[],
+  record: ErasureRecord<Step>,
+): Promise<Step[]> {
+  const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
+  const rowsOf = new Map<Step, number>()
+  for (const step of steps) {
+    const { selected, total } = counts.get(step.partitionId) ?? nothing
+    if (selected > 0 && selected === total) rowsOf.set(step, selected)
+  }
+  if (rowsOf.size === 0) return []
+  await record.begin(rowsOf)
+  await deps.failpoint('before partition step')
+  const dropped = [...rowsOf.keys()]
+  await table.drop(dropped.map(({ partitionId }) => partitionId))
+  await deps.failpoint('partition dropped')
+  return dropped
+}
+
+/** Counts of a partition that isn't there. */
+const nothing = { selected: 0, total: 0 }
+
+async function eraseLocked<Step extends PartitionStep>(
   deps: EraserDeps,
   place: TenantPlace,
-  partition: Partition,
-  begin: (rows: number) => Promise<void>,
+  table: ErasedTable,
+  step: Step,
+  record: ErasureRecord<Step>,
 ): Promise<ErasureAction> {
-  const { selected, total } = await partition.counts()
+  const { partitionId } = step
+  const { selected, total } = (await table.counts([partitionId])).get(partitionId) ?? {
+    selected: 0,
+    total: 0,
+  }
   if (selected === 0) return 'none'
-  await begin(selected)
+  await record.begin(new Map([[step, selected]]))
   await deps.failpoint('before partition step')
   if (selected === total) {
-    await partition.drop()
+    await table.drop([partitionId])
     await deps.failpoint('partition dropped')
     return 'dropped'
   }
-  await partition.copySurvivors(total - selected)
+  await table.copySurvivors(partitionId, total - selected)
   await deps.failpoint('survivors copied')
   deps.gate.closePlacement(place.placement)
-  await partition.promiseSwap()
+  await table.promiseSwap()
   await deps.failpoint('swap promised')
-  await swap(deps.engine, partition.swapName)
+  await swap(deps.engine, table.swapName)
   deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
   return 'rewritten'
@@ -251,54 +310,51 @@ async function deadParts(
   return new Set(dead.filter((name) => !active.has(name)))
 }
 
-/** One partition of one table, seen from one organisation's selection. */
-class Partition {
+/** One table, seen from one organisation's selection. */
+class ErasedTable {
   readonly table: string
-  /** The name under which a whole copy of the survivors is a promise. */
+  /** The name under which a whole copy of a partition's survivors is a promise. */
   readonly swapName: string
   readonly #engine: TelemetryEngine
-  readonly #id: string
   readonly #copy: string
   readonly #selected: Sql
 
-  constructor(
-    engine: TelemetryEngine,
-    place: TenantPlace,
-    target: ErasureTarget,
-    step: { store: string; partitionId: string },
-  ) {
-    const spec = tables.find(({ name }) => name === step.store)
-    if (spec === undefined) throw new ErasureError(`There is no table ${step.store}`)
-    // The id becomes part of a statement that can't be bound, so it must be one of the engine's own making.
-    if (!/^\d+-\d{8}$/.test(step.partitionId))
-      throw new ErasureError(`Not a partition id: ${step.partitionId}`)
+  constructor(engine: TelemetryEngine, place: TenantPlace, target: ErasureTarget, store: string) {
+    const spec = tables.find(({ name }) => name === store)
+    if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
     this.#engine = engine
     this.table = spec.name
-    this.#id = step.partitionId
     this.#copy = `${copyPrefix}${place.placement}_${spec.name}`
     this.swapName = `${swapPrefix}${place.placement}_${spec.name}`
     this.#selected = selectedIn(spec, place.tenantId, target)
   }
 
-  async counts(): Promise<{ selected: number; total: number }> {
-    const [counts] = await this.#engine.select<{ selected: string; total: string }>(
-      sql`SELECT countIf(${this.#selected}) AS selected, count() AS total FROM ${raw(this.table)} WHERE _partition_id = ${this.#id}`,
+  /** Of each partition that holds any row at all. */
+  async counts(
+    partitionIds: readonly string[],
+  ): Promise<ReadonlyMap<string, { selected: number; total: number }>> {
+    const ids = partitionIds.map(checkedId)
+    const counts = await this.#engine.select<{ id: string; selected: string; total: string }>(sql`
+      SELECT _partition_id AS id, countIf(${this.#selected}) AS selected, count() AS total
+      FROM ${raw(this.table)} WHERE _partition_id IN ${new Bound('Array(String)', ids)} GROUP BY id`)
+    return new Map(
+      counts.map(({ id, selected, total }) => [id, { selected: Number(selected), total: Number(total) }]),
     )
-    return { selected: Number(counts?.selected ?? 0), total: Number(counts?.total ?? 0) }
   }
 
-  async drop(): Promise<void> {
-    await this.#engine.command(raw(`ALTER TABLE ${this.table} DROP PARTITION ID '${this.#id}'`))
+  async drop(partitionIds: readonly string[]): Promise<void> {
+    const drops = partitionIds.map((id) => `DROP PARTITION ID '${checkedId(id)}'`)
+    await this.#engine.command(raw(`ALTER TABLE ${this.table} ${drops.join(', ')}`))
   }
 
-  async copySurvivors(expected: number): Promise<void> {
+  async copySurvivors(partitionId: string, expected: number): Promise<void> {
     await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
     // Survivors must be on the disk before what they survive leaves it.
     await this.#engine.command(
       raw(`ALTER TABLE ${this.#copy} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
     )
     await this.#engine.command(
-      sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${this.#id} AND NOT (${this.#selected})`,
+      sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${checkedId(partitionId)} AND NOT (${this.#selected})`,
     )
     const [copied] = await this.#engine.select<{ rows: string }>(
       sql`SELECT count() AS rows FROM ${raw(this.#copy)}`,
@@ -312,4 +368,10 @@ class Partition {
   async promiseSwap(): Promise<void> {
     await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.swapName}`))
   }
+}
+
+/** The id becomes part of a statement that can't be bound, so it must be one of the engine's own making. */
+function checkedId(partitionId: string): string {
+  if (!/^\d+-\d{8}$/.test(partitionId)) throw new ErasureError(`Not a partition id: ${partitionId}`)
+  return partitionId
 }

@@ -3,6 +3,7 @@
 
 import type { Control } from '../control/database.ts'
 import type { DeletionProgress } from './deletion-record.ts'
+import type { ErasureAction } from './eraser.ts'
 import type { PlannedStep } from './planner.ts'
 
 export interface StoredStep extends PlannedStep {
@@ -79,26 +80,39 @@ export class StepStore {
   }
 
   /**
-   * To be called before a step acts, with the rows it is about to erase: from here on they may be gone because of it.
-   * A legal hold may have been placed since the plan, and then they are fewer than planned.
+   * To be called before steps act, with the rows that each is about to erase: from here on they may be gone because
+   * of it. A legal hold may have been placed since the plan, and then they are fewer than planned.
    */
-  async begin(requestId: string, step: StoredStep, rows: number): Promise<void> {
-    const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
-    await this.#control
-      .updateTable('deletion_steps')
-      .set({ action: acting, rows, bytes })
-      .where('request_id', '=', requestId)
-      .where('ordinal', '=', step.ordinal)
-      .execute()
+  async begin(requestId: string, rowsByStep: ReadonlyMap<StoredStep, number>): Promise<void> {
+    await this.#control.transaction().execute(async (trx) => {
+      for (const [step, rows] of rowsByStep) {
+        const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
+        await trx
+          .updateTable('deletion_steps')
+          .set({ action: acting, rows, bytes })
+          .where('request_id', '=', requestId)
+          .where('ordinal', '=', step.ordinal)
+          .execute()
+      }
+    })
   }
 
-  /** A step that found nothing to do erased nothing, whatever was planned. */
-  async done(requestId: string, ordinal: number, action: string, nowMs: number): Promise<void> {
+  /** Steps that found nothing to do erased nothing, whatever was planned. */
+  async done(
+    requestId: string,
+    steps: readonly StoredStep[],
+    action: ErasureAction | 'removed',
+    nowMs: number,
+  ): Promise<void> {
     await this.#control
       .updateTable('deletion_steps')
       .set({ action, done_at_ms: nowMs, ...(action === 'none' && { rows: 0, bytes: 0 }) })
       .where('request_id', '=', requestId)
-      .where('ordinal', '=', ordinal)
+      .where(
+        'ordinal',
+        'in',
+        steps.map(({ ordinal }) => ordinal),
+      )
       .execute()
   }
 

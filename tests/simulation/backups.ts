@@ -72,6 +72,7 @@ function takenUp(request: Request): Request {
     attempts: 0,
     forgiven: 0,
     crashes: 0,
+    cameBack: true,
     retryAtMs: null,
     heldBy: [],
   }

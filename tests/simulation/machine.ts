@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
-import type { Request } from './model.ts'
 import { ask, decide, hold } from './people.ts'
 import { predictPass } from './prediction.ts'
 import { send } from './programs.ts'
@@ -70,7 +69,6 @@ type End = 'continue' | 'throw' | 'crash'
 
 async function passWith(world: World, fault: Fault | null, end: End | null = null): Promise<void> {
   const { model, subject } = world
-  const before = new Map(model.requests)
   world.touchAll()
   world.tell(
     `a pass, ${fault === null ? 'undisturbed' : `${fault.how} at "${fault.point}" (${fault.occurrence})`}`,
@@ -79,15 +77,15 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   model.exposeToAttempts(subject.nowMs())
   world.closed.clear()
   const came = await subject.round(fault)
-  if (came === 'standing') return stand(world, before, end)
+  if (came === 'standing') return stand(world, end)
   const at = subject.faultedAt()
   if (at === null) return world.check(predicted)
   world.counts.faults++
   await world.check('any move')
-  if (at === 'swap promised') closeWhatFailed(world, before)
+  if (at === 'swap promised') await closePromised(world)
 }
 
-async function stand(world: World, before: ReadonlyMap<string, Request>, end: End | null): Promise<void> {
+async function stand(world: World, end: End | null): Promise<void> {
   world.counts.faults++
   world.isStanding = true
   const at = world.subject.faultedAt()
@@ -106,7 +104,7 @@ async function stand(world: World, before: ReadonlyMap<string, Request>, end: En
   await world.subject.resume(how)
   await world.settleWaiting()
   await world.check('any move')
-  if (how === 'throw' && at === 'swap promised') closeWhatFailed(world, before)
+  if (how === 'throw' && at === 'swap promised') await closePromised(world)
 }
 
 /** Somebody acts while the erasure stands still. */
@@ -119,15 +117,11 @@ async function actBeside(world: World, at: string | null): Promise<void> {
   if (at !== 'marked done') return hold(world)
 }
 
-/** The placement of a swap that was promised and not made stays closed until the next pass makes it. */
-function closeWhatFailed(world: World, before: ReadonlyMap<string, Request>): void {
-  for (const { place } of world.organisations) {
-    const failed = world.model
-      .requestsOf(place.tenantId)
-      .some(
-        ({ attempts, id, status }) => status === 'incomplete' && attempts > (before.get(id)?.attempts ?? 0),
-      )
-    if (failed) world.closed.add(place.placement)
+/** The placement of a swap that was promised and not made stays closed until an attempt makes it, in this pass or later. */
+async function closePromised(world: World): Promise<void> {
+  for (const name of await world.subject.remains()) {
+    const [, placement] = /^erasure_swap_(\d+)_/.exec(name) ?? []
+    if (placement !== undefined) world.closed.add(Number(placement))
   }
 }
 
@@ -148,6 +142,8 @@ export async function restart(world: World): Promise<void> {
   world.touchAll()
   world.closed.clear()
   await world.subject.restart()
+  // What a restore brought back and nobody could erase yet has its next attempt before anybody is answered.
+  if ([...world.model.requests.values()].some(({ cameBack }) => cameBack)) return world.check('any move')
   const expected = [...world.model.requests.values()].map(
     ({ attempts, forgiven, id, status }) =>
       [id, status === 'running' && attempts > forgiven ? 'incomplete' : status] as const,

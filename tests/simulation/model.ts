@@ -45,6 +45,8 @@ export interface Request extends Selected {
   readonly attempts: number
   readonly forgiven: number
   readonly crashes: number
+  /** A restore brought back what it erases, and it was not completed since. */
+  readonly cameBack: boolean
   readonly retryAtMs: number | null
   readonly heldBy: readonly string[]
   /** When it was completed last. */

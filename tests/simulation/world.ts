@@ -283,7 +283,7 @@ export function requestOf(row: RequestRow): Request {
 function withBookkeeping(
   request: Omit<
     Request,
-    'attempts' | 'forgiven' | 'crashes' | 'retryAtMs' | 'heldBy' | 'doneAtMs' | 'startsAtMs'
+    'attempts' | 'cameBack' | 'forgiven' | 'crashes' | 'retryAtMs' | 'heldBy' | 'doneAtMs' | 'startsAtMs'
   >,
   row: RequestRow,
 ): Request {
@@ -294,6 +294,7 @@ function withBookkeeping(
     attempts: row.attempts,
     forgiven: row.attempts_forgiven,
     crashes: row.crashes,
+    cameBack: row.came_back === 1,
     retryAtMs: row.retry_at_ms,
     heldBy: JSON.parse(row.progress).held_by,
     doneAtMs: row.finished_at_ms,
