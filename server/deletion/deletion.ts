@@ -59,9 +59,9 @@ export const transitions = {
   incomplete: row({ start: 'running', verified: 'completed', give_up: 'failed' }),
   failed: row({ start: 'running', verified: 'completed' }),
   completed: row({ reapply: 'running' }),
-  cancelled: row({}),
-  rejected: row({}),
-  expired: row({}),
+  cancelled: row({ reapply: 'running' }),
+  rejected: row({ reapply: 'running' }),
+  expired: row({ reapply: 'running' }),
 } as const satisfies Record<DeletionStatus, Record<DeletionEvent, DeletionStatus | null>>
 
 function row(

@@ -159,6 +159,36 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
   assert.deepEqual(await scene.moves(requestId), ['running', 'verifying', 'completed'], 'taken up once')
 })
 
+test('an erasure that the journal knows to have begun is carried out, whatever an older control plane says', async () => {
+  for (const status of ['awaiting_approval', 'scheduled', 'cancelled', 'rejected', 'expired'] as const) {
+    const scene = await governedSceneOf(stores)
+    const { request } = await scene.request({ ...firstWeek, delayMinutes: 60 })
+    await stores.control
+      .updateTable('deletion_requests')
+      .set({ status, hidden_at_ms: null })
+      .where('request_id', '=', request.request_id)
+      .execute()
+    scene.journal.push({
+      ...firstWeek,
+      requestId: request.request_id,
+      tenantId: scene.own.tenantId,
+      requestedBy: 'owner',
+      createdAtMs: startMs,
+      refuseLate: false,
+      reason: null,
+    })
+    scene.clock.advance(minuteMs)
+    const { gate, worker } = scene.restarted()
+    await assertRows(scene, times.length)
+    await worker.restore()
+    assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2, status)
+    assert.equal(Date.parse((await scene.status(request.request_id)).hidden_at ?? ''), scene.clock.nowMs())
+    await worker.eraseWhatCameBack(never)
+    assert.equal((await scene.status(request.request_id)).status, 'completed', status)
+    await assertRows(scene, times.length / 2)
+  }
+})
+
 test('a mark that was written before the ledger could say completed completes nothing by itself', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)

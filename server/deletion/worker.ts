@@ -19,8 +19,8 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
 /** Ledger entries of what a restore made necessary name this actor. */
 const guard = 'system:restore-guard'
 
-/** States in which nothing has been erased yet, as far as the control plane knows. */
-const notBegun = ['awaiting_approval', 'scheduled', 'held'] as const
+/** States in which nothing has been erased, as far as the control plane knows; where it is older, that may be wrong. */
+const notBegun = ['awaiting_approval', 'scheduled', 'held', 'cancelled', 'rejected', 'expired'] as const
 
 /** Pause between two rounds of the guard while something can't be erased yet. */
 const guardPauseMs = 1000
@@ -198,6 +198,7 @@ export class DeletionWorker {
   async #reapply(request: StoredDeletion, reason: string): Promise<void> {
     const { gate, ledger } = this.#deps
     const changes = {
+      hiddenAtMs: this.#deps.clock.nowMs(),
       verifiedAtMs: null,
       removedAtMs: null,
       retryAtMs: null,

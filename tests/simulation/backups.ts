@@ -57,6 +57,9 @@ function putBackControl(world: World, { rules, snapshot }: Saved): void {
   for (const [id, request] of world.begun) {
     const known = model.requests.get(id)
     if (known === undefined) model.requests.set(id, takenUp(request))
+    else if (known.attempts === 0 && known.status !== 'completed') {
+      model.requests.set(id, { ...known, status: 'running', cameBack: true })
+    }
   }
   world.rules.clear()
   for (const [tenantId, rule] of rules) world.rules.set(tenantId, rule)

@@ -82,7 +82,7 @@ const moves = new Set(
   scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held,
   running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
   verifying incomplete, verifying failed, incomplete running, incomplete completed, incomplete failed,
-  failed running, failed completed, completed running`
+  failed running, failed completed, completed running, cancelled running, rejected running, expired running`
     .split(',')
     .map((move) => move.trim()),
 )
