@@ -6,8 +6,9 @@ import { Killed } from './killed.ts'
 import { endSoonAfterAll, killingSteps, simulate } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
-/** `LETHE_SIM_SEED` replays a run; `LETHE_SIM_KILLS` says how often to kill. */
-const seed = Number(process.env.LETHE_SIM_SEED ?? Date.now() % 2 ** 31)
+/** `LETHE_SIM_SEED` replays a run, `any` takes a new one; `LETHE_SIM_KILLS` says how often to kill. */
+const { LETHE_SIM_SEED: wanted = '1' } = process.env
+const seed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
 const kills = Number(process.env.LETHE_SIM_KILLS ?? 12)
 /** A run that failed while an erasure stands still would wait for it for ever. */
 const timeoutMs = 600_000

@@ -138,13 +138,18 @@ export async function crash(world: World): Promise<void> {
 }
 
 export async function restart(world: World): Promise<void> {
+  const { model, subject } = world
   world.tell('a restart')
   world.touchAll()
   world.closed.clear()
-  await world.subject.restart()
   // What a restore brought back and nobody could erase yet has its next attempt before anybody is answered.
-  if ([...world.model.requests.values()].some(({ cameBack }) => cameBack)) return world.check('any move')
-  const expected = [...world.model.requests.values()].map(
+  if ([...model.requests.values()].some(({ cameBack }) => cameBack)) {
+    model.exposeToAttempts(subject.nowMs())
+    await subject.restart()
+    return world.check('any move')
+  }
+  await subject.restart()
+  const expected = [...model.requests.values()].map(
     ({ attempts, forgiven, id, status }) =>
       [id, status === 'running' && attempts > forgiven ? 'incomplete' : status] as const,
   )
