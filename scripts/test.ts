@@ -13,7 +13,10 @@ const all = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const files = wanted[0] === 'fast' ? all.filter(isFast) : wanted.length > 0 ? wanted : all
 
-const { status } = spawnSync(
+/** All tests take ten minutes on two cores; a run that takes this long waits for what never comes. */
+const wholeRunMs = 40 * 60_000
+
+const { error, status } = spawnSync(
   process.execPath,
   [
     '--disable-warning=ExperimentalWarning',
@@ -22,6 +25,7 @@ const { status } = spawnSync(
     '--test-reporter=spec',
     ...files,
   ],
-  { cwd: root, stdio: 'inherit' },
+  { cwd: root, stdio: 'inherit', timeout: wholeRunMs },
 )
+if (error !== undefined) process.stderr.write(`The tests were ended: ${error.message}\n`)
 process.exit(status ?? 1)
