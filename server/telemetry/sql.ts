@@ -59,7 +59,7 @@ export function allOf(conditions: readonly Sql[]): Sql {
 
 /** A telemetry instant, exact to the nanosecond. */
 export function instant(ns: Ns): Sql {
-  return sql`fromUnixTimestamp64Nano(${new Bound('Int64', ns)}, 'UTC')`
+  return sql`fromUnixTimestamp64Nano(${new Bound('Int64', ns.toString())}, 'UTC')`
 }
 
 export function uint(value: number | bigint): Bound {
