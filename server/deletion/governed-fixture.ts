@@ -151,7 +151,7 @@ export class FailingEngine implements TelemetryEngine {
   }
 
   #check(statement: Sql): void {
-    this.#fail(render(statement).text)
+    this.#fail(render(statement))
   }
 
   #fail(text: string): void {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import { AppError } from '../core/app-error.ts'
+import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { Spool } from './spool.ts'
@@ -27,7 +28,24 @@ export interface ChdbOptions {
   readonly beforeOpen?: () => Promise<void>
 }
 
+const jsonRows = { format: 'JSONEachRow' }
+
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
+
+/**
+ * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is not made
+ * for it: each statement has constants of its own, so it is seldom used again, and making it takes 10 ms and more.
+ * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
+ * statement names, which takes longer than to read a window (docs/decisions/0011).
+ */
+const sessionSettings = `SET ${[
+  'max_query_size = 67108864',
+  'compile_expressions = 0',
+  'compile_aggregate_expressions = 0',
+  'compile_sort_description = 0',
+  'optimize_use_projections = 0',
+  'use_statistics = 0',
+].join(', ')}`
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
 const insertSettings = 'max_partitions_per_insert_block = 0'
@@ -53,6 +71,7 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
     throw new EngineError(`The telemetry engine could not open ${options.folder}`, { cause })
   }
   try {
+    await engine.settle()
     await createSchema(engine, { syncCommits: options.syncCommits === true })
   } catch (error) {
     await engine.close()
@@ -114,8 +133,14 @@ function xmlText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
+/** Reads that run side by side: a session runs one statement at a time, and to plan a statement takes one core. */
+const readers = 2
+
 class ChdbEngine implements TelemetryEngine {
-  readonly #session: Session
+  readonly #sessions: readonly Session[]
+  /** Commits and commands have a session of their own, so that they don't wait for whoever reads much. */
+  readonly #writing: Pool<Session>
+  readonly #reading: Pool<Session>
   readonly #spool: Spool
   readonly #lock: { close(): void }
   readonly #running = new Set<Promise<unknown>>()
@@ -124,25 +149,39 @@ class ChdbEngine implements TelemetryEngine {
   constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
     this.#spool = new Spool(join(options.folder, 'spool'))
-    this.#session = new Session(join(options.folder, 'engine'), {
-      connectionArgs: ['--async_load_databases=0', `--config-file=${writeServerConfig(options)}`],
-    })
+    const config = writeServerConfig(options)
+    this.#sessions = Array.from(
+      { length: readers + 1 },
+      () =>
+        new Session(join(options.folder, 'engine'), {
+          connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
+        }),
+    )
+    this.#writing = new Pool(this.#sessions.slice(0, 1))
+    this.#reading = new Pool(this.#sessions.slice(1))
+  }
+
+  /** To be awaited before anything else. */
+  async settle(): Promise<void> {
+    for (const session of this.#sessions) await this.#guard(() => session.queryAsync(sessionSettings))
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
     const bounded = sql`${statement} SETTINGS max_execution_time = ${raw(String(limits.maxSeconds))}, max_memory_usage = ${raw(String(limits.maxMemoryBytes))}, output_format_json_quote_64bit_integers = 1`
-    const result = await this.#run(bounded)
+    const result = await this.#run(this.#reading, bounded)
     const lines = result.text()
     return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
   }
 
   async command(statement: Sql): Promise<void> {
-    await this.#run(statement)
+    await this.#run(this.#writing, statement)
   }
 
   async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
     await this.#guard(() =>
-      this.#spool.lend(rows, (path) => this.#session.queryAsync(insertText(table, columns, path))),
+      this.#spool.lend(rows, (path) =>
+        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path))),
+      ),
     )
   }
 
@@ -157,19 +196,13 @@ class ChdbEngine implements TelemetryEngine {
     if (this.#closed) return
     this.#closed = true
     await Promise.allSettled([...this.#running])
-    this.#session.close()
+    for (const session of this.#sessions) session.close()
     await drainPending()
     this.#lock.close()
   }
 
-  #run(statement: Sql): Promise<ChdbResult> {
-    const { text, params } = render(statement)
-    const format = { format: 'JSONEachRow' }
-    return this.#guard(() =>
-      Object.keys(params).length === 0
-        ? this.#session.queryAsync(text, format)
-        : this.#session.queryBindAsync(text, params, format),
-    )
+  #run(pool: Pool<Session>, statement: Sql): Promise<ChdbResult> {
+    return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), jsonRows)))
   }
 
   /** Counts the statement as running, and turns whatever it throws into our own errors. */

@@ -6,10 +6,10 @@ import type { Aggregation } from '../../contract/telemetry.ts'
 import { type Signal, signals, type TableSpec, tablesOf } from './schema/tables.ts'
 import {
   attributeConditions,
-  groupOf,
   packed,
+  placeKey,
+  placeOf,
   type SeriesFrame,
-  stepOf,
   subjectConditions,
 } from './series-statement.ts'
 import { allOf, join, raw, type Sql, sql } from './sql.ts'
@@ -122,11 +122,16 @@ export function eventStatement(
   const rows =
     found.length === 1 && found[0] !== undefined
       ? stepsOf(from, frame, series, aggregation, found[0])
-      : sql`SELECT grp, step, sum(reading) AS reading, sum(amount) AS amount FROM (${join(
+      : summed(
+          frame,
           found.map((table) => stepsOf(from, frame, series, aggregation, table)),
-          ' UNION ALL ',
-        )}) GROUP BY grp, step`
+        )
   return packed(frame, rows, raw(series.counting ? '1' : '0'))
+}
+
+function summed(frame: SeriesFrame, tables: readonly Sql[]): Sql {
+  const key = placeKey(frame)
+  return sql`SELECT ${key}, sum(reading) AS reading, sum(amount) AS amount FROM (${join(tables, ' UNION ALL ')}) GROUP BY ${key}`
 }
 
 function stepsOf(
@@ -138,23 +143,26 @@ function stepsOf(
 ): Sql {
   const attributes = attributesColumn(table)
   const matches = allOf([series.counted, ...attributeConditions(frame, attributes)])
-  const source = from(
-    table.name,
-    rangeCondition(table.timeColumn, frame),
-    series.of,
-    ...subjectConditions(frame),
-  )
-  return sql`SELECT ${groupOf(frame, attributes)} AS grp, ${stepOf(frame, table.timeColumn)} AS step, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount FROM ${source} GROUP BY grp, step`
+  const { columns, key } = placeOf(frame, attributes, table.timeColumn)
+  return from.select(table.name, {
+    columns: sql`${columns}, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount`,
+    conditions: [rangeCondition(table.timeColumn, frame), series.of, ...subjectConditions(frame)],
+    groupBy: key,
+  })
 }
 
-/** One row `{ earlier: 0 | 1 }`: whether such rows exist from before the start. Stops at the first it finds. */
+/** A row for each table that holds such rows from before the start; each stops at the first that it finds. */
 export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
   const before = { startNs: null, endNs: frame.startNs }
-  const exists = tablesOf(series.signals).map(({ name, timeColumn }) => {
-    const source = from(name, rangeCondition(timeColumn, before), series.of, ...subjectConditions(frame))
-    return sql`(SELECT count() > 0 FROM (SELECT 1 FROM ${source} LIMIT 1))`
-  })
-  return sql`SELECT ${join(exists, ' OR ')} AS earlier`
+  const found = tablesOf(series.signals).map(
+    ({ name, timeColumn }) =>
+      sql`(${from.select(name, {
+        columns: raw('1 AS earlier'),
+        conditions: [rangeCondition(timeColumn, before), series.of, ...subjectConditions(frame)],
+        limit: 1,
+      })})`,
+  )
+  return join(found, ' UNION ALL ')
 }
 
 /** How many rows reading the series takes. One row `{ n }`. */

@@ -13,18 +13,17 @@ import type { TableName } from './schema/tables.ts'
 import {
   attributeConditions,
   groupOf,
-  isInside,
   lengthNs,
   type PackedGroup,
   packed,
+  placeOf,
   relativeTime,
   type SeriesFrame,
   stepNs,
-  stepOf,
   subjectConditions,
 } from './series-statement.ts'
 import { join, raw, type Sql, sql } from './sql.ts'
-import { type From, rangeCondition } from './tenant-reader.ts'
+import { type From, rangeCondition, type TableSelect } from './tenant-reader.ts'
 
 export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
 
@@ -49,8 +48,8 @@ export const tableOf: Record<MetricKind, TableName> = {
   summary: 'otel_metrics_summary',
 }
 
-/** In the order of preference where one name is used for several kinds. */
-export const metricKinds = ['sum', 'histogram', 'exponential_histogram', 'gauge', 'summary'] as const
+/** In the order of preference where one name is used for several kinds: a gauge is told by its reading alone. */
+export const metricKinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
 
 const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
 
@@ -58,12 +57,14 @@ const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p9
 export function factsStatement(from: From, frame: SeriesFrame, metric: string): Sql {
   const branches = metricKinds.map((kind) => {
     const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
-    const source = points(from, frame, kind, metric)
+    const conditions = pointConditions(frame, metric, around(frame))
     const own = raw(`'${kind}' AS kind`)
     if (frame.members === undefined) {
-      return sql`(SELECT ${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp FROM ${source} LIMIT 1)`
+      const columns = sql`${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp`
+      return sql`(${from.select(tableOf[kind], { columns, conditions, limit: 1 })})`
     }
-    return sql`(SELECT ${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp FROM ${source} GROUP BY grp)`
+    const columns = sql`${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp`
+    return sql`(${from.select(tableOf[kind], { columns, conditions, groupBy: raw('grp') })})`
   })
   return join(branches, ' UNION ALL ')
 }
@@ -72,6 +73,15 @@ export function factsStatement(from: From, frame: SeriesFrame, metric: string): 
 export function defaultAggregation(facts: MetricFacts): Aggregation {
   if (facts.kind === 'sum') return facts.flows === 1 ? 'rate' : 'avg'
   return facts.kind === 'histogram' || facts.kind === 'exponential_histogram' ? 'p95' : 'avg'
+}
+
+/**
+ * How a metric is read on the chance that it is a gauge, before anything is known of it; null where that would cost
+ * more than to find out. A gauge comes first among the kinds, so if that finds points nothing else needs to be asked.
+ */
+export function gaugeChance(asked: Aggregation | undefined): Aggregation | null {
+  if (asked === undefined) return 'avg'
+  return asked === 'avg' || asked === 'min' || asked === 'max' || asked === 'count' ? asked : null
 }
 
 /** Whether a kind can be read that way: the last of a distribution is not one number. */
@@ -89,7 +99,8 @@ export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean 
 
 /** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
 export function countStatement(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
-  return sql`SELECT toUInt32(count()) AS n FROM ${points(from, frame, kind, metric)}`
+  const conditions = pointConditions(frame, metric, around(frame))
+  return from.select(tableOf[kind], { columns: raw('toUInt32(count()) AS n'), conditions })
 }
 
 /** One statement for a metric whose kind is known. */
@@ -99,12 +110,17 @@ export function metricStatement(
   request: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
 ): Sql {
   const { metric, kind, aggregation } = request
-  const source = points(from, frame, kind, metric)
+  const source: Points = {
+    within: (select) =>
+      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, frame) }),
+    around: (select) =>
+      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, around(frame)) }),
+  }
   if (kind === 'gauge' || kind === 'sum') {
     if (aggregation === 'rate' || (aggregation === 'sum' && kind === 'sum')) {
       return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
     }
-    return levels(frame, source, aggregation)
+    return levels(frame, source, kind, aggregation)
   }
   if (aggregation === 'rate') return flow(frame, source, 'rate', observations(kind))
   if (aggregation === 'count') return flow(frame, source, 'sum', observations(kind))
@@ -117,32 +133,45 @@ export function metricStatement(
     : distribution(frame, source, kind, quantile)
 }
 
-/** Recorded points of one metric, from a little before the start to a little after the end. */
-function points(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
-  const earliestNs = frame.startNs > reachNs ? frame.startNs - reachNs : 0n
-  return from(
-    tableOf[kind],
+/** Recorded points of one metric: those of the steps alone, or from a little before to a little after. */
+interface Points {
+  readonly within: (select: Omit<TableSelect, 'conditions'>) => Sql
+  readonly around: (select: Omit<TableSelect, 'conditions'>) => Sql
+}
+
+function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'startNs' | 'endNs'> {
+  return { startNs: startNs > reachNs ? startNs - reachNs : 0n, endNs: endNs + reachNs }
+}
+
+function pointConditions(
+  frame: SeriesFrame,
+  metric: string,
+  range: Pick<SeriesFrame, 'startNs' | 'endNs'>,
+): Sql[] {
+  return [
     ...(frame.members === undefined ? [sql`MetricName = ${metric}`] : []),
     ...subjectConditions(frame),
-    rangeCondition('TimeUnix', { startNs: earliestNs, endNs: frame.endNs + reachNs }),
+    rangeCondition('TimeUnix', range),
     raw('bitAnd(Flags, 1) = 0'),
     ...attributeConditions(frame, 'Attributes'),
-  )
+  ]
 }
 
 const noZeros = raw('0')
 
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
-function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql {
-  const head = sql`${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step`
-  const inside = sql`FROM ${source} WHERE ${isInside(frame, 'TimeUnix')}`
+function levels(frame: SeriesFrame, source: Points, kind: 'gauge' | 'sum', aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
     const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
-    const settled = sql`SELECT ${head}, ${raw(own)} AS own, count() AS n ${inside} GROUP BY grp, step, ${seriesHash}`
+    const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
+    const settled = source.within({
+      columns: sql`${columns}, ${raw(own)} AS own, count() AS n`,
+      groupBy: sql`${key}, ${seriesHash}`,
+    })
     return packed(
       frame,
-      sql`SELECT grp, step, ${raw(across)} AS reading, sum(n) AS amount FROM (${settled}) GROUP BY grp, step`,
+      sql`SELECT ${key}, ${raw(across)} AS reading, sum(n) AS amount FROM (${settled}) GROUP BY ${key}`,
       noZeros,
     )
   }
@@ -153,11 +182,9 @@ function levels(frame: SeriesFrame, source: Sql, aggregation: Aggregation): Sql 
       : aggregation === 'count'
         ? 'toFloat64(count())'
         : `${aggregation}(Value)`
-  return packed(
-    frame,
-    sql`SELECT ${head}, ${raw(reading)} AS reading, count() AS amount ${inside} GROUP BY grp, step`,
-    noZeros,
-  )
+  if (kind === 'sum') return packed(frame, perStep(frame, source, reading), noZeros)
+  const rows = perStep(frame, source, reading, ', toString(any(MetricUnit)) AS unit')
+  return packed(frame, rows, noZeros, raw(', any(unit) AS unit'))
 }
 
 /** Metric, scope and service are part of the identity; the order of attributes is not. */
@@ -205,13 +232,15 @@ const observedSum = (kind: MetricKind): Grower => ({
  * without one are zero; a cumulative point is spread over the time since the one before, and steps that no two
  * points span are no data. A series' first point counts only where its start time says that it began inside.
  */
-function flow(frame: SeriesFrame, source: Sql, aggregation: 'rate' | 'sum', grower: Grower): Sql {
+function flow(frame: SeriesFrame, source: Points, aggregation: 'rate' | 'sum', grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
   const length = raw(lengthNs(frame).toString())
-  const previous = sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
+  const previous = source.around({
+    columns: sql`${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
   ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${grower.fromZero ? relativeTime(frame, 'StartTimeUnix') : raw(longAgo)} AS s,
-  row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows
-FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`
+  row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows`,
+    window: raw('PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW'),
+  })
   const added = sql`SELECT grp, series, is_delta, t,
   nth = 1 AS first, NOT first AND ((only_grows AND cur < before) OR s >= before_t) AS reset,
   if(is_delta OR first OR reset, cur, cur - before) AS gain,
@@ -230,12 +259,12 @@ FROM (${spread}) GROUP BY grp, series, is_delta, step`
       : sql`sum(gained / if(is_delta, ${raw(frame.stepSeconds.toFixed(1))}, covered))`
   return packed(
     frame,
-    sql`SELECT grp, step, ${reading} AS reading, sum(n) AS amount, max(is_delta) AS has_delta FROM (${perSeries}) GROUP BY grp, step`,
-    raw('toUInt8(max(has_delta))'),
+    sql`SELECT grp, step, ${reading} AS reading, sum(n) AS amount, toUInt8(max(is_delta)) AS counting FROM (${perSeries}) GROUP BY grp, step`,
+    raw('max(counting)'),
   )
 }
 
-function extremes(frame: SeriesFrame, source: Sql, kind: MetricKind, side: 'min' | 'max'): Sql {
+function extremes(frame: SeriesFrame, source: Points, kind: MetricKind, side: 'min' | 'max'): Sql {
   const wanted = side === 'min' ? '0' : '1'
   const reading =
     kind === 'summary'
@@ -245,7 +274,7 @@ function extremes(frame: SeriesFrame, source: Sql, kind: MetricKind, side: 'min'
 }
 
 /** Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle. */
-function summaryQuantile(frame: SeriesFrame, source: Sql, quantile: number): Sql {
+function summaryQuantile(frame: SeriesFrame, source: Points, quantile: number): Sql {
   const wanted = String(quantile)
   return packed(
     frame,
@@ -257,12 +286,16 @@ function summaryQuantile(frame: SeriesFrame, source: Sql, quantile: number): Sql
 const quantileValue = (wanted: string): string =>
   `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
 
-function perStep(frame: SeriesFrame, source: Sql, reading: string): Sql {
-  return sql`SELECT ${groupOf(frame, 'Attributes')} AS grp, ${stepOf(frame, 'TimeUnix')} AS step, ${raw(reading)} AS reading, count() AS amount FROM ${source} WHERE ${isInside(frame, 'TimeUnix')} GROUP BY grp, step`
+function perStep(frame: SeriesFrame, source: Points, reading: string, more = ''): Sql {
+  const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
+  return source.within({
+    columns: sql`${columns}, ${raw(reading)} AS reading, count() AS amount${raw(more)}`,
+    groupBy: key,
+  })
 }
 
 /** Mean of what was observed between a point and the one before it. */
-function mean(frame: SeriesFrame, source: Sql, kind: MetricKind): Sql {
+function mean(frame: SeriesFrame, source: Points, kind: MetricKind): Sql {
   const added = sql`SELECT grp, step, starts_anew OR nth = 1 AS whole, total - if(whole, 0, before_total) AS gained,
   observed - if(whole, 0, before_observed) AS gained_sum
 FROM (${chained(frame, source, kind, 'Sum AS observed, lagInFrame(observed) OVER w AS before_observed')}) WHERE counted`
@@ -282,7 +315,7 @@ FROM (${chained(frame, source, kind, 'Sum AS observed, lagInFrame(observed) OVER
  */
 function distribution(
   frame: SeriesFrame,
-  source: Sql,
+  source: Points,
   kind: 'histogram' | 'exponential_histogram',
   quantile: number,
 ): Sql {
@@ -304,16 +337,20 @@ FROM (${changes}) GROUP BY grp, step`
  * has its own zero, `counted` where its gain belongs to the series, `next_linked` where the next point's gain is
  * measured from this one, and the steps of both.
  */
-function chained(frame: SeriesFrame, source: Sql, kind: MetricKind, more: string): Sql {
+function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
   const inside = (time: string) =>
     sql`${raw(time)} >= 0 AND ${raw(time)} < ${raw(lengthNs(frame).toString())}`
   const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
-  const neighbours = sql`SELECT *, ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
+  const neighbours = source.around({
+    columns: sql`*, ${groupOf(frame, 'Attributes')} AS grp, ${seriesHash} AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
   ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, row_number() OVER w AS nth,
   lagInFrame(t) OVER w AS before_t, lagInFrame(total) OVER w AS before_total, leadInFrame(toUInt8(1)) OVER w AS has_next,
-  leadInFrame(t) OVER w AS next_t, leadInFrame(s) OVER w AS next_s, leadInFrame(total) OVER w AS next_total, ${raw(more)}
-FROM ${source} WINDOW w AS (PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`
+  leadInFrame(t) OVER w AS next_t, leadInFrame(s) OVER w AS next_s, leadInFrame(total) OVER w AS next_total, ${raw(more)}`,
+    window: raw(
+      'PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
+    ),
+  })
   return sql`SELECT *, ${stepAt('t')} AS step, ${stepAt('next_t')} AS next_step,
   is_delta OR (nth > 1 AND (total < before_total OR s >= before_t)) AS starts_anew,
   ${inside('t')} AND (is_delta OR nth > 1 OR (s >= ${raw((-reachNs).toString())} AND s < t)) AS counted,

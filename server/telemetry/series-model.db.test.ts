@@ -1,5 +1,6 @@
-// Cumulative metrics against a model: random counters and histograms with gaps, resets and restarts, read at
-// several steps by the engine and by a few lines that follow the data model point by point.
+// Metrics against a model: random counters and histograms with gaps, resets and restarts, and random gauges beside
+// hidden time and a neighbour of the same names, read by the engine and by a few lines that follow the data model
+// point by point.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -214,5 +215,115 @@ test('counters and histograms read as the data model says, at every step', async
       }
     }),
     { numRuns: 15 },
+  )
+})
+
+interface Level {
+  readonly t: number
+  readonly value: number
+  readonly service: string
+  readonly host: string
+  readonly flags: number
+}
+
+const anyLevel: fc.Arbitrary<Level> = fc.record({
+  t: fc.integer({ min: -400, max: lengthSeconds + 400 }),
+  value: fc.integer({ min: -50, max: 50 }),
+  service: fc.constantFrom('shop', "o'clock"),
+  host: fc.constantFrom('a', 'b', ''),
+  flags: fc.constantFrom(0, 0, 0, 1),
+})
+
+const middle = (sorted: readonly number[]): number =>
+  ((sorted[Math.floor((sorted.length - 1) / 2)] ?? 0) + (sorted[Math.ceil((sorted.length - 1) / 2)] ?? 0)) / 2
+
+/** What one step of levels reads as; never asked of none. */
+const levelModels: Partial<Record<Aggregation, (levels: readonly Level[]) => number>> = {
+  avg: (levels) => sum(levels.map(({ value }) => value)) / levels.length,
+  min: (levels) => Math.min(...levels.map(({ value }) => value)),
+  max: (levels) => Math.max(...levels.map(({ value }) => value)),
+  count: (levels) => levels.length,
+  p50: (levels) => middle(levels.map(({ value }) => value).toSorted((a, b) => a - b)),
+  sum: (levels) =>
+    sum(
+      [...Map.groupBy(levels, ({ service, host }) => `${service} ${host}`).values()].map(
+        (own) => sum(own.map(({ value }) => value)) / own.length,
+      ),
+    ),
+}
+
+test('gauges read as the data model says, alone and by group, beside hidden time and a neighbour', async () => {
+  const anyQuestion = fc.record({
+    levels: fc.array(anyLevel, { maxLength: 25 }),
+    aggregation: fc.constantFrom(...(Object.keys(levelModels) as Aggregation[])),
+    service: fc.constantFrom(undefined, 'shop', "o'clock", 'nobody'),
+    attributes: fc.constantFrom([], [['host', 'a'] as const]),
+    groupBy: fc.constantFrom(undefined, 'service', 'host'),
+    stepSeconds: fc.constantFrom(20, 60, 300),
+    hidden: fc.option(fc.tuple(fc.integer({ min: -100, max: 500 }), fc.integer({ min: 1, max: 200 })), {
+      nil: null,
+    }),
+  })
+  await fc.assert(
+    fc.asyncProperty(anyQuestion, async ({ levels, hidden, ...question }) => {
+      const { aggregation, attributes, groupBy, service, stepSeconds } = question
+      const number = organisations++
+      const place = { tenantId: `org-${number}`, placement: number % 3 }
+      const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n
+      const rows = levels.map(({ t, host, ...level }): FixtureRow => {
+        const common = { TimeUnix: at(t), ServiceName: level.service, MetricName: 'g', MetricUnit: 'By' }
+        return {
+          ...common,
+          Value: level.value,
+          Flags: level.flags,
+          ...(host === '' ? {} : { Attributes: { host } }),
+        }
+      })
+      if (rows.length > 0) {
+        await insertFixture(engine, place, 'otel_metrics_gauge', rows)
+        await insertFixture(engine, { ...place, tenantId: `neighbour-${number}` }, 'otel_metrics_gauge', rows)
+      }
+      const gate = new TelemetryGate()
+      const range = hidden === null ? null : { startNs: at(hidden[0]), endNs: at(hidden[0] + hidden[1]) }
+      if (range !== null) gate.hide(place.tenantId, { id: 'h', signals: ['metrics'], range })
+      const set = await readSeries(new TenantReader(engine, place, gate), {
+        ...question,
+        metricKey: 'g',
+        startNs: at(0),
+        endNs: at(lengthSeconds),
+        maxGroups: 10,
+      })
+      const isHidden = ({ t }: Level) => hidden !== null && t >= hidden[0] && t < hidden[0] + hidden[1]
+      const asked = levels.filter(
+        (level) =>
+          level.flags === 0 &&
+          level.t >= 0 &&
+          level.t < lengthSeconds &&
+          !isHidden(level) &&
+          (service === undefined || level.service === service) &&
+          (attributes.length === 0 || level.host === 'a'),
+      )
+      const keyOf = (level: Level) => (groupBy === undefined ? null : level[groupBy as 'service' | 'host'])
+      const expected = [...Map.groupBy(asked, keyOf)].map(([group, own]) => [
+        group,
+        steps(stepSeconds, (from, to) => {
+          if (hidden !== null && hidden[0] < to && hidden[0] + hidden[1] > from) return 'unknown'
+          const inside = own.filter(({ t }) => t >= from && t < to)
+          return inside.length === 0 ? 'none' : (levelModels[aggregation]?.(inside) ?? 0).toFixed(6)
+        }).join(' '),
+      ])
+      const actual = set.groups.map(({ group, values }) => [
+        group,
+        [...values]
+          .map((value, i) =>
+            set.unknown[i] === 1 ? 'unknown' : Number.isNaN(value) ? 'none' : value.toFixed(6),
+          )
+          .join(' '),
+      ])
+      assert.deepEqual(actual.toSorted(), expected.toSorted())
+      if (expected.length > 0)
+        assert.deepEqual([set.unit, set.aggregation], [aggregation === 'count' ? '1' : 'By', aggregation])
+    }),
+    { numRuns: 60 },
   )
 })

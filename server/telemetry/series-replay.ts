@@ -28,9 +28,9 @@ import {
   type SeriesSet,
   setOf,
 } from './series.ts'
-import { type PackedGroup, type SeriesFrame, stepNs } from './series-statement.ts'
+import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
 import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
+import type { From, TenantReader } from './tenant-reader.ts'
 
 export interface SeriesReplay {
   /** Rows of telemetry in the range, each counted once. */
@@ -65,7 +65,7 @@ export async function replaySeries(
     const stretches = await readStretches(whole, async (frame) => {
       const statement = (from: Parameters<typeof eventStatement>[0]) =>
         eventStatement(from, frame, builtIn, choice.aggregation)
-      return reader.rows<PackedGroup>(statement, limits)
+      return groupsOf(frame, await reader.rows<SeriesRow>(statement, limits), builtIn.counting)
     })
     const first = { ...frameOf({ ...request, endNs: request.startNs + stepNs(whole) }) }
     const livedBefore = await isBornBefore(reader, first, builtIn, [], limits)
@@ -90,9 +90,10 @@ async function replayMetric(
       readSeries(reader.until(knownUntilNs), { ...request, ...range }, limits)
     return { rows, isCut: false, window }
   }
-  const stretches = await readStretches(whole, (frame) =>
-    reader.rows<PackedGroup>((from) => metricStatement(from, frame, { metric, ...choice }), limits),
-  )
+  const stretches = await readStretches(whole, async (frame) => {
+    const statement = (from: From) => metricStatement(from, frame, { metric, ...choice })
+    return groupsOf(frame, await reader.rows<SeriesRow>(statement, limits), false)
+  })
   const { aggregation, unit } = choice
   const reading = { ...nothingOf(request), aggregation, unit, livedBefore: false }
   return cutReplay(reader, request, { ...stretches, whole, reading, rows })

@@ -1,11 +1,11 @@
 // The parts that every series statement is made of: where a row falls on the time axis, which group it belongs
-// to, and how the many (group, step, value) rows are packed so that one statement answers one request. All time
-// inside a statement is relative to the start of the series, in nanoseconds as Int64, which is exact.
+// to, and how the many (group, step, value) rows become one answer: the engine packs groups, so that it can choose
+// the busiest, and a single series comes row by row, because another level of the statement would cost more than its
+// rows. All time inside a statement is relative to the start of the series, in nanoseconds as Int64, which is exact.
 
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
-import { rangeCondition } from './tenant-reader.ts'
 
 /** The time axis of one request, aligned, and what narrows it. */
 export interface SeriesFrame {
@@ -26,6 +26,18 @@ export interface SeriesMember {
   readonly service: string | undefined
 }
 
+/** A step of a single series as its statement answers it; 64-bit integers come as text. */
+interface StepRow {
+  readonly step: number
+  readonly reading: number | null
+  readonly amount: number | string | null
+  readonly counting?: number
+  readonly unit?: string
+}
+
+/** What a statement made by {@link packed} answers; {@link groupsOf} reads it. */
+export type SeriesRow = PackedGroup | StepRow
+
 /** One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't hold. */
 export interface PackedGroup {
   /** With members, the metric and the service of one, empty where it has none. */
@@ -37,6 +49,8 @@ export interface PackedGroup {
   readonly groups: number
   /** 1 where a step without rows is zero, 0 where it is no data. */
   readonly counting: number
+  /** UCUM, of a metric that is told by its reading alone. */
+  readonly unit?: string
 }
 
 export function stepNs(frame: SeriesFrame): Ns {
@@ -55,11 +69,6 @@ export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
 /** The step of a row inside the series, UInt32. */
 export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
-}
-
-/** Whether a row lies inside the series, for statements that read around it. */
-export function isInside(frame: SeriesFrame, timeColumn: string): Sql {
-  return rangeCondition(timeColumn, frame)
 }
 
 /** An attribute of the record itself or, where it has none of that name, of its resource; empty where neither has. */
@@ -110,15 +119,57 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
   return frame.attributes.map(([key, value]) => sql`${attribute(attributesColumn, key)} = ${value}`)
 }
 
+/** What a row's place in the answer is, as columns and as the key to group by. A single series has no group. */
+export function placeOf(
+  frame: SeriesFrame,
+  attributesColumn: string,
+  timeColumn: string,
+): { readonly columns: Sql; readonly key: Sql } {
+  const step = sql`${stepOf(frame, timeColumn)} AS step`
+  const columns = isSingle(frame) ? step : sql`${groupOf(frame, attributesColumn)} AS grp, ${step}`
+  return { columns, key: placeKey(frame) }
+}
+
+export function placeKey(frame: SeriesFrame): Sql {
+  return raw(isSingle(frame) ? 'step' : 'grp, step')
+}
+
 /**
- * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first. Without groups there is
- * exactly one row, also where nothing was found. `counting` is an aggregate over the rows.
+ * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first; those of a single series stay
+ * as they are. `counting` is an aggregate over the rows, and `more` further ones.
  */
-export function packed(frame: SeriesFrame, rows: Sql, counting: Sql): Sql {
-  const columns = sql`groupArray(step) AS steps, groupArray(reading) AS readings, groupArray(toFloat64(amount)) AS amounts, ${counting} AS counting`
+export function packed(frame: SeriesFrame, rows: Sql, counting: Sql, more: Sql = raw('')): Sql {
+  if (isSingle(frame)) return rows
+  const columns = sql`groupArray(step) AS steps, groupArray(ifNull(reading, nan)) AS readings, groupArray(toFloat64(amount)) AS amounts, ${counting} AS counting${more}`
   if (frame.members !== undefined)
     return sql`SELECT grp, ${columns}, 1 AS groups FROM (${rows}) GROUP BY grp LIMIT ${uint(frame.members.length)}`
-  if (frame.groupBy === undefined) return sql`SELECT '' AS grp, ${columns}, 1 AS groups FROM (${rows})`
   return sql`SELECT grp, ${columns}, count() OVER () AS groups FROM (${rows})
 GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
+}
+
+/**
+ * The groups that a packed statement answered. Without groups there is exactly one, also where nothing was found;
+ * `counting` is what it is then, and where its rows don't say.
+ */
+export function groupsOf(frame: SeriesFrame, rows: readonly SeriesRow[], counting: boolean): PackedGroup[] {
+  const groups = rows.filter((row): row is PackedGroup => 'steps' in row)
+  if (!isSingle(frame)) return groups
+  const steps = rows.filter((row): row is StepRow => !('steps' in row))
+  const [first] = steps
+  const isCounting = first?.counting === undefined ? counting : steps.some((row) => row.counting === 1)
+  return [
+    {
+      grp: '',
+      steps: steps.map(({ step }) => step),
+      readings: steps.map(({ reading }) => reading),
+      amounts: steps.map(({ amount }) => (amount === null ? null : Number(amount))),
+      groups: 1,
+      counting: isCounting ? 1 : 0,
+      ...(first?.unit === undefined ? {} : { unit: first.unit }),
+    },
+  ]
+}
+
+function isSingle({ groupBy, members }: SeriesFrame): boolean {
+  return groupBy === undefined && members === undefined
 }

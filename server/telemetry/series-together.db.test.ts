@@ -74,7 +74,7 @@ function rowOf({ table, t, metric, service, host, value }: AnyRow & { table: str
     StartTimeUnix: at(-400),
     ServiceName: service,
     MetricName: metric,
-    MetricUnit: `{${service}}`,
+    MetricUnit: `{${metric}}`,
     ResourceAttributes: { host },
     Value: value,
     Count: value,

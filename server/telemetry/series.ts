@@ -13,6 +13,7 @@ import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } fro
 import {
   defaultAggregation,
   factsStatement,
+  gaugeChance,
   hasAggregation,
   type MetricFacts,
   type MetricKind,
@@ -20,9 +21,9 @@ import {
   metricStatement,
 } from './metric-series.ts'
 import type { Signal } from './schema/tables.ts'
-import { type PackedGroup, type SeriesFrame, stepNs } from './series-statement.ts'
+import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
 import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
+import type { From, TenantReader } from './tenant-reader.ts'
 
 /** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
 export const maxSteps = 11_000
@@ -126,10 +127,11 @@ async function readEvents(
   limits: StatementLimits | undefined,
 ): Promise<SeriesSet> {
   const { aggregation, unit } = eventChoice(series, request.aggregation)
-  const rows = await reader.rows<PackedGroup>(
+  const found = await reader.rows<SeriesRow>(
     (from) => eventStatement(from, frame, series, aggregation),
     limits,
   )
+  const rows = groupsOf(frame, found, series.counting)
   const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
 }
@@ -157,11 +159,8 @@ export async function isBornBefore(
   limits: StatementLimits | undefined,
 ): Promise<boolean> {
   if (!series.counting || frame.groupBy !== undefined || rows[0]?.steps.includes(0)) return false
-  const [found] = await reader.rows<{ earlier: number }>(
-    (from) => earlierStatement(from, frame, series),
-    limits,
-  )
-  return found?.earlier === 1
+  const found = await reader.rows((from) => earlierStatement(from, frame, series), limits)
+  return found.length > 0
 }
 
 async function readMetric(
@@ -171,14 +170,21 @@ async function readMetric(
   limits: StatementLimits | undefined,
 ): Promise<SeriesSet> {
   const metric = request.metricKey
+  const read = async (choice: { readonly kind: MetricKind; readonly aggregation: Aggregation }) => {
+    const statement = (from: From) => metricStatement(from, frame, { metric, ...choice })
+    return groupsOf(frame, await reader.rows<SeriesRow>(statement, limits), false)
+  }
+  const chance = gaugeChance(request.aggregation)
+  if (chance !== null) {
+    const rows = await read({ kind: 'gauge', aggregation: chance })
+    const unit = unitOf(rows[0]?.unit ?? '', chance, 'gauge')
+    if (rows[0]?.steps[0] !== undefined)
+      return setOf(reader, frame, { metricKey: metric, unit, aggregation: chance, rows })
+  }
   const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric), limits)
   const choice = metricChoice(found, request.aggregation)
   if (choice === null) return setOf(reader, frame, nothingOf(request))
-  const rows = await reader.rows<PackedGroup>(
-    (from) => metricStatement(from, frame, { metric, ...choice }),
-    limits,
-  )
-  return setOf(reader, frame, { metricKey: metric, ...choice, rows })
+  return setOf(reader, frame, { metricKey: metric, ...choice, rows: await read(choice) })
 }
 
 /** How a metric is read, and in what unit; null where it has no points. */

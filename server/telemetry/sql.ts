@@ -1,10 +1,13 @@
-// ClickHouse SQL as a value: text with typed holes. A hole is always bound by the engine, never spliced into
-// the text, so telemetry, attribute keys and ids from outside can't become syntax. Fragments nest; parameters
-// get their names when the whole statement is rendered.
+// ClickHouse SQL as a value: text with typed holes. What fills a hole is written by `render` alone, as a literal in
+// an alphabet that has no syntax, so telemetry, attribute keys and ids from outside can't become any. Fragments nest.
+//
+// Literals and not the engine's own parameters, because the embedded engine takes statements with parameters one
+// after another in the whole process, and resolves a cast for each of them (docs/decisions/0011).
 
+import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
 
-/** A value with the ClickHouse type it is bound as. */
+/** A value with the ClickHouse type it is bound as: `String`, an integer, or an `Array` or `Nullable` of these. */
 export class Bound {
   readonly type: string
   readonly value: unknown
@@ -67,24 +70,46 @@ export function strings(values: readonly string[]): Bound {
   return new Bound('Array(String)', values)
 }
 
-export interface RenderedSql {
-  readonly text: string
-  readonly params: Record<string, unknown>
+/** The statement as the engine takes it. */
+export function render(statement: Sql): string {
+  return statement.strings.reduce((text, piece, i) => {
+    const part = statement.parts[i - 1]
+    if (part === undefined) return text + piece
+    return text + (part instanceof Sql ? render(part) : literal(part)) + piece
+  })
+  // `reduce` without a seed starts with the first piece, so a fragment always has one more piece than parts.
 }
 
-/** The statement with named holes `{p0:String}` and their values. */
-export function render(statement: Sql): RenderedSql {
-  const params: Record<string, unknown> = {}
-  let count = 0
-  const write = (fragment: Sql): string =>
-    fragment.strings.reduce((text, piece, i) => {
-      const part = fragment.parts[i - 1]
-      if (part === undefined) return text + piece
-      if (part instanceof Sql) return text + write(part) + piece
-      const name = `p${count++}`
-      params[name] = part.value
-      return `${text}{${name}:${part.type}}${piece}`
-    })
-  // `reduce` without a seed starts with the first piece, so a fragment always has one more piece than parts.
-  return { text: write(statement), params }
+/** A literal of exactly that type, except that a `UInt64` is of the narrowest type that holds it. */
+function literal({ type, value }: Bound): string {
+  if (type === 'String') return quoted(value)
+  if (type === 'UInt64') return digits(value, /^\d{1,20}$/)
+  const [, outer, inner = ''] = /^(Array|Nullable)\((String|U?Int64)\)$/.exec(type) ?? []
+  if (outer === 'Nullable') return value === null ? `CAST(NULL, '${type}')` : literal(new Bound(inner, value))
+  if (outer === 'Array' && Array.isArray(value)) {
+    const texts = value.map((one) => quoted(inner === 'String' ? one : digits(one, integer)))
+    return `CAST([${texts.join(', ')}], '${type}')`
+  }
+  assert(type === 'Int64', `Nothing is bound as ${type}`)
+  return `toInt64('${digits(value, integer)}')`
+}
+
+const integer = /^-?\d{1,20}$/
+
+function digits(value: unknown, pattern: RegExp): string {
+  const text = String(value)
+  assert(pattern.test(text), 'An integer has digits only')
+  return text
+}
+
+/** Letters, digits and a few signs stand for themselves, every other byte of UTF-8 is written as its number. */
+function quoted(value: unknown): string {
+  assert(typeof value === 'string', 'A text is bound as a text')
+  if (/^[\w .,:/-]*$/.test(value)) return `'${value}'`
+  let text = ''
+  for (const byte of Buffer.from(value)) {
+    const char = String.fromCharCode(byte)
+    text += byte < 0x80 && /[\w .,:/-]/.test(char) ? char : `\\x${byte.toString(16).padStart(2, '0')}`
+  }
+  return `'${text}'`
 }

@@ -65,6 +65,54 @@ test('conditions narrow what is read, and an OR among them can’t widen it', as
   assert.equal(await count(readerOf(own), widened), times.length)
 })
 
+test('a whole select reads its organisation’s visible rows, whatever its aliases are called', async () => {
+  const gate = new TelemetryGate()
+  gate.hide('own', selection({ startNs: null, endNs: startNs + 20n * secondNs }))
+  const names = ['Timestamp', 'TenantId', 'Placement', '`TenantId`', 'tenant']
+  for (const reader of [readerOf(own, gate), readerOf(own).until(startNs + 40n * secondNs)]) {
+    for (const name of names) {
+      for (const value of ["'neighbour'", "'own'", '7', "toDateTime64('2100-01-01 00:00:00', 9, 'UTC')"]) {
+        const rows = await reader.rows<{ Body: string }>((from) =>
+          from.select('otel_logs', { columns: raw(`Body, ${value} AS ${name}`), conditions: [] }),
+        )
+        assert.equal(rows.length, 40, `${value} AS ${name}`)
+        assert.ok(rows.every(({ Body }) => Body === 'said by own'))
+      }
+    }
+  }
+})
+
+test('a whole select groups, limits and looks along a window', async () => {
+  const within = rangeCondition('Timestamp', { startNs, endNs: startNs + 6n * secondNs })
+  const rows = await readerOf(own).rows((from) => {
+    const second = sql`toUInt8(toUnixTimestamp(Timestamp) % 3)`
+    const grouped = from.select('otel_logs', {
+      columns: sql`${second} AS second, toUInt8(count()) AS n`,
+      conditions: [within],
+      groupBy: raw('second'),
+    })
+    return sql`SELECT * FROM (${grouped}) ORDER BY second`
+  })
+  assert.deepEqual(
+    rows,
+    [0, 1, 2].map((second) => ({ second, n: 2 })),
+  )
+  const steps = await readerOf(own).rows<{ step: number }>((from) =>
+    from.select('otel_logs', {
+      columns: raw(
+        'toUInt8(toUnixTimestamp(Timestamp) - lagInFrame(toUnixTimestamp(Timestamp)) OVER w) AS step',
+      ),
+      conditions: [within],
+      window: raw('ORDER BY Timestamp ROWS BETWEEN 1 PRECEDING AND CURRENT ROW'),
+      limit: 6,
+    }),
+  )
+  assert.deepEqual(
+    steps.slice(1),
+    Array.from({ length: 5 }, () => ({ step: 1 })),
+  )
+})
+
 test('a statement that names a table by hand, or reads elsewhere, is refused before the engine sees it', async () => {
   let asked = 0
   const counting: TelemetryEngine = {
@@ -83,6 +131,22 @@ test('a statement that names a table by hand, or reads elsewhere, is refused bef
     () => sql`select count() from ${raw('otel_logs')}`,
     (from) => sql`select count() from ${from('otel_logs')} union all select count() from otel_logs`,
     (from) => sql`select count() from ${from('otel_logs', sql`Body in (select Body from otel_logs)`)}`,
+    (from) =>
+      from.select('otel_logs', { columns: raw('(select count() from otel_logs) AS n'), conditions: [] }),
+    (from) =>
+      from.select('otel_logs', { columns: raw('1'), conditions: [raw('1 in (select 1 from otel_logs)')] }),
+    (from) =>
+      from.select('otel_logs', {
+        columns: raw('1'),
+        conditions: [],
+        groupBy: raw('1 UNION ALL SELECT 1 FROM otel_logs'),
+      }),
+    (from) =>
+      from.select('otel_logs', {
+        columns: raw('1'),
+        conditions: [],
+        window: raw(') UNION ALL SELECT 1 FROM otel_logs'),
+      }),
     () => sql`select * from system.tables`,
     () => sql`select * from system . parts`,
     () => sql`select * from merge('default', '^otel')`,

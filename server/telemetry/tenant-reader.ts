@@ -5,10 +5,27 @@
 import assert from 'node:assert/strict'
 import type { TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
-import { allOf, instant, raw, Sql, sql, uint } from './sql.ts'
+import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
 import type { StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
 
-export type From = (table: TableName, ...conditions: readonly Sql[]) => Sql
+export interface From {
+  /** Stands where a table would, with all its columns. */
+  (table: TableName, ...conditions: readonly Sql[]): Sql
+  /**
+   * A whole SELECT over one table: a statement, or a part of one in parentheses. Each level of a statement costs the
+   * engine a millisecond, so what is read often has one. No alias of it may be the name of a column.
+   */
+  select(table: TableName, select: TableSelect): Sql
+}
+
+export interface TableSelect {
+  readonly columns: Sql
+  readonly conditions: readonly Sql[]
+  readonly groupBy?: Sql
+  /** The definition of the window `w`. */
+  readonly window?: Sql
+  readonly limit?: number
+}
 
 /** Table names, other databases, and functions that read elsewhere. */
 const outside = /\botel_|\bsystem\s*\.|\b(?:file|url|s3|remote|remoteSecure|cluster|merge|executable)\s*\(/i
@@ -42,30 +59,46 @@ export class TenantReader {
    * so what it answers never holds what was hidden before it answers.
    */
   async rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
+    const from: From = Object.assign(
+      (table: TableName, ...conditions: readonly Sql[]) =>
+        new TenantTable(sql`(${this.#select(table, { columns: raw('*'), conditions })})`),
+      { select: (table: TableName, select: TableSelect) => this.#select(table, select) },
+    )
     for (;;) {
       const hidings = this.gate.hidings(this.place.tenantId)
-      const statement = build((table, ...conditions) => this.#from(table, conditions))
+      const statement = build(from)
       assertOwnText(statement)
       const rows = await this.#engine.select<T>(statement, limits)
       if (this.gate.hidings(this.place.tenantId) === hidings) return rows
     }
   }
 
-  #from(table: TableName, conditions: readonly Sql[]): Sql {
-    for (const condition of conditions) assertOwnText(condition)
+  /**
+   * What makes rows visible names its columns with their table, because the engine takes a bare name for an alias of
+   * the same SELECT where there is one.
+   */
+  #select(table: TableName, { columns, conditions, ...rest }: TableSelect): Sql {
+    for (const own of [columns, ...conditions, rest.groupBy, rest.window])
+      if (own !== undefined) assertOwnText(own)
     const visible = [
-      sql`Placement = ${uint(this.place.placement)}`,
-      sql`TenantId = ${this.place.tenantId}`,
+      sql`${raw(table)}.Placement = ${uint(this.place.placement)}`,
+      sql`${raw(table)}.TenantId = ${this.place.tenantId}`,
       ...this.#hiddenIn(table).map((hidden) => sql`NOT (${hidden})`),
       ...this.#knownIn(table),
       ...conditions,
     ]
-    return new TenantTable(sql`(SELECT * FROM ${raw(table)} WHERE ${allOf(visible)})`)
+    const clauses = [
+      sql`SELECT ${columns} FROM ${raw(table)} WHERE ${allOf(visible)}`,
+      ...(rest.groupBy === undefined ? [] : [sql`GROUP BY ${rest.groupBy}`]),
+      ...(rest.window === undefined ? [] : [sql`WINDOW w AS (${rest.window})`]),
+      ...(rest.limit === undefined ? [] : [sql`LIMIT ${uint(rest.limit)}`]),
+    ]
+    return new TenantTable(join(clauses, ' '))
   }
 
   #knownIn(name: TableName): Sql[] {
     if (this.#untilNs === null) return []
-    return [rangeCondition(tableOf(name).timeColumn, { startNs: null, endNs: this.#untilNs })]
+    return [rangeCondition(timeOf(tableOf(name)), { startNs: null, endNs: this.#untilNs })]
   }
 
   #hiddenIn(name: TableName): Sql[] {
@@ -73,9 +106,11 @@ export class TenantReader {
     return this.gate
       .hidden(this.place.tenantId)
       .filter((selection) => selection.signals.includes(table.signal))
-      .map(({ range }) => rangeCondition(table.timeColumn, range))
+      .map(({ range }) => rangeCondition(timeOf(table), range))
   }
 }
+
+const timeOf = ({ name, timeColumn }: TableSpec): string => `${name}.${timeColumn}`
 
 function tableOf(name: TableName): TableSpec {
   const table = tables.find((candidate) => candidate.name === name)
