@@ -10,6 +10,7 @@ import { type ChdbResult, drainPending, Session } from 'chdb'
 import { AppError } from '../core/app-error.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
+import { Lanes } from './lanes.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { EngineError, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
@@ -31,6 +32,13 @@ const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
 const insertSettings = 'max_partitions_per_insert_block = 0'
+
+/**
+ * Inserts that run at once. A session runs one statement after another, so inserts have some of their own: then no
+ * insert waits for a query, and of two inserts one computes while the other waits for the disk. Each statement under
+ * way occupies one of the four threads that the runtime has for files and compression too.
+ */
+const insertLanes = 2
 
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
@@ -115,7 +123,9 @@ function xmlText(text: string): string {
 }
 
 class ChdbEngine implements TelemetryEngine {
+  /** For queries and commands. */
   readonly #session: Session
+  readonly #insertSessions: Lanes<Session>
   readonly #spool: Spool
   readonly #lock: { close(): void }
   readonly #running = new Set<Promise<unknown>>()
@@ -124,9 +134,12 @@ class ChdbEngine implements TelemetryEngine {
   constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
     this.#spool = new Spool(join(options.folder, 'spool'))
-    this.#session = new Session(join(options.folder, 'engine'), {
+    const path = join(options.folder, 'engine')
+    this.#session = new Session(path, {
       connectionArgs: ['--async_load_databases=0', `--config-file=${writeServerConfig(options)}`],
     })
+    // They attach to the engine that was opened above.
+    this.#insertSessions = new Lanes(Array.from({ length: insertLanes }, () => new Session(path)))
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
@@ -142,7 +155,9 @@ class ChdbEngine implements TelemetryEngine {
 
   async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
     await this.#guard(() =>
-      this.#spool.lend(rows, (path) => this.#session.queryAsync(insertText(table, columns, path))),
+      this.#insertSessions.use((session) =>
+        this.#spool.lend(rows, (path) => session.queryAsync(insertText(table, columns, path))),
+      ),
     )
   }
 
@@ -157,6 +172,7 @@ class ChdbEngine implements TelemetryEngine {
     if (this.#closed) return
     this.#closed = true
     await Promise.allSettled([...this.#running])
+    for (const session of this.#insertSessions.all) session.close()
     this.#session.close()
     await drainPending()
     this.#lock.close()
