@@ -250,7 +250,10 @@ describe('grouping', () => {
     assert.ok(first !== undefined && second !== undefined && first.isDisjointFrom(second))
     engineDoor.open()
     await runUntil(clock, committed)
-    assert.equal(inserts.reduce((sum, { placements }) => sum + placements.size, 0), 50)
+    assert.equal(
+      inserts.reduce((sum, { placements }) => sum + placements.size, 0),
+      50,
+    )
     for (const place of places) assert.equal(await count(place), 1)
   })
 

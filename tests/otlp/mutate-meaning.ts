@@ -65,7 +65,12 @@ const pick = <T>(list: readonly T[], random: Random): T | undefined => list[belo
 
 /** A `KeyValue` with these fields and a value of its own. */
 function entry(number: number, key: readonly Node[], random: Random): Node {
-  const value: Node = { number: 2, wireType: 2, type: null, value: [textNode(1, `value-${below(random, 1e6)}`)] }
+  const value: Node = {
+    number: 2,
+    wireType: 2,
+    type: null,
+    value: [textNode(1, `value-${below(random, 1e6)}`)],
+  }
   return { number, wireType: 2, type: null, value: [...key.map(copyOf), value] }
 }
 

@@ -33,8 +33,7 @@ const isPlain = ({ value = {} }: Entry) => !('arrayValue' in value || 'kvlistVal
 
 function lasts(entries: readonly Entry[]): Entry[] {
   return entries.filter(
-    (entry, at) =>
-      !isPlain(entry) || !entries.slice(at + 1).some((later) => keyOf(later) === keyOf(entry)),
+    (entry, at) => !isPlain(entry) || !entries.slice(at + 1).some((later) => keyOf(later) === keyOf(entry)),
   )
 }
 
