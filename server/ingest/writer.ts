@@ -44,11 +44,11 @@ interface Queue {
 /** Commits under way at once, of different placements: while one waits for the disk another is computed. */
 const commitsMax = 2
 
-/** Placements that a commit takes where so many are due. */
-const placementsMin = 8
-
-/** Where very many are due, commits take as many as it needs to be through in so many of them. */
-const commitsPerTurn = 4
+/**
+ * Placements in one commit. An insert costs as much as several partitions before it has written one, so that eight cost
+ * half as much again for each row, and many more than sixteen save nothing and keep the next ones waiting.
+ */
+const placementsMax = 16
 
 /** A commit takes no more than this besides its first placement, bytes of encoded rows: what the engine holds at once. */
 const groupBytes = 32 * 1024 * 1024
@@ -159,9 +159,8 @@ export class IngestWriter {
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
-    const count = Math.max(placementsMin, Math.ceil(due.length / commitsPerTurn))
     let bytes = 0
-    const group = due.slice(0, count).filter(([, queue], at) => {
+    const group = due.slice(0, placementsMax).filter(([, queue], at) => {
       bytes += queue.bytes
       return at === 0 || bytes <= groupBytes
     })
@@ -173,7 +172,10 @@ export class IngestWriter {
     return [...this.#committing].some((placements) => placements.has(placement))
   }
 
-  /** Until a commit ends, a placement is due that may be begun, or something else has come for another one. */
+  /**
+   * Until a commit ends, a placement is due that may be begun, or something has come for another one. Whether a
+   * placement is still held is asked again when a commit ends, and every now and then where none is under way.
+   */
   async #waitForDue(): Promise<void> {
     this.#pause = new AbortController()
     const { signal } = this.#pause
@@ -181,6 +183,7 @@ export class IngestWriter {
     const open = this.#committing.size < commitsMax ? [...this.#queues] : []
     const waits = open
       .filter(([placement]) => !this.#isTaken(placement))
+      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), signal)
