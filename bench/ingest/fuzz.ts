@@ -5,20 +5,18 @@
 
 import { parseArgs } from 'node:util'
 import { signals } from '../../server/telemetry/schema/tables.ts'
-import { fuzzDecoders } from '../../tests/otlp/compare-decoders.ts'
+import { fuzzDecoders, noneYet } from '../../tests/otlp/compare-decoders.ts'
 
 const { values: flags } = parseArgs({
   options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } },
 })
 const untilMs = performance.now() + Number(flags.seconds) * 1000
-const total = { bodies: 0, refused: 0, rows: 0 }
+const total = noneYet()
 let seed = Number(flags.seed)
 for (; performance.now() < untilMs; seed++) {
   for (const signal of signals) {
     const count = fuzzDecoders(signal, seed, 200, 30)
-    total.bodies += count.bodies
-    total.refused += count.refused
-    total.rows += count.rows
+    for (const what of Object.keys(total) as (keyof typeof total)[]) total[what] += count[what]
   }
 }
 process.stdout.write(`${JSON.stringify({ ...total, seeds: `${flags.seed} to ${seed - 1}` })}\n`)

@@ -1,11 +1,13 @@
 // OTLP/HTTP protobuf to committed rows against the engine's own insert of the same rows. For each signal and number of
 // organisations: closed-loop clients in one process post bodies over loopback to the service in another; beside it, in
 // the same run and before and after, the very rows that the bodies decode to are inserted into an empty engine from
-// ready buffers, which is the yardstick. Clients and service share the machine's cores, the yardstick has them to
-// itself, so the ratio is on the low side. A second run at 80 % of the rate just found gives the latency that is
-// promised. CPU and memory of the service are read from the kernel.
+// ready buffers, in partitions as large as the service can have them, which is the yardstick. Clients and service share
+// the machine's cores, the yardstick has them to itself, so the ratio is on the low side. A second run at 80 % of the
+// rate just found gives the latency that is promised. CPU and memory of the service are read from the kernel. Prints a
+// line for each round; LETHE_FSYNC=off is for both sides.
 //
-// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--seconds 6] [--seed 1]
+// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 6]
+//   [--clients 64] [--seed 1]
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,6 +18,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { readConfig } from '../../server/config.ts'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'
@@ -27,11 +30,15 @@ const { values: flags } = parseArgs({
   options: {
     signals: { type: 'string', default: signals.join(',') },
     organisations: { type: 'string', default: '1,16,64' },
+    rounds: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '6' },
+    clients: { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
   },
 })
 const seconds = Number(flags.seconds)
+const clients = Number(flags.clients)
+const { syncCommits } = readConfig(process.env)
 
 /** Distinct bodies; a multiple of the organisations. */
 const bodyCount = 128
@@ -41,8 +48,12 @@ try {
   for (const signal of signals.filter((one) => flags.signals.split(',').includes(one))) {
     const bodies = writeBodies(signal)
     for (const organisations of flags.organisations.split(',').map(Number)) {
-      const result = await measure(signal, organisations, bodies)
-      process.stdout.write(`${JSON.stringify({ ...result, ...provenance() })}\n`)
+      let before = await yardstick(signal, organisations, bodies)
+      for (let round = 0; round < Number(flags.rounds); round++) {
+        const result = await measure({ signal, organisations, bodies, before })
+        process.stdout.write(`${JSON.stringify({ ...result, ...provenance() })}\n`)
+        before = result.engine.after
+      }
     }
   }
 } finally {
@@ -65,11 +76,18 @@ function writeBodies(signal: Signal): Body[] {
   })
 }
 
-async function measure(signal: Signal, organisations: number, bodies: readonly Body[]) {
-  const before = await yardstick(signal, organisations, bodies)
+interface Trial {
+  readonly signal: Signal
+  readonly organisations: number
+  readonly bodies: readonly Body[]
+  /** The yardstick just before. */
+  readonly before: YardstickReport
+}
+
+async function measure({ signal, organisations, bodies, before }: Trial) {
   const service = await startService(organisations)
   const idleMb = memoryMb(service.child, 'VmRSS')
-  const load = { signal, bodies, clients: 64, service }
+  const load = { signal, bodies, clients, service }
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.child, 'VmHWM')
@@ -82,7 +100,8 @@ async function measure(signal: Signal, organisations: number, bodies: readonly B
   return {
     signal,
     organisations,
-    clients: load.clients,
+    clients,
+    syncCommits,
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
     cpuRatio: round(engineCpu / full.cpuUsPerRow),
@@ -132,6 +151,8 @@ function yardstick(signal: Signal, organisations: number, bodies: readonly Body[
     organisations,
     bodies: bodies.map(({ path }) => path),
     seconds,
+    bodiesAtOnce: clients,
+    syncCommits,
   }
   return runChild('yardstick-child.ts', orders)
 }

@@ -1,7 +1,8 @@
 // The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the writer's own
-// format, as often as the time allows, and prints rows per second and CPU per row. The rows are those that the service
-// gets, each organisation's in its placement, and a buffer holds some ten thousand rows of one table: what the engine
-// does at its best with these rows and this format.
+// format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows, placements, syncing and
+// the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
+// that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
+// partitions lie one after the other: what the engine does at its best with these rows and this format.
 
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -18,6 +19,9 @@ export interface YardstickOrders {
   readonly organisations: number
   readonly bodies: readonly string[]
   readonly seconds: number
+  /** Bodies that the service is sent at once. */
+  readonly bodiesAtOnce: number
+  readonly syncCommits: boolean
 }
 
 export interface YardstickReport {
@@ -28,22 +32,28 @@ export interface YardstickReport {
 
 const rowsPerBuffer = 20_000
 const orders: YardstickOrders = JSON.parse(await text(process.stdin))
-const parts = orders.bodies.flatMap((path, at) => {
+const parts = orders.bodies.map((path, at) => {
   const index = at % orders.organisations
   const place = { tenantId: `org-${index}`, placement: index % 64 }
   return decodeExport(orders.signal, 'protobuf', readFileSync(path), { place, receivedNs: startNs }).batch
 })
-const inserts = tables.flatMap((table) => {
-  const own = parts
-    .filter((part) => part.table === table.name)
-    .toSorted((a, b) => a.place.placement - b.place.placement)
-  return groups(own).map((group) => ({
-    table: table.name,
-    columns: insertColumns(table),
-    rows: group.reduce((sum, part) => sum + rowCount(part), 0),
-    buffers: group.map(({ bytes }) => bytes),
-  }))
-})
+const inserts = Array.from({ length: Math.ceil(parts.length / orders.bodiesAtOnce) }, (_, turn) =>
+  insertsOf(parts.slice(turn * orders.bodiesAtOnce, (turn + 1) * orders.bodiesAtOnce).flat()),
+).flat()
+
+function insertsOf(atOnce: readonly TableRows[]) {
+  return tables.flatMap((table) => {
+    const own = atOnce
+      .filter((part) => part.table === table.name)
+      .toSorted((a, b) => a.place.placement - b.place.placement)
+    return groups(own).map((group) => ({
+      table: table.name,
+      columns: insertColumns(table),
+      rows: group.reduce((sum, part) => sum + rowCount(part), 0),
+      buffers: group.map(({ bytes }) => bytes),
+    }))
+  })
+}
 
 function groups(own: readonly TableRows[]): TableRows[][] {
   const found: TableRows[][] = []
@@ -59,25 +69,39 @@ function groups(own: readonly TableRows[]): TableRows[][] {
   return found
 }
 
-const engine = await openChdb({ folder: orders.folder, maxMemoryBytes: 2 ** 31 })
+const engine = await openChdb({
+  folder: orders.folder,
+  maxMemoryBytes: 2 ** 31,
+  syncCommits: orders.syncCommits,
+})
+
+/** Inserts one after the other, beginning with the first, until `isOver` says so; answers rows. */
+async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
+  let [begun, rows] = [0, 0]
+  const lane = async () => {
+    while (!isOver(begun)) {
+      const next = inserts[begun++ % inserts.length]
+      if (next === undefined) throw new Error('There is nothing to insert.')
+      await engine.insert(next.table, next.columns, next.buffers)
+      rows += next.rows
+    }
+  }
+  await Promise.all([lane(), lane()])
+  return rows
+}
+
 // The first pass warms up what is not warm for a running service either way.
-for (const { table, columns, buffers } of inserts) await engine.insert(table, columns, buffers)
-let rows = 0
+await insertUntil((begun) => begun >= inserts.length)
 const startCpu = process.cpuUsage()
 const startMs = performance.now()
-while (performance.now() - startMs < orders.seconds * 1000) {
-  for (const insert of inserts) {
-    await engine.insert(insert.table, insert.columns, insert.buffers)
-    rows += insert.rows
-  }
-}
+const rows = await insertUntil(() => performance.now() - startMs >= orders.seconds * 1000)
 const seconds = (performance.now() - startMs) / 1000
 const cpu = process.cpuUsage(startCpu)
 const all = inserts.reduce((sum, insert) => sum + insert.rows, 0)
 const report: YardstickReport = {
   rowsPerSecond: Math.round(rows / seconds),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,
-  bytesPerRow: parts.reduce((sum, { bytes }) => sum + bytes.length, 0) / all,
+  bytesPerRow: parts.flat().reduce((sum, { bytes }) => sum + bytes.length, 0) / all,
 }
 await engine.close()
 process.stdout.write(`${JSON.stringify(report)}\n`)

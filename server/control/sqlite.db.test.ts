@@ -115,6 +115,28 @@ test('instants and counts up to 2^53 come back as the numbers they were', async 
   assert.equal(row?.until_ms, Number.MAX_SAFE_INTEGER)
 })
 
+test('a question asked before sees what another process has written since, and columns that are new', async () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'shared.db')
+  const [ours, theirs] = [openSqlite(path), openSqlite(path)]
+  await migrate(ours)
+  const ask = async () => {
+    const rows = await ours.selectFrom('instance').selectAll().where('key', '=', 'shared').execute()
+    return rows.map((row) => ({ ...row }))
+  }
+  assert.deepEqual(await ask(), [])
+  await theirs.insertInto('instance').values({ key: 'shared', value: 'one' }).execute()
+  assert.deepEqual(await ask(), [{ key: 'shared', value: 'one' }])
+  await theirs.updateTable('instance').set({ value: 'two' }).where('key', '=', 'shared').execute()
+  await sql`alter table instance add column later text`.execute(theirs)
+  assert.deepEqual(await ask(), [{ key: 'shared', value: 'two', later: null }])
+  // A question that was asked holds nothing up.
+  await flushWriteAheadLog(theirs)
+  await ours.destroy()
+  await theirs.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
 test('text that looks like SQL is only text', async () => {
   const hostile = `'); drop table instance; --\0\u2028"\\`
   await insertInstance('hostile', hostile)

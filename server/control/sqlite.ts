@@ -55,19 +55,34 @@ export async function copySqlite(control: Control, path: string): Promise<void> 
 
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync) {
+  const kept = new Map<string, Prepared>()
   return {
     close: () => database.close(),
-    prepare(text: string) {
-      // A deferred transaction that reads before it writes fails outright when another process wrote in between.
-      const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
-      const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
-      return {
-        reader: statement.columns().length > 0,
-        all: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.all(...values(parameters))),
-        run: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.run(...values(parameters))),
-        iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
-      }
+    prepare(text: string): Prepared {
+      const known = kept.get(text)
+      if (known !== undefined) return known
+      const prepared = prepare(database, text)
+      // What is written would stay in its statement, and so in memory, until the next of its kind.
+      if (text.startsWith('select ') && kept.size < keptStatements) kept.set(text, prepared)
+      return prepared
     },
+  }
+}
+
+/** Texts of queries are few, apart from those that list their values. */
+const keptStatements = 256
+
+type Prepared = ReturnType<typeof prepare>
+
+function prepare(database: DatabaseSync, text: string) {
+  // A deferred transaction that reads before it writes fails outright when another process wrote in between.
+  const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
+  const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.all(...values(parameters))),
+    run: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.run(...values(parameters))),
+    iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
   }
 }
 

@@ -12,8 +12,10 @@ for (const signal of signals) {
   test(`${signal}: random and mutated bodies give the rows of the reference decoder or its refusal`, (t) => {
     const count = fuzzDecoders(signal, seed, 150, 20)
     t.diagnostic(
-      `seed ${seed}: ${count.bodies} bodies, ${count.refused} refused by both, ${count.rows} equal rows`,
+      `seed ${seed}: ${count.bodies} bodies, ${count.refused} refused by both, ${count.rows} equal rows; ${count.repeatedKeys} bodies with repeated keys, ${count.changedKinds} with a kind changed`,
     )
     assert.ok(count.refused > count.bodies / 10 && count.rows > count.bodies / 10)
+    assert.ok(count.repeatedKeys > 100)
+    if (signal === 'metrics') assert.ok(count.changedKinds > 100)
   })
 }

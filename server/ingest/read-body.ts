@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { AppError } from '../core/app-error.ts'
+import { BytePool } from '../telemetry/byte-pool.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 export interface BodyLimits {
@@ -11,20 +12,36 @@ export interface BodyLimits {
   readonly budget: BodyBudget
 }
 
-/** A whole body. Whoever takes it releases it as soon as it is decoded. */
-export class IngestBody {
-  readonly bytes: Buffer
-  readonly #hold: BodyHold
+/** Bodies are decoded as soon as they are whole, so few are in use at a time. */
+const pool = new BytePool(8 * 1024 * 1024)
 
-  constructor(bytes: Buffer, hold: BodyHold) {
-    this.bytes = bytes
+/** A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then on. */
+export class IngestBody {
+  readonly #hold: BodyHold
+  #bytes: Buffer
+
+  /** @param chunks are copied; `length` is that of all of them */
+  constructor(chunks: readonly Buffer[], length: number, hold: BodyHold) {
+    this.#bytes = pool.lend(length)
     this.#hold = hold
+    let at = 0
+    for (const chunk of chunks) at += chunk.copy(this.#bytes, at)
   }
 
+  /** None any more once it is released. */
+  get bytes(): Buffer {
+    return this.#bytes
+  }
+
+  /** Idempotent. */
   release(): void {
     this.#hold.release()
+    pool.giveBack(this.#bytes)
+    this.#bytes = nothing
   }
 }
+
+const nothing = Buffer.alloc(0)
 
 /**
  * Resolves to the body, or rejects with `body_too_large`, `overloaded`, or what the stream failed with.
@@ -57,7 +74,7 @@ export function readBody(
       }
     }
     payload.on('data', onData)
-    payload.once('end', () => resolve(new IngestBody(Buffer.concat(chunks, received), hold)))
+    payload.once('end', () => resolve(new IngestBody(chunks, received, hold)))
     // Also where the sender goes away.
     payload.once('error', (error: Error) => refuse(asBadRequest(error)))
     if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) refuse(new AppError('body_too_large'))

@@ -6,7 +6,7 @@
 
 import { AppError } from '../core/app-error.ts'
 import { RowBinary } from '../telemetry/row-binary.ts'
-import { markLength, type RowBatch, type TableRows } from '../telemetry/rows.ts'
+import { markLength, type RowBatch, rowMemory, type TableRows } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { type Signal, type TableName, tables } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -122,7 +122,7 @@ class OpenTable {
   }
 
   #takeRows(): Buffer {
-    const bytes = this.rows.toBuffer()
+    const bytes = this.rows.toBuffer(rowMemory)
     if (bytes.length <= scratchBytes && scratch.length < scratchCount) {
       this.rows.wipe()
       scratch.push(this.rows)

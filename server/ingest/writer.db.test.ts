@@ -221,19 +221,64 @@ describe('grouping', () => {
     assert.equal(writer.totals.commits, 1)
   })
 
-  test('a commit takes at most eight placements, and all get their turn', async () => {
+  test('a commit takes at most sixteen placements, and all get their turn', async () => {
     const { clock, writer, inserts } = scene()
-    const places = Array.from({ length: 20 }, (_, i) => newPlace(i))
+    const places = Array.from({ length: 40 }, (_, i) => newPlace(i))
     await runUntil(
       clock,
       places.map((place) => commit(writer, place, logs(1))),
     )
     assert.deepEqual(
       inserts.map(({ placements }) => placements.size),
-      [8, 8, 4],
+      [16, 16, 8],
     )
     assert.equal(writer.totals.commits, 3)
     for (const place of places) assert.equal(await count(place), 1)
+  })
+
+  test('two commits are under way at once, of different placements, and no third', async () => {
+    const engineDoor = door()
+    const { clock, inserts, writer } = scene({ beforeInsert: () => engineDoor.passed })
+    const places = Array.from({ length: 50 }, (_, i) => newPlace(i))
+    const committed = places.map((place) => commit(writer, place, logs(1)))
+    for (let i = 0; i < 20; i++) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    assert.equal(inserts.length, 2)
+    const [first, second] = inserts.map(({ placements }) => placements)
+    assert.ok(first !== undefined && second !== undefined && first.isDisjointFrom(second))
+    engineDoor.open()
+    await runUntil(clock, committed)
+    assert.equal(
+      inserts.reduce((sum, { placements }) => sum + placements.size, 0),
+      50,
+    )
+    for (const place of places) assert.equal(await count(place), 1)
+  })
+
+  test('what comes for a placement while it is committed waits for the end of that', async () => {
+    const engineDoor = door()
+    const { clock, inserts, writer } = scene({ beforeInsert: () => engineDoor.passed })
+    const place = newPlace()
+    const committed = [commit(writer, place, logs(1))]
+    while (inserts.length === 0) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    committed.push(commit(writer, place, logs(2)))
+    for (let i = 0; i < 20; i++) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    assert.equal(inserts.length, 1)
+    engineDoor.open()
+    await runUntil(clock, committed)
+    assert.deepEqual(
+      inserts.map(({ rows }) => rows),
+      [1, 2],
+    )
+    assert.equal(await count(place), 3)
   })
 
   test('many rows don’t wait for the delay', async () => {
@@ -429,6 +474,29 @@ describe('failing and closing', () => {
     const place = newPlace()
     const batch = [...logs(1), batchOf('otel_traces', [startNs])]
     await assert.rejects(commitNow(here, place, batch), { code: 'overloaded' })
+    assert.equal((await count(place)) + (await count(place, 'otel_traces')), 1)
+  })
+
+  test('where one table fails the placement is held until the others have ended too', async () => {
+    const engineDoor = door()
+    const here = scene({
+      beforeInsert: async (nth) => {
+        if (nth === 1) throw new Error('the first table fails')
+        await engineDoor.passed
+      },
+    })
+    const place = newPlace(15)
+    const batch = [...logs(1), batchOf('otel_traces', [startNs])]
+    const refused = assert.rejects(commitNow(here, place, batch), { code: 'overloaded' })
+    while (here.inserts.length < 2) await turn()
+    let isErasing = false
+    const erasing = here.gate.exclusively([15], async () => {
+      isErasing = true
+    })
+    for (let i = 0; i < 20; i++) await turn()
+    assert.equal(isErasing, false)
+    engineDoor.open()
+    await Promise.all([refused, erasing])
     assert.equal((await count(place)) + (await count(place, 'otel_traces')), 1)
   })
 

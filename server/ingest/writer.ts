@@ -4,11 +4,12 @@
 // is acknowledged when all its rows are committed, never before. The buffer is bounded: past the bound requests
 // are refused with a retryable answer instead of growing the process. docs/decisions/0001 has the measurements.
 
+import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { type RowBatch, rowCount } from '../telemetry/rows.ts'
+import { type RowBatch, rowCount, rowMemory } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -40,8 +41,17 @@ interface Queue {
   bytes: number
 }
 
-/** Placements in one commit. More of them cost throughput when behind, fewer cost latency when many are due. */
-const placementsMax = 8
+/** Commits under way at once, of different placements: while one waits for the disk another is computed. */
+const commitsMax = 2
+
+/**
+ * Placements in one commit. An insert costs as much as several partitions before it has written one, so that eight cost
+ * half as much again for each row, and many more than sixteen save nothing and keep the next ones waiting.
+ */
+const placementsMax = 16
+
+/** A commit takes no more than this besides its first placement, bytes of encoded rows: what the engine holds at once. */
+const groupBytes = 32 * 1024 * 1024
 
 /** Pause before looking again at placements that an erasure holds; it usually does so for some tens of milliseconds. */
 const heldPollMs = 5
@@ -57,6 +67,8 @@ const retryAfterSeconds = 1
 export class IngestWriter {
   readonly #options: WriterOptions
   readonly #queues = new Map<number, Queue>()
+  /** The placements of each commit under way. */
+  readonly #committing = new Set<ReadonlySet<number>>()
   #bytes = 0
   #loop: Promise<void> | null = null
   #pause = new AbortController()
@@ -75,7 +87,7 @@ export class IngestWriter {
   }
 
   /**
-   * Resolves when every row of the batch is committed. Throws `erasing` where a fence covers some row,
+   * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws `erasing` where a fence covers some row,
    * `overloaded` where the buffer is full or the engine failed; the batch may then be in part committed, and
    * repeating it is right.
    */
@@ -113,44 +125,68 @@ export class IngestWriter {
 
   #enqueue(batch: PendingBatch): void {
     const { placement } = batch.place
-    const queue = this.#queues.get(placement) ?? {
-      sinceMs: this.#options.clock.nowMs(),
-      batches: [],
-      bytes: 0,
-    }
+    const known = this.#queues.get(placement)
+    const queue = known ?? { sinceMs: this.#options.clock.nowMs(), batches: [], bytes: 0 }
     queue.batches.push(batch)
     queue.bytes += batch.bytes
     this.#queues.set(placement, queue)
-    if (queue.bytes >= dueBytes) this.#pause.abort()
+    if (known === undefined || queue.bytes >= dueBytes) this.#pause.abort()
   }
 
-  /** One commit at a time: while it runs the next ones gather. */
+  /** While commits run the next ones gather. */
   async #run(): Promise<void> {
-    while (this.#queues.size > 0) {
-      const group = this.#takeDue()
-      if (group.length > 0) await this.#commitGroup(group)
+    while (this.#queues.size > 0 || this.#committing.size > 0) {
+      const group = this.#committing.size < commitsMax ? this.#takeDue() : []
+      if (group.length > 0) this.#begin(group)
       else await this.#waitForDue()
     }
     // In one breath with the last look at the queues, so that a batch that comes after it begins a new loop.
     this.#loop = null
   }
 
+  #begin(group: readonly PendingBatch[]): void {
+    const placements = new Set(group.map(({ place }) => place.placement))
+    this.#committing.add(placements)
+    void this.#commitGroup([...placements], group).then(() => {
+      this.#committing.delete(placements)
+      this.#pause.abort()
+    })
+  }
+
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
-      .filter(([placement]) => !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
-      .slice(0, placementsMax)
-    for (const [placement] of due) this.#queues.delete(placement)
-    return due.flatMap(([, queue]) => queue.batches)
+    let bytes = 0
+    const group = due.slice(0, placementsMax).filter(([, queue], at) => {
+      bytes += queue.bytes
+      return at === 0 || bytes <= groupBytes
+    })
+    for (const [placement] of group) this.#queues.delete(placement)
+    return group.flatMap(([, queue]) => queue.batches)
   }
 
+  #isTaken(placement: number): boolean {
+    return [...this.#committing].some((placements) => placements.has(placement))
+  }
+
+  /**
+   * Until a commit ends, a placement is due that may be begun, or something has come for another one. Whether a
+   * placement is still held is asked again when a commit ends, and every now and then where none is under way.
+   */
   async #waitForDue(): Promise<void> {
-    const nowMs = this.#options.clock.nowMs()
-    const waits = [...this.#queues.values()].map((queue) => this.#dueInMs(queue, nowMs))
     this.#pause = new AbortController()
-    await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), this.#pause.signal)
+    const { signal } = this.#pause
+    const nowMs = this.#options.clock.nowMs()
+    const open = this.#committing.size < commitsMax ? [...this.#queues] : []
+    const waits = open
+      .filter(([placement]) => !this.#isTaken(placement))
+      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
+      .map(([, queue]) => this.#dueInMs(queue, nowMs))
+    if (waits.length === 0) await once(signal, 'abort')
+    else await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), signal)
   }
 
   /** A clock that stepped back must not make anyone wait longer than the delay, counted from when that is noticed. */
@@ -159,9 +195,8 @@ export class IngestWriter {
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
   }
 
-  async #commitGroup(group: readonly PendingBatch[]): Promise<void> {
+  async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
     const { gate } = this.#options
-    const placements = [...new Set(group.map(({ place }) => place.placement))]
     await gate.exclusively(placements, async () => {
       // A placement may have been closed after the batch had passed the door.
       const open = group.filter(({ place }) => !gate.isClosed(place.placement))
@@ -185,16 +220,21 @@ export class IngestWriter {
     this.totals.commits++
     for (const batch of group) {
       this.totals.rows += batch.rows
+      for (const [, bytes] of batch.encoded) rowMemory.giveBack(bytes)
       batch.settle(null)
     }
   }
 
+  /** The tables side by side. Settles when all have, also where one fails: an erasure waits for this. */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
-    for (const [table, columns] of columnsOf) {
+    const inserts = [...columnsOf].map(async ([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
       if (rows.length > 0) await this.#options.engine.insert(table, columns, rows)
+    })
+    for (const result of await Promise.allSettled(inserts)) {
+      if (result.status === 'rejected') throw result.reason
     }
   }
 }

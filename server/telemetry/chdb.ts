@@ -50,6 +50,16 @@ const sessionSettings = `SET ${[
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
 const insertSettings = 'max_partitions_per_insert_block = 0'
 
+/**
+ * Inserts and commands that run at once. A session runs one statement after another, so writing has some of its own:
+ * then no insert waits for a query, and of two inserts one computes while the other waits for the disk. Each statement
+ * under way occupies one of the four threads that the runtime has for files and compression too.
+ */
+const writers = 2
+
+/** Reads that run side by side: to plan a statement takes one core. */
+const readers = 2
+
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
@@ -133,12 +143,9 @@ function xmlText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** Reads that run side by side: a session runs one statement at a time, and to plan a statement takes one core. */
-const readers = 2
-
 class ChdbEngine implements TelemetryEngine {
   readonly #sessions: readonly Session[]
-  /** Commits and commands have a session of their own, so that they don't wait for whoever reads much. */
+  /** Commits and commands don’t wait for whoever reads much. */
   readonly #writing: Pool<Session>
   readonly #reading: Pool<Session>
   readonly #spool: Spool
@@ -151,14 +158,14 @@ class ChdbEngine implements TelemetryEngine {
     this.#spool = new Spool(join(options.folder, 'spool'))
     const config = writeServerConfig(options)
     this.#sessions = Array.from(
-      { length: readers + 1 },
+      { length: writers + readers },
       () =>
         new Session(join(options.folder, 'engine'), {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
-    this.#writing = new Pool(this.#sessions.slice(0, 1))
-    this.#reading = new Pool(this.#sessions.slice(1))
+    this.#writing = new Pool(this.#sessions.slice(0, writers))
+    this.#reading = new Pool(this.#sessions.slice(writers))
   }
 
   /** To be awaited before anything else. */
@@ -179,8 +186,8 @@ class ChdbEngine implements TelemetryEngine {
 
   async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
     await this.#guard(() =>
-      this.#spool.lend(rows, (path) =>
-        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path))),
+      this.#writing.lend((session) =>
+        this.#spool.lend(rows, (path) => session.queryAsync(insertText(table, columns, path))),
       ),
     )
   }

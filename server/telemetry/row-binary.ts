@@ -4,6 +4,7 @@
 // U+FFFD in place of what can't be read.
 
 import { isUtf8 } from 'node:buffer'
+import type { BytePool } from './byte-pool.ts'
 
 /** Texts up to this length are copied by a loop that checks them as it goes: two native calls take as long. */
 const shortText = 40
@@ -133,9 +134,13 @@ export class RowBinary {
     if (from.length > 0) this.append(from.bytes, 0, from.length)
   }
 
-  /** A copy of what was written that is no larger than it. */
-  toBuffer(): Buffer {
-    const exact = Buffer.allocUnsafeSlow(this.length)
+  /**
+   * A copy of what was written that is no larger than it.
+   *
+   * @param memory where to put it; new memory where absent
+   */
+  toBuffer(memory?: BytePool): Buffer {
+    const exact = memory?.lend(this.length) ?? Buffer.allocUnsafeSlow(this.length)
     exact.set(this.bytes.subarray(0, this.length))
     return exact
   }

@@ -2,6 +2,7 @@
 // order of `insertColumns`, placement and tenant in each row. A batch is one request's rows: it is committed as a
 // whole before the request is acknowledged, and all its rows belong to one organisation.
 
+import { BytePool } from './byte-pool.ts'
 import type { TableName } from './schema/tables.ts'
 import type { TenantPlace } from './telemetry.ts'
 
@@ -23,6 +24,9 @@ export interface TableRows extends TableExtent {
 }
 
 export type RowBatch = readonly TableRows[]
+
+/** Where decoders have `bytes` from, and where they are given back when they are committed. */
+export const rowMemory = new BytePool(32 * 1024 * 1024)
 
 /** Of each row: the offset of its end in `bytes`, then the upper and the lower half of its event time. */
 export const markLength = 3

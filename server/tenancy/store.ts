@@ -36,9 +36,13 @@ export class TenancyStore {
   readonly #control: Control
   readonly #clock: Clock
 
+  /** Every request asks it, so it is built once; its one parameter is the hash. */
+  readonly #callerByHash: CallerQuery
+
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
+    this.#callerByHash = callerByHash(control)
   }
 
   /**
@@ -180,21 +184,9 @@ export class TenancyStore {
 
   /** The caller a secret stands for, or null: unknown, revoked and expired look the same. */
   async findCaller(secret: string): Promise<Caller | null> {
-    const row = await this.#control
-      .selectFrom('access_tokens')
-      .innerJoin('organisations', 'organisations.tenant_id', 'access_tokens.tenant_id')
-      .select([
-        'access_tokens.id as token_id',
-        'access_tokens.name as token_name',
-        'access_tokens.role as role',
-        'access_tokens.expires_at_ms as expires_at_ms',
-        'organisations.tenant_id as tenant_id',
-        'organisations.name as organisation_name',
-        'organisations.placement as placement',
-      ])
-      .where('secret_hash', '=', hashSecret(secret))
-      .where('revoked_at_ms', 'is', null)
-      .executeTakeFirst()
+    const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
+    const { rows } = await this.#control.executeQuery(query)
+    const row = rows[0]
     if (row === undefined) return null
     if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) return null
     return {
@@ -215,6 +207,26 @@ export class TenancyStore {
       .executeTakeFirst()
     return row === undefined ? null : toToken(row)
   }
+}
+
+type CallerQuery = ReturnType<typeof callerByHash>
+
+function callerByHash(control: Control) {
+  return control
+    .selectFrom('access_tokens')
+    .innerJoin('organisations', 'organisations.tenant_id', 'access_tokens.tenant_id')
+    .select([
+      'access_tokens.id as token_id',
+      'access_tokens.name as token_name',
+      'access_tokens.role as role',
+      'access_tokens.expires_at_ms as expires_at_ms',
+      'organisations.tenant_id as tenant_id',
+      'organisations.name as organisation_name',
+      'organisations.placement as placement',
+    ])
+    .where('secret_hash', '=', '')
+    .where('revoked_at_ms', 'is', null)
+    .compile()
 }
 
 /** Whether anything was ever written down under this tenant_id. */

@@ -8,8 +8,10 @@ import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { arbitraryExport } from './arbitrary-export.ts'
 import { decodeHere } from './decode-here.ts'
 import { mutate, seeded } from './mutate.ts'
+import { changeKind, repeatKeys } from './mutate-meaning.ts'
 import { encodeProto } from './otlp-messages.ts'
 import { referenceDecode } from './reference-decoder.ts'
+import { withoutRepeatedKeys } from './repeated-keys.ts'
 
 const receivedNs = 1_700_000_000_000_000_007n
 
@@ -17,21 +19,41 @@ export interface FuzzCount {
   bodies: number
   refused: number
   rows: number
+  /** Bodies with rows in which an attribute list had named a key again. */
+  repeatedKeys: number
+  /** Bodies with rows in which the data of a metric had changed its kind. */
+  changedKinds: number
 }
 
-/** Compares a valid body and `mutants` changed forms of it, for each of `messages` random messages of each signal. */
+export const noneYet = (): FuzzCount => ({ bodies: 0, refused: 0, rows: 0, repeatedKeys: 0, changedKinds: 0 })
+
+/**
+ * Compares a valid body, `mutants` changed forms of it, and some that are whole but mean something rare, for each of
+ * `messages` random messages.
+ */
 export function fuzzDecoders(signal: Signal, seed: number, messages: number, mutants: number): FuzzCount {
   const random = seeded(seed)
-  const count: FuzzCount = { bodies: 0, refused: 0, rows: 0 }
+  const count = noneYet()
   for (const message of fc.sample(arbitraryExport[signal], { numRuns: messages, seed })) {
     const body = encodeProto(signal, message)
     compare(signal, body, count)
-    for (let i = 0; i < mutants; i++) compare(signal, mutate(signal, body, random), count)
+    for (let i = 0; i < mutants; i++) {
+      compare(signal, mutate(signal, body, random), count)
+      if (i % rareEvery !== 0) continue
+      const repeated = repeatKeys(signal, body, random)
+      if (repeated !== null) compare(signal, repeated, count)
+      const changed = signal === 'metrics' ? changeKind(repeated ?? body, random) : null
+      if (changed !== null && compare(signal, changed, count)) count.changedKinds++
+    }
   }
   return count
 }
 
-function compare(signal: Signal, body: Buffer, count: FuzzCount): void {
+/** So many mutants for one body of each rare kind. */
+const rareEvery = 5
+
+/** Whether the body gave rows. */
+function compare(signal: Signal, body: Buffer, count: FuzzCount): boolean {
   const own = decodeOrNull(signal, body)
   const reference = referenceDecode(signal, body)
   const what = () => `${signal} ${body.toString('base64')}`
@@ -43,11 +65,15 @@ function compare(signal: Signal, body: Buffer, count: FuzzCount): void {
       `${own === null ? 'only own' : 'only reference'} refuses ${what()}`,
     )
     count.refused++
-    return
+    return false
   }
-  const expected = decodeHere(signal, 'json', Buffer.from(JSON.stringify(reference)), receivedNs)
+  // Taken out here, because both decoders would put them into the same map of ours.
+  const { message, repeated } = withoutRepeatedKeys(reference)
+  const expected = decodeHere(signal, 'json', Buffer.from(JSON.stringify(message)), receivedNs)
   assert.deepEqual(own, expected, what())
   count.rows += own.accepted
+  if (repeated > 0 && own.accepted > 0) count.repeatedKeys++
+  return own.accepted > 0
 }
 
 function decodeOrNull(signal: Signal, body: Buffer): DecodedExport | null {

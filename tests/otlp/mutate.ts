@@ -1,4 +1,4 @@
-// Damaged and unusual forms of OTLP bodies, repeatable by seed. Half are blind: bits flipped, bytes cut, doubled or put
+// Damaged and unusual forms of OTLP bodies, repeatable by seed; ./mutate-meaning.ts has well-formed ones. Half are blind: bits flipped, bytes cut, doubled or put
 // in. The other half keep the framing, which blind ones mostly destroy: the body is taken apart by the official
 // messages, one field of it is doubled, moved, dropped, given another wire type or number, a longer varint or its
 // unpacked form, or gets an unknown field or group beside it, and all lengths are written anew.
@@ -34,7 +34,7 @@ export function mutate(signal: Signal, body: Buffer, random: Random): Buffer {
   return changed
 }
 
-const below = (random: Random, end: number) => Math.floor(random() * end)
+export const below = (random: Random, end: number) => Math.floor(random() * end)
 
 function mutateBytes(body: Buffer, random: Random): Buffer {
   const at = below(random, body.length + 1)
@@ -57,10 +57,12 @@ function mutateBytes(body: Buffer, random: Random): Buffer {
 }
 
 /** A field with its value as bytes, or taken apart where it is a message. */
-interface Node {
+export interface Node {
   number: number
   wireType: number
   value: Buffer | Node[]
+  /** Of the message that was taken apart. */
+  type: Type | null
 }
 
 function mutateFields(type: Type, original: Buffer, changed: Buffer, random: Random): Buffer {
@@ -70,7 +72,8 @@ function mutateFields(type: Type, original: Buffer, changed: Buffer, random: Ran
   return Buffer.from(putTogether(nodes))
 }
 
-function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
+/** The fields of a message, or null where they can't be told apart. */
+export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
   try {
     const reader = new BinaryReader(bytes)
     const nodes: Node[] = []
@@ -82,7 +85,7 @@ function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
       const inner = type?.fieldsById[number]?.resolvedType
       const isMessage = wireType === 2 && inner !== undefined && inner !== null && 'fieldsById' in inner
       const children = isMessage ? takeApart(inner, contentOf(value)) : null
-      nodes.push({ number, wireType, value: children ?? value })
+      nodes.push({ number, wireType, value: children ?? value, type: isMessage ? inner : null })
     }
     return nodes
   } catch {
@@ -93,7 +96,7 @@ function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
 /** Without the length in front. */
 const contentOf = (value: Uint8Array) => new BinaryReader(value).bytes()
 
-function putTogether(nodes: readonly Node[]): Uint8Array {
+export function putTogether(nodes: readonly Node[]): Uint8Array {
   const parts = nodes.map(({ number, wireType, value }) => {
     const tag = new BinaryWriter().uint32(((number << 3) | wireType) >>> 0).finish()
     if (!Array.isArray(value)) return Buffer.concat([tag, value])
@@ -135,9 +138,10 @@ function pickList(nodes: Node[], random: Random): Node[] {
   return next === undefined || random() < 0.2 ? nodes : pickList(next, random)
 }
 
-const copyOf = ({ number, wireType, value }: Node): Node => ({
+export const copyOf = ({ number, wireType, value, type }: Node): Node => ({
   number,
   wireType,
+  type,
   value: Array.isArray(value) ? value.map(copyOf) : value,
 })
 
@@ -145,9 +149,9 @@ const copyOf = ({ number, wireType, value }: Node): Node => ({
 function strange(random: Random): Node {
   const number = 18 + below(random, 2_000)
   const inside = new BinaryWriter().uint32((7 << 3) | 0).uint32(below(random, 1_000))
-  if (random() < 0.5) return { number, wireType: 0, value: Buffer.from([below(random, 128)]) }
+  if (random() < 0.5) return { number, wireType: 0, value: Buffer.from([below(random, 128)]), type: null }
   const group = inside.uint32(((number << 3) | 4) >>> 0).finish()
-  return { number, wireType: 3, value: Buffer.from(group) }
+  return { number, wireType: 3, value: Buffer.from(group), type: null }
 }
 
 /** The same number in more bytes than it needs. */
@@ -167,5 +171,6 @@ function unpacked(node: Node): Node[] {
     number: node.number,
     wireType: 1,
     value: Buffer.from(content.subarray(at * 8, at * 8 + 8)),
+    type: null,
   }))
 }

@@ -1,0 +1,65 @@
+// Memory that is used again: never by two at once, and never with what the last user left in it.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { BytePool } from './byte-pool.ts'
+
+const kibibyte = 1024
+
+test('what was given back is lent again, wiped', () => {
+  const pool = new BytePool(1024 * kibibyte)
+  const first = pool.lend(100 * kibibyte)
+  first.fill('secret')
+  const memory = first.buffer
+  pool.giveBack(first)
+  const second = pool.lend(99 * kibibyte)
+  assert.equal(second.buffer, memory)
+  assert.deepEqual(second, Buffer.alloc(99 * kibibyte))
+})
+
+test('what is given back twice is lent once', () => {
+  const pool = new BytePool(1024 * kibibyte)
+  const first = pool.lend(20 * kibibyte)
+  pool.giveBack(first)
+  pool.giveBack(first)
+  const [second, third] = [pool.lend(20 * kibibyte), pool.lend(20 * kibibyte)]
+  assert.notEqual(second.buffer, third.buffer)
+})
+
+test('bytes that were not lent are left as they are, and never lent', () => {
+  const pool = new BytePool(1024 * kibibyte)
+  const foreign = Buffer.alloc(32 * kibibyte, 'x')
+  pool.giveBack(foreign)
+  assert.deepEqual(foreign, Buffer.alloc(32 * kibibyte, 'x'))
+  assert.notEqual(pool.lend(32 * kibibyte).buffer, foreign.buffer)
+})
+
+test('no more is kept than the bound', () => {
+  const pool = new BytePool(100 * kibibyte)
+  const lent = Array.from({ length: 8 }, () => pool.lend(30 * kibibyte))
+  for (const bytes of lent) pool.giveBack(bytes)
+  assert.ok(pool.idleBytes > 0 && pool.idleBytes <= 100 * kibibyte, `${pool.idleBytes}`)
+})
+
+test('nobody’s bytes change while they are lent, whatever others do', () => {
+  const seed = fc.sample(fc.integer(), 1)[0] ?? 0
+  const step = fc.record({ size: fc.nat(5 * 1024 * kibibyte), release: fc.boolean(), at: fc.nat() })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const pool = new BytePool(8 * 1024 * kibibyte)
+      const held: [bytes: Buffer, mark: number][] = []
+      for (const [mark, { size, release, at }] of steps.entries()) {
+        const bytes = pool.lend(size)
+        assert.equal(bytes.length, size)
+        bytes.fill(mark + 1)
+        held.push([bytes, mark + 1])
+        if (release) for (const [given] of held.splice(at % held.length, 1)) pool.giveBack(given)
+        for (const [own, expected] of held) {
+          assert.ok(own.length === 0 || (own[0] === expected && own.at(-1) === expected))
+        }
+      }
+    }),
+    { seed, numRuns: 50 },
+  )
+})
