@@ -20,6 +20,10 @@
 //   it was beyond (it is censored there, not cut off: cutting would make every heavy tail look light). Of a peak
 //   that opened an incident only the beginning was learnt, so it too counts as "at least that".
 //
+// - What is overspent is saved again: the law holds for a series that stays as it is, and few do. Where more alarms
+//   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
+//   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
+//
 // The threshold never falls below `leastThreshold`, and is 1, the edge as the method drew it, while the history is too
 // short to speak (see `fewestScores` and `fewestPeaks`). It depends on earlier scores only, so a backtest does
 // not peek at the future. decisions/0009 has what it keeps to, measured.
@@ -32,10 +36,11 @@ const tailShare = 0.02
 const fewestExceedances = 32
 /** Up to this share of the history; bursts, which merge into few peaks, thicken it as far too. */
 const thickestTailShare = 0.25
+/** The fit is repeated as the history grows by this factor, and whenever an alarm says that it may be too low. */
+const refitGrowth = 1.25
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
 const fewestScores = 16
-const refitGrowth = 1.25
 const censoredBeyondMedians = 5
 const shapes = [-0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 /** Scales tried on either side of the one that the median suggests, this far apart in standard errors. */
@@ -62,6 +67,7 @@ export class TailCalibration {
   readonly #isOpening: Uint8Array
   #length = 0
   #emptyBuckets = 0
+  #openings = 0
   #nextFit = fewestScores
   #threshold = 1
 
@@ -82,16 +88,19 @@ export class TailCalibration {
   learn(score: number, opens = false): void {
     this.#recent.push(score)
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
+    if (opens) this.#openings++
     this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    if (this.#length < this.#nextFit) return
+    if (this.#length < (opens ? fewestScores : this.#nextFit)) return
+    const buckets = this.#length + this.#emptyBuckets
+    const left = Math.min(1, (1 + this.#policy.budgetPerBucket * buckets) / (1 + this.#openings))
     this.#threshold = thresholdFor(
       {
         scores: this.#history.subarray(0, this.#length),
         isOpening: this.#isOpening.subarray(0, this.#length),
-        buckets: this.#length + this.#emptyBuckets,
+        buckets,
       },
-      this.#policy,
+      { ...this.#policy, budgetPerBucket: this.#policy.budgetPerBucket * left },
     )
     this.#nextFit = Math.ceil(this.#length * refitGrowth)
   }
@@ -118,18 +127,27 @@ export function thresholdFor(
 ): number {
   const { scores, buckets } = history
   if (scores.length < fewestScores) return 1
+  const tail = tailOf(history, policy.clearN)
+  if (tail === null) return 1
+  const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
+  const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
+  return Math.max(policy.leastThreshold, tail.level + excess)
+}
+
+/** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */
+function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: Excess[] } | null {
+  const { scores } = history
   const sorted = scores.slice().sort()
   const most = scores.length * thickestTailShare
-  let exceedances = Math.floor(Math.min(most, Math.max(fewestExceedances, scores.length * tailShare)))
-  for (; exceedances <= most; exceedances = Math.ceil(exceedances * 1.5)) {
-    const level = at(sorted, scores.length - 1 - exceedances)
-    const peaks = clusterPeaks(history, level, policy.clearN)
-    if (peaks.length < fewestPeaks) continue
-    const rarity = peaks.length / buckets / policy.budgetPerBucket
-    const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(peaks))
-    return Math.max(policy.leastThreshold, level + excess)
+  const least = Math.floor(Math.min(most, Math.max(fewestExceedances, scores.length * tailShare)))
+  for (const calmScores of [clearN, 0]) {
+    for (let exceedances = least; exceedances <= most; exceedances = Math.ceil(exceedances * 1.5)) {
+      const level = at(sorted, scores.length - 1 - exceedances)
+      const peaks = clusterPeaks(history, level, calmScores)
+      if (peaks.length >= fewestPeaks) return { level, peaks }
+    }
   }
-  return 1
+  return null
 }
 
 /** How far a peak went beyond the level, in order of nothing. */
