@@ -65,7 +65,7 @@ const bandParams = {
     .max(100)
     .default(1)
     .describe(
-      'False alarms you accept per series and week. The band is widened until its own past keeps to this; it is never made narrower than the method draws it.',
+      'False alarms you accept per series and week. The edge of alarm is moved out until the past of the series keeps to this; only methods whose edge has no width to choose may also move it in.',
     ),
   warmup_points: z
     .int()

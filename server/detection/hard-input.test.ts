@@ -119,9 +119,9 @@ function choiceOf(key: MethodKey): MethodChoice {
   return { method_key: key, params: methodParams[key].parse({ ...zoned, ...own, ...budget }) } as MethodChoice
 }
 
-/** A rhythm is first met, and then known: until so many values have come, a rhythm may be told of, twice. */
+/** A rhythm is first met, and then known: until so many values have come, a rhythm may be told of, three times. */
 const learnt = 200
-const mostWhileLearning = 2
+const mostWhileLearning = 3
 
 for (const key of methodKeys) {
   for (const [name, { series, status }] of Object.entries(inputs)) {

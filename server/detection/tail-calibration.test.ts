@@ -185,3 +185,13 @@ test('a lone high score teaches nothing when two of three are needed to alarm', 
   assert.equal(lonely.threshold, 1)
   assert.ok(paired.threshold > 5)
 })
+
+test('where most scores are nothing, the tail is that of those that are something', () => {
+  const uniform = seededUniform(8)
+  const next = noises.normal(8)
+  const length = 20_000
+  const scores = Float64Array.from({ length }, () => (uniform() < 0.01 ? 0.5 + 0.1 * Math.abs(next()) : 0))
+  const threshold = thresholdAfter(scores, { leastThreshold: 0.1, budgetPerBucket: 0.001 })
+  // One in ten of those that are something: 0.5 and 1.645 deviations.
+  assert.ok(Math.abs(threshold - 0.6645) < 0.02, `${threshold}`)
+})

@@ -142,12 +142,23 @@ function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: 
   const least = Math.floor(Math.min(most, Math.max(fewestExceedances, scores.length * tailShare)))
   for (const calmScores of [clearN, 0]) {
     for (let exceedances = least; exceedances <= most; exceedances = Math.ceil(exceedances * 1.5)) {
-      const level = at(sorted, scores.length - 1 - exceedances)
+      const level = aboveAtom(sorted, scores.length - 1 - exceedances)
       const peaks = clusterPeaks(history, level, calmScores)
       if (peaks.length >= fewestPeaks) return { level, peaks }
     }
   }
   return null
+}
+
+/**
+ * The score of a rank; or, where that is the one that most of the history has, the median of those above it. The law is
+ * about what exceeds a level among many that nearly do, and above zeros nothing needs to be near.
+ */
+function aboveAtom(sorted: Float64Array, rank: number): number {
+  const level = at(sorted, rank)
+  if (level > at(sorted, 0)) return level
+  const above = sorted.findIndex((score) => score > level)
+  return above < 0 ? level : at(sorted, (above + sorted.length) >> 1)
 }
 
 /** How far a peak went beyond the level, in order of nothing. */
