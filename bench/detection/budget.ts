@@ -3,17 +3,20 @@
 // of running: one long evaluation after a first week to learn from; production's, a sliding window, in which only
 // incidents opened in the newest buckets count (`evaluate.ts` says why); and the first four days of a series, with
 // nothing to learn from before them. Beside it recall: the share of planted incidents that open an alarm at the same
-// budget, in series otherwise alike. Prints a table, a summary by method and one JSON object.
+// budget, in series otherwise alike. Where the data of NAB is present, its series without a labelled anomaly are one
+// more family, evaluated whole. Prints a table, a summary by method and one JSON object.
 //
-//   node bench/detection/budget.ts [only these methods, by comma] [budget per week, 7] [seeds, 3]
+//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma] [budget per week, 7] [seeds, 3]
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
+import { join } from 'node:path'
 import { type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { evaluateSeries } from '../../server/detection/evaluate.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Series } from '../../server/detection/series.ts'
 import { type Family, families, type Planted, plantedIn } from './label-free.ts'
+import { hasNab, readCorpus } from './nab-corpus.ts'
 
 const stepMinutes = 5
 const perDay = 288
@@ -102,10 +105,29 @@ function measure(key: MethodKey, family: Family) {
   }
 }
 
-const results = keys.flatMap((key) => families.map((family) => measure(key, family)))
+const nabFolder = process.env.LETHE_NAB_DIR ?? join(import.meta.dirname, '../../../shared/data/nab')
+const unlabelled = hasNab(nabFolder)
+  ? readCorpus(nabFolder).filter(({ windows }) => windows.length === 0)
+  : []
+
+/** Real series end when they end, and nobody knows their incidents: only the rate over the whole can be told. */
+function measureUnlabelled(key: MethodKey) {
+  const choice = choiceOf(key)
+  let alarms = 0
+  let expected = 0
+  for (const { probation, series } of unlabelled) {
+    alarms += openings(series, choice).filter((bucket) => bucket >= probation).length
+    expected += ((series.values.length - probation) * series.stepMinutes * budgetPerWeek) / 10_080
+  }
+  return { method: key, series: `${unlabelled.length} unlabelled of NAB`, whole: round(alarms / expected) }
+}
+
+const simulated = keys.flatMap((key) => families.map((family) => measure(key, family)))
+const real = unlabelled.length === 0 ? [] : keys.map(measureUnlabelled)
+const results = [...simulated, ...real]
 const ways = ['whole', 'sliding', 'short'] as const
 const summary = keys.map((method) => {
-  const own = results.filter((each) => each.method === method)
+  const own = simulated.filter((each) => each.method === method)
   const all = own.flatMap((each) => ways.map((way) => each[way]))
   const mean = (values: readonly number[]) => round(values.reduce((sum, x) => sum + x, 0) / values.length)
   return {
