@@ -47,8 +47,6 @@ export interface AlarmPolicy {
   readonly warmupPoints: number
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
-  /** The edge is never drawn inside this many times the method's own; 1 where somebody chose how wide that is. */
-  readonly leastThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
 }

@@ -10,11 +10,6 @@ import { scoreSeries } from './methods/catalogue.ts'
 import type { Series } from './series.ts'
 
 const minutesPerWeek = 7 * 24 * 60
-/**
- * Nobody chose how wide a surprise is, so the budget alone says where its edge is: also further in than the method
- * suggests, but not where surprises are everyday ones (a score of a half is about "one in ten").
- */
-const leastSurprise = 0.5
 
 /**
  * Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. The series must end
@@ -50,7 +45,6 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       minRelDev: 0,
       warmupPoints: 0,
       budgetPerBucket: null,
-      leastThreshold: 1,
     }
   }
   return {
@@ -60,6 +54,5 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
-    leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastSurprise,
   }
 }
