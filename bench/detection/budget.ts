@@ -6,7 +6,7 @@
 // budget, in series otherwise alike. Where the data of NAB is present, its series without a labelled anomaly are one
 // more family, evaluated whole. Prints a table, a summary by method and one JSON object.
 //
-//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma] [budget per week, 7] [seeds, 3]
+//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
@@ -26,7 +26,8 @@ const shortDays = 4
 const shortSeries = 4
 const warmup = 64
 
-const wanted = process.argv[2]?.split(',').filter((each) => each !== '')
+/** An empty list is all of them. */
+const wanted = process.argv[2] ? process.argv[2].split(',') : undefined
 const budgetPerWeek = Number(process.argv[3] ?? 7)
 const seeds = Array.from({ length: Number(process.argv[4] ?? 3) }, (_, i) => i + 1)
 

@@ -16,6 +16,7 @@ const exact: AlarmPolicy = {
   silenceAlarms: false,
   warmupPoints: 0,
   budgetPerBucket: null,
+  leastThreshold: 1,
 }
 
 /** A budget too large to widen anything, so that the least deviations apply and nothing else does. */

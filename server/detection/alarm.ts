@@ -47,6 +47,8 @@ export interface AlarmPolicy {
   readonly warmupPoints: number
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
+  /** The edge is never drawn further in than this many times the method's own; at most 1. */
+  readonly leastThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
 }

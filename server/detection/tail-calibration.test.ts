@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { noises, seededUniform } from './seeded-noise.ts'
 import { excessPassedOnceIn, plausibleTails, TailCalibration, thresholdFor } from './tail-calibration.ts'
 
-const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4 }
+const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4, leastThreshold: 1 }
 
 /** Where every bucket had a score and none opened an incident. */
 function thresholdAfter(scores: Float64Array, more: Partial<typeof policy> = {}): number {
@@ -134,8 +134,13 @@ test('a history without a tail leaves the band to the method', () => {
   assert.equal(thresholdAfter(new Float64Array(1000).fill(5)), 1)
 })
 
-test('scores inside the band never narrow it', () => {
-  assert.equal(thresholdAfter(exponentialScores(2000, 1).map((score) => score / 100)), 1)
+test('scores inside the band narrow it no further than is allowed', () => {
+  const low = exponentialScores(2000, 1).map((score) => score / 100)
+  assert.equal(thresholdAfter(low), 1)
+  assert.equal(thresholdAfter(low, { leastThreshold: 0.5 }), 0.5)
+  const middling = exponentialScores(20_000, 1).map((score) => score / 10)
+  const between = thresholdAfter(middling, { leastThreshold: 0.5, budgetPerBucket: 1e-3 })
+  assert.ok(between > 0.5 && between < 1, `${between}`)
 })
 
 test('a budget is for time, not for scores: where nine of ten buckets are empty, more of the rest may alarm', () => {

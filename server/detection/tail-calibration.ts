@@ -24,8 +24,9 @@
 //   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
 //   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
 //
-// The threshold never falls below 1, the edge as the method drew it: a budget is a ceiling, and alarms spent to reach it
-// are mostly false. It stays 1 while the history is too short to speak (see `fewestScores` and `fewestPeaks`). It depends on earlier scores only, so a backtest does
+// The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
+// false. It is 1, the edge as the method drew it, while the history is too short to speak (see `fewestScores` and
+// `fewestPeaks`). It depends on earlier scores only, so a backtest does
 // not peek at the future. decisions/0009 has what it keeps to, measured.
 
 import { at } from './series.ts'
@@ -55,6 +56,8 @@ export interface CalibrationPolicy {
   readonly clearN: number
   /** Alarms per bucket that are bearable, between 0 and 1. */
   readonly budgetPerBucket: number
+  /** In units of the method's score; at most 1. */
+  readonly leastThreshold: number
 }
 
 /** Learns scores one by one, oldest first; `threshold` is valid for the next score. */
@@ -77,7 +80,7 @@ export class TailCalibration {
     this.#isOpening = new Uint8Array(capacity)
   }
 
-  /** In units of the method's score; at least 1. */
+  /** In units of the method's score; at least `leastThreshold`. */
   get threshold(): number {
     return this.#threshold
   }
@@ -121,7 +124,7 @@ export interface ScoreHistory {
 /** The score that will be passed as often as the budget allows; 1 where that can't be told. */
 export function thresholdFor(
   history: ScoreHistory,
-  policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket'>,
+  policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket' | 'leastThreshold'>,
 ): number {
   const { scores, buckets } = history
   if (scores.length < fewestScores) return 1
@@ -129,7 +132,7 @@ export function thresholdFor(
   if (tail === null) return 1
   const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
   const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
-  return Math.max(1, tail.level + excess)
+  return Math.max(policy.leastThreshold, tail.level + excess)
 }
 
 /** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */
