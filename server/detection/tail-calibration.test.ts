@@ -195,3 +195,15 @@ test('where most scores are nothing, the tail is that of those that are somethin
   // One in ten of those that are something: 5 and 1.645 deviations.
   assert.ok(Math.abs(threshold - 6.645) < 0.2, `${threshold}`)
 })
+
+test('what was overspent is saved again: after more alarms than the budget allows, the threshold is higher', () => {
+  const thrifty = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  const lavish = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  for (const [i, score] of exponentialScores(2000, 1).entries()) {
+    thrifty.learn(score)
+    // Low scores, so that the tail itself is the same.
+    lavish.learn(score, i % 20 === 0 && score < 1)
+  }
+  const apart = lavish.threshold - thrifty.threshold
+  assert.ok(apart > 2 && apart < 6, `${apart}, where some sixty alarms instead of two are ${Math.log(20)} apart`)
+})
