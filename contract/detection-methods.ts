@@ -65,7 +65,7 @@ const bandParams = {
     .max(100)
     .default(1)
     .describe(
-      'False alarms you accept per series and week. The band is widened until its own past keeps to this; it is never made narrower than the method draws it.',
+      'False alarms you accept per series and week, at most. The edge of alarm is moved out until the alarms to come keep to this, as far as the past of the series tells; it is never moved in.',
     ),
   warmup_points: z
     .int()

@@ -16,6 +16,7 @@ const exact: AlarmPolicy = {
   silenceAlarms: false,
   warmupPoints: 0,
   budgetPerBucket: null,
+  leastThreshold: 1,
 }
 
 /** A budget too large to widen anything, so that the least deviations apply and nothing else does. */
@@ -241,4 +242,16 @@ test('without a band the score decides: news opens, the score keeps open, and si
   )
   const old = { ...scores, news: new Float64Array(values.length) }
   assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).incidents, [])
+})
+
+test('what nothing was expected of is odd, not high', () => {
+  const values = Float64Array.of(5, 5)
+  const none = new Float64Array(2).fill(Number.NaN)
+  const scores = { score: Float64Array.of(2, 2), expected: none, lower: none, upper: none }
+  const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(2), volumes: null }
+  const kinds = (more: Partial<typeof scores>) =>
+    raiseAlarms({ series, kinds: new Uint8Array(2) }, { ...scores, ...more }, exact).incidents[0]?.kind
+  assert.equal(kinds({}), 'odd')
+  assert.equal(kinds({ expected: Float64Array.of(5, 5) }), 'odd')
+  assert.equal(kinds({ expected: Float64Array.of(9, 9) }), 'low')
 })

@@ -47,6 +47,8 @@ export interface AlarmPolicy {
   readonly warmupPoints: number
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
+  /** The edge is never drawn further in than this many times the method's own; at most 1. */
+  readonly leastThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
 }
@@ -58,8 +60,8 @@ interface Widened {
 
 /** Indexes are buckets of the series. */
 export interface Incident {
-  /** At the peak: above or below the band, or no data at all. */
-  readonly kind: 'high' | 'low' | 'silent'
+  /** At the peak: above or below what was expected, odd where nothing was, or no data at all. */
+  readonly kind: 'high' | 'low' | 'odd' | 'silent'
   /** First of the violating buckets that opened it. */
   readonly startIndex: number
   /** The bucket after which the alarm was raised; `openedIndex - startIndex` is the delay. */
@@ -118,8 +120,9 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     } else if (!Number.isNaN(at(edges.score, i))) {
       const isCounted = !episodes.isAlarming
       episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
-      if (isCounted) tail?.learn(scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy))
-    }
+      const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
+      if (isCounted) tail?.learn(learnt, episodes.isAlarming)
+    } else if (kind !== bucketKind.unknown && !episodes.isAlarming) tail?.pass()
   }
   return { incidents: episodes.incidents, state: stateAfter(evidence, episodes, policy), scores: edges }
 }
@@ -229,11 +232,17 @@ function violationAt(
   const score = at(edges.score, i)
   if (Number.isNaN(at(edges.upper, i))) {
     const decides = isOpen || !edges.news ? score : at(edges.news, i)
-    return decides > 1 ? { kind: value < at(edges.expected, i) ? 'low' : 'high', value, score } : null
+    return decides > 1 ? { kind: sideOf(value, at(edges.expected, i)), value, score } : null
   }
   if (policy.direction !== 'down' && value > at(edges.upper, i)) return { kind: 'high', value, score }
   if (policy.direction !== 'up' && value < at(edges.lower, i)) return { kind: 'low', value, score }
   return null
+}
+
+/** Where a value lies that no edge was drawn for. */
+export function sideOf(value: number, expected: number): 'high' | 'low' | 'odd' {
+  if (value === expected || Number.isNaN(expected)) return 'odd'
+  return value < expected ? 'low' : 'high'
 }
 
 /** The method's own score, 0 on the side that can't alarm: the rate of what could. */

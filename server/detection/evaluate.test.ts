@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { methodParams } from '../../contract/detection-methods.ts'
-import { evaluateSeries } from './evaluate.ts'
+import { alarmPolicy, evaluateSeries } from './evaluate.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import { noises, seededNormal } from './seeded-noise.ts'
 import type { Series } from './series.ts'
@@ -215,3 +215,13 @@ for (const [name, noise] of Object.entries(noises)) {
     assert.ok(ratio < 1.5, `${ratio} of the budget`)
   })
 }
+
+test('an edge whose width somebody chose never moves in; a surprise does for who accepts more alarms', () => {
+  const least = (key: 'auto' | 'robust_band' | 'level_shift', alarm_budget_per_week: number) =>
+    alarmPolicy(methodParams[key].parse({ alarm_budget_per_week }), 5).leastThreshold
+  assert.deepEqual([least('robust_band', 100), least('level_shift', 100)], [1, 1])
+  assert.deepEqual(
+    [least('auto', 0.01), least('auto', 1), least('auto', 10), least('auto', 100)],
+    [1, 1, 0.5, 0.5],
+  )
+})

@@ -45,6 +45,7 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       minRelDev: 0,
       warmupPoints: 0,
       budgetPerBucket: null,
+      leastThreshold: 1,
     }
   }
   return {
@@ -54,5 +55,14 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
+    leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
   }
+}
+
+/**
+ * Where nobody chose how wide the edge is, it is drawn for one alarm a week, and whoever accepts ten times as many
+ * accepts what is ten times as common: a digit of surprise, about half of the score 1. Less than that half is everyday.
+ */
+function leastFor(budgetPerWeek: number): number {
+  return Math.max(0.5, Math.min(1, 1 - Math.log10(budgetPerWeek) / 2))
 }

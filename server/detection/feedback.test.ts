@@ -34,7 +34,7 @@ test('what was no anomaly moves the edge beyond its peak, on its side and for it
 test('a larger verdict moves it further, a smaller one changes nothing, and nothing moves it beyond the bound', () => {
   assert.deepEqual(factors(given(), given({ score: 3, givenAtMs: 2 })), [3.3, 1])
   assert.deepEqual(factors(given({ score: 3 }), given({ givenAtMs: 2 })), [3.3, 1])
-  assert.deepEqual(factors(given({ score: 1e9 })), [widestFactor, 1])
+  assert.deepEqual(factors(given({ score: 1e8 })), [widestFactor, 1])
 })
 
 test('a score measured by a widened edge counts in units of the edge without feedback', () => {
@@ -62,4 +62,12 @@ test('the person who gives it reads what it does, and what it can’t do', () =>
   assert.match(effectOf(given({ value: null })), /mute/)
   assert.match(effectOf(given({ expected: null })), /Nothing is moved/)
   assert.match(effectOf(given({ verdict: 'real' })), /inside what was seen/)
+})
+
+test('an edge without width can’t be widened, and the answer says so and what would help', () => {
+  const stuck = given({ value: 53, expected: 50, score: 1e9 })
+  assert.equal(of(stuck), undefined)
+  assert.equal(of({ ...stuck, verdict: 'real' }), undefined)
+  assert.match(effectOf(stuck), /^Nothing is moved: .* the same alarms again\. A min_abs_dev of 3\.3 /)
+  assert.match(effectOf({ ...stuck, edgeFactor: 10 }), /^Nothing is moved/)
 })

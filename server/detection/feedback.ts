@@ -8,10 +8,12 @@
 // - "real" keeps the edge inside the peak it names.
 // - The later verdict wins. Scores are taken in units of the edge without feedback, so verdicts do not pile up.
 //
-// Edges that somebody set are not moved, nor is there an edge to silence.
+// Edges that somebody set are not moved, nor is there an edge to silence. A series that has stood still has an edge
+// without width: many times nothing is nothing, so there too nothing is moved, and whoever said it reads what would help.
 
 import type { Verdict } from '../../contract/detection-feedback.ts'
 import type { Ns } from '../../contract/instant.ts'
+import { highestScore } from './methods/method.ts'
 
 export const widestFactor = 10
 const margin = 1.1
@@ -30,6 +32,8 @@ export interface GivenVerdict {
   /** What the score was computed from. */
   readonly read: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
 }
+
+type Effective = Pick<GivenVerdict, 'value' | 'expected' | 'score' | 'edgeFactor'>
 
 export interface Widening {
   /** 1 or more; the distance of the upper edge from the expected value is multiplied by it. */
@@ -61,15 +65,24 @@ export function wideningsOf(verdicts: readonly GivenVerdict[]): Map<string, Wide
 }
 
 /** Null where there is no edge that feedback could move. */
-function sideOf({ expected, score, value }: GivenVerdict): 'above' | 'below' | null {
-  if (expected === null || value === null || score <= 0) return null
+function sideOf(given: Effective): 'above' | 'below' | null {
+  const { expected, score, value } = given
+  if (expected === null || value === null || score <= 0 || hasNoWidth(given)) return null
   return value > expected ? 'above' : 'below'
 }
 
+function hasNoWidth({ edgeFactor, score }: Effective): boolean {
+  return score * edgeFactor >= highestScore
+}
+
 /** What a verdict changes, for the person who gave it. */
-export function effectOf(given: Omit<GivenVerdict, 'groupKey' | 'givenAtMs' | 'read'>): string {
-  const side = sideOf({ ...given, groupKey: '', givenAtMs: 0, read: [] })
+export function effectOf(given: Effective & Pick<GivenVerdict, 'verdict'>): string {
+  const side = sideOf(given)
   if (given.value === null) return 'Silence has no edge to move; mute the series where it is expected.'
+  if (given.expected !== null && hasNoWidth(given)) {
+    const enough = Number((Math.abs(given.value - given.expected) * margin).toPrecision(2))
+    return `Nothing is moved: the series stood still, so its edge had no width to make larger, and the same alarms again. A min_abs_dev of ${enough} in the detector's params would keep it quiet.`
+  }
   if (side === null)
     return 'Nothing is moved: its edge was set by a person, or what it was learnt from is erased.'
   if (given.verdict === 'real') return 'The edge of this series stays inside what was seen here.'

@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type MethodParams, RobustBandParams, ThresholdParams } from '../../contract/detection-methods.ts'
+import {
+  AbsenceParams,
+  type MethodParams,
+  RobustBandParams,
+  ThresholdParams,
+} from '../../contract/detection-methods.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { type Finding, findingsOf } from './findings.ts'
@@ -128,4 +133,17 @@ test('whatever is erased, no finding touches it or another, and each begins and 
       }
     }),
   )
+})
+
+test('a standstill across erased time is one finding before and one after, both about what stopped', () => {
+  const params = AbsenceParams.parse({ flatline_points: 10, violate_n: 1, window_m: 1 })
+  const values = [...Array.from({ length: 30 }, (_, i) => (i * 7) % 11), ...Array(40).fill(4.5)]
+  const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+  const hole = { startNs: minuteNs(55), endNs: minuteNs(57) }
+  const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points, [hole])
+  const verdict = evaluateSeries(series, { method_key: 'absence', params })
+  const subject = { metricName: 'queue', unit: '', scope: '' }
+  const found = findingsOf({ series, verdict, params, groupKey: '{}', subject })
+  assert.deepEqual(found.map(spanOf), ['40-55', '57-70 open'])
+  for (const { reason } of found) assert.match(reason, /^queue stopped changing at 4.50; \d+ minutes unusual/)
 })

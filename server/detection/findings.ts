@@ -5,7 +5,7 @@
 
 import type { MethodParams } from '../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
-import type { Incident, Verdict } from './alarm.ts'
+import { type Incident, sideOf, type Verdict } from './alarm.ts'
 import { noWidening, type Widening } from './feedback.ts'
 import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
@@ -75,7 +75,7 @@ function findingOf(incident: Incident, evaluated: Evaluated): Finding {
   const raisedNs = bucketStartNs(series, incident.openedIndex + 1)
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const edgeFactor =
-    incident.kind === 'silent' ? 1 : incident.kind === 'high' ? widening.above : widening.below
+    incident.kind === 'silent' ? 1 : incident.kind === 'low' ? widening.below : widening.above
   return {
     groupKey,
     startedNs: bucketStartNs(series, incident.startIndex),
@@ -131,7 +131,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
   const peakIndex = violating.reduce((worst, i) => (scoreAt(i) > scoreAt(worst) ? i : worst))
   const value = valueAt(evaluated, peakIndex)
   return {
-    kind: violationAt(evaluated, peakIndex) ?? 'high',
+    kind: violationAt(evaluated, peakIndex) ?? 'odd',
     peakIndex,
     peakValue: finiteOrNull(value),
     expected: finiteOrNull(at(expected, peakIndex)),
@@ -147,8 +147,10 @@ function violationAt(evaluated: Evaluated, i: number): Incident['kind'] | null {
   const direction = 'direction' in params ? params.direction : 'both'
   const value = valueAt(evaluated, i)
   if (Number.isNaN(value)) return params.missing === 'alert' ? 'silent' : null
-  if (direction !== 'down' && value > at(verdict.scores.upper, i)) return 'high'
-  return direction !== 'up' && value < at(verdict.scores.lower, i) ? 'low' : null
+  const { expected, lower, score, upper } = verdict.scores
+  if (Number.isNaN(at(upper, i))) return at(score, i) > 1 ? sideOf(value, at(expected, i)) : null
+  if (direction !== 'down' && value > at(upper, i)) return 'high'
+  return direction !== 'up' && value < at(lower, i) ? 'low' : null
 }
 
 function valueAt({ series, params }: Evaluated, i: number): number {

@@ -27,7 +27,10 @@ import { type MuteRule, muteAt } from './mute.ts'
 const mutesMax = 200
 /** The newest verdicts of a detector that count. */
 const verdictsMax = 500
-/** As far as a detector's longest window reaches back, a mute that is over still says what was muted. */
+/**
+ * As far as a detector's longest window reaches back, a mute that is over still says what was muted. After that it is
+ * forgotten: it shows nowhere, counts for nothing, and its row goes with the next change to the mutes.
+ */
 const keptNs = 90n * 86_400_000_000_000n
 
 /** What a run goes by beside the definition. */
@@ -67,7 +70,11 @@ export class QuietStore {
       .where((where) => where.or([where('detector_id', '=', detector.id), where('detector_id', 'is', null)]))
       .orderBy('id')
       .execute()
-    return { widenings: wideningsOf(await this.#verdicts(detector, trx)), mutes: mutes.map(ruleOf) }
+    const nowNs = this.#clock.nowNs()
+    return {
+      widenings: wideningsOf(await this.#verdicts(detector, trx)),
+      mutes: mutes.filter((row) => !isForgotten(row, nowNs)).map(ruleOf),
+    }
   }
 
   /** Whether a run that went by `tuning` may still be recorded. */
@@ -172,6 +179,7 @@ export class QuietStore {
   /** Throws `not_found`. */
   async deleteMute(tenantId: string, id: string, actor: string): Promise<void> {
     await this.#control.transaction().execute(async (trx) => {
+      await forgetOld(trx, tenantId, this.#clock.nowNs())
       const row = await trx
         .deleteFrom('detector_mutes')
         .where('tenant_id', '=', tenantId)
@@ -194,7 +202,7 @@ export class QuietStore {
         ({ detector_id }) =>
           page.detectorId === undefined || (detector_id ?? page.detectorId) === page.detectorId,
       )
-      .filter(({ until_ns }) => page.withExpired || until_ns === null || BigInt(until_ns) > nowNs)
+      .filter((row) => !(page.withExpired ? isForgotten(row, nowNs) : isOver(row, nowNs)))
       .slice(0, page.limit)
       .map((row) => this.#onWire(row))
   }
@@ -243,6 +251,16 @@ function ruleOf(row: Selectable<DetectorMutesTable>): MuteRule {
   }
 }
 
+type Ending = Pick<Selectable<DetectorMutesTable>, 'until_ns'>
+
+function isOver({ until_ns }: Ending, nowNs: Ns): boolean {
+  return until_ns !== null && BigInt(until_ns) <= nowNs
+}
+
+function isForgotten({ until_ns }: Ending, nowNs: Ns): boolean {
+  return until_ns !== null && BigInt(until_ns) + keptNs < nowNs
+}
+
 function textOf({ mutes, widenings }: Tuning): string {
   return JSON.stringify([mutes, [...widenings]], (_, value) =>
     typeof value === 'bigint' ? value.toString() : value,
@@ -282,9 +300,13 @@ async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise
     .executeTakeFirstOrThrow()
   if (Number(count) < mutesMax) return
   throw new InvalidInput([
-    problem(['body'], 'value_error', `Your organisation has ${mutesMax} mutes; delete one first`, null, {
-      limit: mutesMax,
-    }),
+    problem(
+      ['body'],
+      'value_error',
+      `Your organisation has ${mutesMax} mutes, with those that ended in the last 90 days; delete one first`,
+      null,
+      { limit: mutesMax },
+    ),
   ])
 }
 
@@ -295,7 +317,7 @@ async function forgetOld(trx: ControlTransaction, tenantId: string, nowNs: Ns): 
     .where('tenant_id', '=', tenantId)
     .where('until_ns', 'is not', null)
     .execute()
-  const old = rows.filter(({ until_ns }) => until_ns !== null && BigInt(until_ns) + keptNs < nowNs)
+  const old = rows.filter((row) => isForgotten(row, nowNs))
   if (old.length === 0) return
   await trx
     .deleteFrom('detector_mutes')

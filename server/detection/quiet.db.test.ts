@@ -361,3 +361,27 @@ test('mutes are of one organisation, of detectors that exist, and for those who 
   assert.deepEqual((await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes'))).items, [])
   await ok(send('DELETE', `/anomalies/mutes/${mute.id}`, undefined, 'globex/owner'), 204)
 })
+
+test('a mute that ended longer ago than any window reaches is forgotten everywhere, before another is made', async () => {
+  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', { from: at(-10), until: at(40) }), 201)
+  const kept = await ok<Mute>(
+    send('POST', '/anomalies/mutes', { from: at(-10), until: at(60 * 24 * 5) }),
+    201,
+  )
+  const all = async () =>
+    (await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes?expired=true'))).items.map(({ id }) => id)
+  const days = (count: number) => clock.advance(count * 1440 * minuteMs)
+  await days(90)
+  assert.deepEqual((await all()).sort(), [kept.id, mute.id].sort())
+  await days(1)
+  assert.deepEqual(await all(), [kept.id], 'neither listed')
+  const detector = await create()
+  const stored = await store.findDetector(acme.tenantId, detector.id)
+  assert(stored !== null)
+  assert.deepEqual(
+    (await store.quiet.tuningOf(stored)).mutes.map(({ id }) => id),
+    [kept.id],
+    'nor gone by',
+  )
+  assert.equal((await send('DELETE', `/anomalies/mutes/${mute.id}`)).statusCode, 404, 'nor deleted')
+})

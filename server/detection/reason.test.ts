@@ -66,6 +66,27 @@ test('a flat expectation is one number', () => {
   assert.match(reasonFor({ ...incident, lower: 310, upper: 310 }, checkout, series), /, expected 310;/)
 })
 
+test('a reading that stopped is said to have stopped, and is neither high nor low', () => {
+  const moving = Array.from({ length: 40 }, (_, i) => (i * 7) % 11)
+  const values = Float64Array.from([...moving, ...Array(10).fill(4.5)])
+  const told = { ...incident, kind: 'odd' as const, expected: null, lower: null, upper: null }
+  const stuck = { ...told, startIndex: 47, openedIndex: 48, lastIndex: 49, peakIndex: 49, peakValue: 4.5 }
+  assert.equal(
+    reasonFor(stuck, checkout, { ...series, values }),
+    'requests/s of checkout stopped changing at 4.50; 3 minutes unusual since 14:47 UTC',
+  )
+  const moved = { ...stuck, startIndex: 20, openedIndex: 21, peakIndex: 21, peakValue: 4 }
+  assert.match(
+    reasonFor(moved, checkout, { ...series, values }),
+    /^requests\/s of checkout 4.00; .* unusual since/,
+  )
+  const banded = { ...stuck, kind: 'low' as const, lower: 5, upper: 9 }
+  assert.match(
+    reasonFor(banded, checkout, { ...series, values }),
+    /4.50, expected 5.00 to 9.00; 3 minutes low/,
+  )
+})
+
 test('silence has no value to show', () => {
   const silent = { ...incident, kind: 'silent' as const, peakValue: null }
   assert.equal(

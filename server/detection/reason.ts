@@ -1,12 +1,14 @@
 // One sentence that says why an incident was raised, so that whoever is woken by it knows what, where, how far, since
 // when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC".
 // It states only what was measured: the value at the worst bucket, the edges it crossed there, and the time from the
-// first violating bucket to the last. Guesses at causes do not belong here.
+// first violating bucket to the last; of a reading that stopped, what it stopped at. Guesses at causes do not
+// belong here.
 
 import type { Incident } from './alarm.ts'
 import { times } from './feedback.ts'
 import type { Series } from './series.ts'
-import { bucketStartNs } from './series.ts'
+import { at, bucketStartNs } from './series.ts'
+import { standsStillAt } from './standstill.ts'
 
 export interface ReasonSubject {
   /** As people call it: `requests/s`, `http.server.duration p95`. */
@@ -33,8 +35,18 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const edges = expectationOf(incident, subject.unit)
   const expectation = edges === '' ? '' : `${edges}${season}`
   if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
+  const stopped = stoppedAt(incident, subject, series)
+  if (stopped !== null) return `${name} ${stopped}; ${lasted} unusual ${span}${widenedBy(subject)}`
   const value = `${formatQuantity(incident.peakValue, subject.unit)}${eventsAt(incident, subject, series)}`
-  return `${name} ${value}${expectation}; ${lasted} ${incident.kind} ${span}${widenedBy(subject)}`
+  const how = incident.kind === 'odd' ? 'unusual' : incident.kind
+  return `${name} ${value}${expectation}; ${lasted} ${how} ${span}${widenedBy(subject)}`
+}
+
+/** `stopped changing at 42.0`, where that is what the alarm was raised for; else null. Not since when: that was before. */
+function stoppedAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
+  const hasEdges = incident.lower !== null || incident.upper !== null
+  if (hasEdges || !standsStillAt(series, incident.openedIndex)) return null
+  return `stopped changing at ${formatQuantity(at(series.values, incident.openedIndex), unit)}`
 }
 
 /** What a built-in metric is called, and what is counted for it; other metrics keep their names. */

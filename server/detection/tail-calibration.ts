@@ -7,32 +7,48 @@
 // - What is counted: not scores but alarms. An alarm opens when n of the last m buckets violate, that is when the
 //   n-th largest of the last m scores passes the threshold, so that is the number followed here. Exceedances close
 //   together are one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3). Without both, scores
-//   that come in bursts would make the threshold far too high or the rate far too large.
-// - The fit: probability-weighted moments (Hosking and Wallis 1987), closed and good for few peaks, where SPOT's
-//   maximum likelihood is a numeric search that may fail. The shape is kept within [0, 0.5]: a tail is never
-//   believed to be bounded on the word of a dozen peaks, nor so heavy that it has no variance.
-// - An incident that slipped in must teach little: a peak counts at most ten median excesses above the level. That
-//   cuts one normal peak in a thousand, and a spike of any size then at most doubles the threshold of a short
-//   history (500 exponential scores, mean of 20 seeds) and adds a quarter to that of a longer one (2,000).
+//   that come in bursts would make the threshold far too high or the rate far too large. Alarms are counted over
+//   all buckets, also those without a value: a budget is for a week, however little of it has data.
+// - The promise is about alarms to come, so what is asked is the *predictive* quantile: the excess that the next peak
+//   passes with the wanted probability, averaged over all the tails that the peaks seen leave plausible (Coles 2001,
+//   section 9.1). Putting the one best fitted tail in their place, as SPOT does, keeps no promise: a threshold that
+//   is too low by chance costs more alarms than one too high saves. With 16 exponential peaks and a budget one
+//   hundredth of their rate, that alone is one and a half to twice the budget; with heavy tails it was four times.
+// - What is plausible beforehand: shapes from -0.2 to 0.6, all alike. So a tail is never believed to end soon on the
+//   word of a dozen peaks, and one without a variance is the heaviest. Scales: all alike in their logarithm.
+// - An incident that slipped in must teach little: of a peak beyond five median excesses only that is learnt, that
+//   it was beyond (it is censored there, not cut off: cutting would make every heavy tail look light). Of a peak
+//   that opened an incident only the beginning was learnt, so it too counts as "at least that".
 //
-// The threshold never falls below 1, the band as the method drew it, and stays 1 while the history is too short
-// (see `fewestScores` and `fewestPeaks`): the band width the user chose is then the only judge. It depends on
-// earlier scores only, so a backtest does not peek at the future.
+// - What is overspent is saved again: the law holds for a series that stays as it is, and few do. Where more alarms
+//   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
+//   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
+//
+// The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
+// false. It is 1, the edge as the method drew it, while the history is too short to speak (see `fewestScores` and
+// `fewestPeaks`). It depends on earlier scores only, so a backtest does
+// not peek at the future. decisions/0009 has what it keeps to, measured.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
 const tailShare = 0.02
-/** A short history uses a thicker tail, so that at least this many scores exceed the level. */
-const fewestExceedances = 16
-/** Bursts merge into few peaks; then the tail is thickened further, up to this share of the history. */
+/** A short history uses a thicker tail, so that this many scores exceed the level. */
+const fewestExceedances = 32
+/** Up to this share of the history; bursts, which merge into few peaks, thicken it as far too. */
 const thickestTailShare = 0.25
-/** Fewer peaks than this would leave the fit to chance. */
-const fewestPeaks = 10
-/** With 16 exceedances, at most a tenth of the history: still a tail. */
-const fewestScores = 160
+/** The fit is repeated as the history grows by this factor, and whenever an alarm says that it may be too low. */
 const refitGrowth = 1.25
-const peakCapMedians = 10
+/** From fewer peaks than this nothing is concluded. */
+const fewestPeaks = 3
+const fewestScores = 16
+const censoredBeyondMedians = 5
+const shapes = [-0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+/** Scales tried on either side of the one that the median suggests, this far apart in standard errors. */
+const scaleSteps = 6
+const scaleStep = 0.9
+/** Tails less plausible than this beside the best one are left out. */
+const leastWeight = 1e-7
 
 export interface CalibrationPolicy {
   readonly violateN: number
@@ -40,6 +56,8 @@ export interface CalibrationPolicy {
   readonly clearN: number
   /** Alarms per bucket that are bearable, between 0 and 1. */
   readonly budgetPerBucket: number
+  /** In units of the method's score; at most 1. */
+  readonly leastThreshold: number
 }
 
 /** Learns scores one by one, oldest first; `threshold` is valid for the next score. */
@@ -47,7 +65,10 @@ export class TailCalibration {
   readonly #policy: CalibrationPolicy
   readonly #recent: SortedWindow
   readonly #history: Float64Array
+  readonly #isOpening: Uint8Array
   #length = 0
+  #emptyBuckets = 0
+  #openings = 0
   #nextFit = fewestScores
   #threshold = 1
 
@@ -56,86 +77,215 @@ export class TailCalibration {
     this.#policy = policy
     this.#recent = new SortedWindow(policy.windowM)
     this.#history = new Float64Array(capacity)
+    this.#isOpening = new Uint8Array(capacity)
   }
 
-  /** In units of the method's score; at least 1. */
+  /** In units of the method's score; at least `leastThreshold`. */
   get threshold(): number {
     return this.#threshold
   }
 
-  /** Takes a score (not NaN) of a bucket outside any incident. */
-  learn(score: number): void {
+  /** Takes a score (not NaN) of a bucket outside any incident, or of the one that `opens` an incident. */
+  learn(score: number, opens = false): void {
     this.#recent.push(score)
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
+    if (opens) this.#openings++
+    this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    if (this.#length < this.#nextFit) return
-    this.#threshold = thresholdFor(this.#history.subarray(0, this.#length), this.#policy)
+    if (this.#length < (opens ? fewestScores : this.#nextFit)) return
+    const buckets = this.#length + this.#emptyBuckets
+    const left = Math.min(1, (1 + this.#policy.budgetPerBucket * buckets) / (1 + this.#openings))
+    this.#threshold = thresholdFor(
+      {
+        scores: this.#history.subarray(0, this.#length),
+        isOpening: this.#isOpening.subarray(0, this.#length),
+        buckets,
+      },
+      { ...this.#policy, budgetPerBucket: this.#policy.budgetPerBucket * left },
+    )
     this.#nextFit = Math.ceil(this.#length * refitGrowth)
   }
-}
 
-/** The score that a history in order of time passes as often as the budget allows; 1 where that can't be told. */
-export function thresholdFor(
-  history: Float64Array,
-  policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket'>,
-): number {
-  if (history.length < fewestScores) return 1
-  const sorted = history.slice().sort()
-  let exceedances = Math.max(fewestExceedances, Math.floor(history.length * tailShare))
-  for (; exceedances <= history.length * thickestTailShare; exceedances = Math.ceil(exceedances * 1.5)) {
-    const level = at(sorted, history.length - 1 - exceedances)
-    const peaks = clusterPeaks(history, level, policy.clearN)
-    if (peaks.length < fewestPeaks) continue
-    const rarity = peaks.length / history.length / policy.budgetPerBucket
-    return Math.max(1, level + excessPassedOnceIn(rarity, fitPareto(cappedExcesses(peaks, level))))
+  /** Takes a bucket that has no score but belongs to the time the budget is for. */
+  pass(): void {
+    if (this.#length > 0) this.#emptyBuckets++
   }
-  return 1
 }
 
-/** Scale in units of the excesses; shape 0 is the exponential law, larger is heavier. */
+export interface ScoreHistory {
+  /** In order of time. */
+  readonly scores: Float64Array
+  /** 1 where an incident opened: the score is then the least that its peak was. */
+  readonly isOpening: Uint8Array
+  /** How long it took. */
+  readonly buckets: number
+}
+
+/** The score that will be passed as often as the budget allows; 1 where that can't be told. */
+export function thresholdFor(
+  history: ScoreHistory,
+  policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket' | 'leastThreshold'>,
+): number {
+  const { scores, buckets } = history
+  if (scores.length < fewestScores) return 1
+  const tail = tailOf(history, policy.clearN)
+  if (tail === null) return 1
+  const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
+  const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
+  return Math.max(policy.leastThreshold, tail.level + excess)
+}
+
+/** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */
+function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: Excess[] } | null {
+  const { scores } = history
+  const sorted = scores.slice().sort()
+  const most = scores.length * thickestTailShare
+  const least = Math.floor(Math.min(most, Math.max(fewestExceedances, scores.length * tailShare)))
+  for (const calmScores of [clearN, 0]) {
+    for (let exceedances = least; exceedances <= most; exceedances = Math.ceil(exceedances * 1.5)) {
+      const level = aboveAtom(sorted, scores.length - 1 - exceedances)
+      const peaks = clusterPeaks(history, level, calmScores)
+      if (peaks.length >= fewestPeaks) return { level, peaks }
+    }
+  }
+  return null
+}
+
+/**
+ * The score of a rank; or, where that is the one that most of the history has, the median of those above it. The law is
+ * about what exceeds a level among many that nearly do, and above zeros nothing needs to be near.
+ */
+function aboveAtom(sorted: Float64Array, rank: number): number {
+  const level = at(sorted, rank)
+  if (level > at(sorted, 0)) return level
+  const above = sorted.findIndex((score) => score > level)
+  return above < 0 ? level : at(sorted, (above + sorted.length) >> 1)
+}
+
+/** How far a peak went beyond the level, in order of nothing. */
+export interface Excess {
+  readonly size: number
+  /** It went at least so far. */
+  readonly isLeast: boolean
+}
+
+/** A generalised Pareto law. Scale in units of the excesses; shape 0 is the exponential law, larger is heavier. */
 export interface ParetoTail {
   readonly scale: number
   readonly shape: number
+  /** How plausible it is beside the others; all add up to 1. */
+  readonly weight: number
 }
 
-/** Hosking and Wallis (1987), equation 5 and its plotting positions, with shape = -k kept within [0, 0.5]. */
-export function fitPareto(excesses: readonly number[]): ParetoTail {
-  const sorted = Float64Array.from(excesses).sort()
-  let mean = 0
-  let weighted = 0
-  for (let i = 0; i < sorted.length; i++) {
-    const position = (i + 1 - 0.35) / sorted.length
-    mean += at(sorted, i) / sorted.length
-    weighted += ((1 - position) * at(sorted, i)) / sorted.length
-  }
-  const shape = Math.max(0, Math.min(0.5, 2 - mean / (mean - 2 * weighted)))
-  return { shape, scale: mean * (1 - shape) }
+/** The tails that such excesses may have come from: the posterior on a grid. At least one excess is above 0. */
+export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
+  const sizes = Float64Array.from(excesses, ({ size }) => size).sort()
+  const median = at(sizes, sizes.length >> 1)
+  const cut = cutAt(censoredBeyondMedians * median, excesses)
+  const step = scaleStep / Math.sqrt(excesses.length)
+  const tails = shapes.flatMap((shape) => {
+    const middle = shape === 0 ? median / Math.LN2 : (median * shape) / (2 ** shape - 1)
+    return Array.from({ length: 2 * scaleSteps + 1 }, (_, i) => {
+      const scale = middle * Math.exp(step * (i - scaleSteps))
+      return { shape, scale, likelihood: logLikelihood(cut, shape, scale) }
+    })
+  })
+  const best = tails.reduce((most, { likelihood }) => Math.max(most, likelihood), Number.NEGATIVE_INFINITY)
+  const kept = tails
+    .map(({ shape, scale, likelihood }) => ({ shape, scale, weight: Math.exp(likelihood - best) }))
+    .filter(({ weight }) => weight > leastWeight)
+  const total = kept.reduce((sum, { weight }) => sum + weight, 0)
+  return kept.map((tail) => ({ ...tail, weight: tail.weight / total }))
 }
 
-/** The excess that one in `rarity` excesses passes; 0 for rarities up to 1. */
-export function excessPassedOnceIn(rarity: number, tail: ParetoTail): number {
+/** The excess that the next peak passes with probability 1 / `rarity`; 0 for rarities up to 1. */
+export function excessPassedOnceIn(rarity: number, tails: readonly ParetoTail[]): number {
   if (rarity <= 1) return 0
-  if (tail.shape < 1e-9) return tail.scale * Math.log(rarity)
-  return (tail.scale / tail.shape) * (rarity ** tail.shape - 1)
+  let low = 0
+  let high = Math.max(...tails.map(({ scale }) => scale))
+  while (chanceBeyond(high, tails) * rarity > 1) {
+    low = high
+    high *= 2
+  }
+  for (let halvings = 0; halvings < 30; halvings++) {
+    const middle = (low + high) / 2
+    if (chanceBeyond(middle, tails) * rarity > 1) low = middle
+    else high = middle
+  }
+  return high
+}
+
+function chanceBeyond(excess: number, tails: readonly ParetoTail[]): number {
+  let chance = 0
+  for (const { shape, scale, weight } of tails) chance += weight * survival(excess / scale, shape)
+  return chance
+}
+
+function survival(units: number, shape: number): number {
+  return shape === 0 ? Math.exp(-units) : Math.max(0, 1 + shape * units) ** (-1 / shape)
+}
+
+/** -Infinity where the law makes one of the excesses impossible. */
+function logLikelihood({ exact, least }: Cut, shape: number, scale: number): number {
+  if (shape === 0) return -(sumOf(exact) + sumOf(least)) / scale - exact.length * Math.log(scale)
+  const perUnit = shape / scale
+  const beyond = (1 + 1 / shape) * logOfProduct(exact, perUnit) + logOfProduct(least, perUnit) / shape
+  return Number.isNaN(beyond) ? Number.NEGATIVE_INFINITY : -beyond - exact.length * Math.log(scale)
+}
+
+/** The logarithm of the product of 1 + size * perUnit; NaN where a factor is not positive. */
+function logOfProduct(sizes: Float64Array, perUnit: number): number {
+  // One logarithm for many factors: a fit takes thousands of them.
+  let product = 1
+  let logs = 0
+  for (const size of sizes) {
+    const factor = 1 + size * perUnit
+    if (factor <= 0) return Number.NaN
+    product *= factor
+    if (product > 1e200 || product < 1e-200) {
+      logs += Math.log(product)
+      product = 1
+    }
+  }
+  return logs + Math.log(product)
+}
+
+function sumOf(sizes: Float64Array): number {
+  let sum = 0
+  for (const size of sizes) sum += size
+  return sum
+}
+
+/** Excesses as far as they are learnt from. */
+interface Cut {
+  readonly exact: Float64Array
+  /** The true excess is at least so large. */
+  readonly least: Float64Array
+}
+
+function cutAt(limit: number, excesses: readonly Excess[]): Cut {
+  const isExact = ({ isLeast, size }: Excess) => !isLeast && size <= limit
+  const sizesOf = (some: readonly Excess[]) => Float64Array.from(some, ({ size }) => Math.min(size, limit))
+  return {
+    exact: sizesOf(excesses.filter(isExact)),
+    least: sizesOf(excesses.filter((each) => !isExact(each))),
+  }
 }
 
 /** The highest score of each run above the level; `calmScores` at or below it end a run. */
-function clusterPeaks(history: Float64Array, level: number, calmScores: number): number[] {
-  const peaks: number[] = []
+function clusterPeaks({ scores, isOpening }: ScoreHistory, level: number, calmScores: number): Excess[] {
+  const peaks: Excess[] = []
   let calm = calmScores
-  for (const score of history) {
-    if (score <= level) calm++
-    else {
-      if (calm >= calmScores) peaks.push(score)
-      else peaks.push(Math.max(score, peaks.pop() ?? score))
-      calm = 0
+  for (let i = 0; i < scores.length; i++) {
+    const size = at(scores, i) - level
+    if (size <= 0) {
+      calm++
+      continue
     }
+    const peak = { size, isLeast: isOpening[i] === 1 }
+    const before = calm < calmScores ? peaks.pop() : undefined
+    peaks.push(before === undefined || size > before.size ? peak : before)
+    calm = 0
   }
   return peaks
-}
-
-function cappedExcesses(peaks: readonly number[], level: number): number[] {
-  const excesses = peaks.map((peak) => peak - level)
-  const cap = peakCapMedians * at(Float64Array.from(excesses).sort(), excesses.length >> 1)
-  return excesses.map((excess) => Math.min(excess, cap))
 }

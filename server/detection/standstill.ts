@@ -1,0 +1,24 @@
+// A reading that stopped: the same value again and again in a series that used to move. It is neither high nor low, so
+// an alarm about it has to say what it is. Told from the data and not from the method, because several methods see it.
+
+import type { Series } from './series.ts'
+import { at } from './series.ts'
+
+/** Two or three equal values in a row are no standstill in any series. */
+const fewestEqual = 6
+/** A standstill is this many times as long as values lasted on average before it. */
+const timesUsual = 3
+
+/**
+ * Whether the value of bucket i is one that stands still. False for a series that never moved. Buckets without a value
+ * neither make nor break a standstill. Looks at nothing after i.
+ */
+export function standsStillAt(series: Series, i: number): boolean {
+  const past = series.values.subarray(0, i + 1).filter((value) => !Number.isNaN(value))
+  const value = at(past, past.length - 1)
+  const before = past.findLastIndex((each) => each !== value) + 1
+  const equal = past.length - before
+  if (equal < fewestEqual || before === 0) return false
+  const changes = past.subarray(0, before).reduce((sum, each, j) => (each === past[j - 1] ? sum : sum + 1), 0)
+  return equal >= (timesUsual * before) / changes
+}
