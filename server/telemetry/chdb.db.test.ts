@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
@@ -192,6 +192,35 @@ test('every telemetry table exists and says where its files are; others are nowh
       assert.ok((await engine.tableFolder(name))?.startsWith(folder), name)
     }
     assert.equal(await engine.tableFolder('no_such_table'), null)
+  })
+})
+
+test('a long read lets commits and other reads pass', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    const order: string[] = []
+    const slow = engine
+      .select(raw('select count() as n from numbers(50000000) where sipHash64(number) != 1'))
+      .then(() => order.push('read'))
+    await insertRows(engine, place, batchOf('otel_logs', [monday]))
+    const [row] = await engine.select<{ n: string }>(raw('select count() as n from otel_logs'))
+    order.push(`${row?.n} there`)
+    await slow
+    assert.deepEqual(order, ['1 there', 'read'])
+  })
+})
+
+test('a session that has read and is idle keeps nothing of what is dropped on disk', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    await insertRows(engine, place, batchOf('otel_logs', [monday]))
+    // Each reader has read the table before its partition goes.
+    await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
+    const folder = (await engine.tableFolder('otel_logs')) ?? ''
+    const parts = () => readdirSync(folder).filter((name) => /^\d+-/.test(name))
+    assert.equal(parts().length, 1)
+    await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
+    // The command drops what is there now; the engine clears the files when it is asked for a partition that isn't.
+    await engine.command(raw("ALTER TABLE otel_logs DROP PARTITION ID '99-19700101'"))
+    assert.deepEqual(parts(), [])
   })
 })
 

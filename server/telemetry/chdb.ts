@@ -34,7 +34,7 @@ const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30
 
 /**
  * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is not made
- * for it: each statement has constants of its own, so it is seldom used again, and making it takes 10 ms and more.
+ * for it: each statement has constants of its own, so it is seldom used again.
  * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
  * statement names, which takes longer than to read a window (docs/decisions/0011).
  */
