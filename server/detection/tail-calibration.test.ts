@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { seededUniform } from './seeded-noise.ts'
+import { seededUniform } from './repeatable-chance.ts'
 import { excessPassedOnceIn, fitPareto, TailCalibration, thresholdFor } from './tail-calibration.ts'
 
 const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4 }

@@ -1,0 +1,339 @@
+// A random cut forest (Guha, Mishra, Roy, Schrijvers 2016): trees that cut a sample of the past at random, dimension by
+// dimension in proportion to how far it reaches, until every point is alone. What lies apart from the rest is cut off
+// early, so the depth at which a point would be cut off says how odd it is. A tree is kept as it would have been drawn of
+// its present sample: points join and leave without the rest being drawn anew.
+//
+// - A point is a shingle: the last few values. It is kept as the index of its newest value, not copied.
+// - The score is not the depth of one cut that was drawn but the expectation over all that could be: at each box on the
+//   way down, how likely would a cut separate the point from everything inside? The terms, one over the depth and a
+//   logarithm for what was seen before, are those AWS publishes with its library.
+// - Each tree samples on its own, older points fading exponentially: a newcomer replaces a random one (Aggarwal 2006,
+//   biased reservoir sampling). At first nearly everything is taken.
+//
+// Cost per value: a way down each tree, about twice the logarithm of its sample times the shingle, and a change of one
+// tree in ten. Nothing overflows for values within 1e300, because ranges are added and never multiplied.
+
+import { seededUniform } from './repeatable-chance.ts'
+import { at } from './series.ts'
+
+/** With less left to lose the rest of a way down can't matter. */
+const leastShare = 1e-3
+const none = -1
+
+export interface ForestShape {
+  readonly trees: number
+  /** Points per tree. */
+  readonly samplePoints: number
+  /** Values per point. */
+  readonly shinglePoints: number
+  /** Mean age of the points in a tree, in points seen. */
+  readonly historyPoints: number
+}
+
+/** Takes points one by one, oldest first. The same values give the same scores. */
+export class CutForest {
+  readonly #trees: readonly SampledTree[]
+
+  /** `values` holds the coordinates of all points and is only read. */
+  constructor(values: Float64Array, shape: ForestShape) {
+    this.#trees = Array.from({ length: shape.trees }, (_, i) => new SampledTree(values, shape, i + 1))
+  }
+
+  /** How odd the point that ends with value `index` is among those learnt; 0 while there are none. */
+  scoreOf(index: number): number {
+    let sum = 0
+    for (const tree of this.#trees) sum += tree.cuts.scoreOf(index)
+    return sum / this.#trees.length
+  }
+
+  learn(index: number): void {
+    for (const tree of this.#trees) tree.consider(index)
+  }
+}
+
+/** A tree and the lot that decides which points it holds. */
+class SampledTree {
+  readonly cuts: CutTree
+  readonly #uniform: () => number
+  readonly #capacity: number
+  /** Share of points taken once the sample is full. */
+  readonly #steadyShare: number
+  #size = 0
+
+  constructor(
+    values: Float64Array,
+    { historyPoints, samplePoints, shinglePoints }: ForestShape,
+    seed: number,
+  ) {
+    this.#uniform = seededUniform(seed)
+    this.#capacity = samplePoints
+    this.#steadyShare = Math.min(1, samplePoints / historyPoints)
+    this.cuts = new CutTree(values, samplePoints, shinglePoints, this.#uniform)
+  }
+
+  consider(index: number): void {
+    const share = Math.max(this.#steadyShare, 1 - this.#size / this.#capacity)
+    if (this.#uniform() >= share) return
+    if (this.#size < this.#capacity) {
+      this.cuts.insert(index, this.#size++)
+      return
+    }
+    const seat = Math.floor(this.#uniform() * this.#capacity)
+    this.cuts.remove(seat)
+    this.cuts.insert(index, seat)
+  }
+}
+
+/**
+ * One tree. Nodes are numbers: below `#leafBase` those with two children, their box and their cut; from there on leaves,
+ * each a point. Equal points share a leaf. A value up to the cut goes left. Every box is the smallest around its points.
+ */
+class CutTree {
+  readonly #values: Float64Array
+  readonly #width: number
+  readonly #uniform: () => number
+  readonly #leafBase: number
+  readonly #left: Int32Array
+  readonly #right: Int32Array
+  readonly #axis: Uint8Array
+  readonly #cut: Float64Array
+  readonly #low: Float64Array
+  readonly #high: Float64Array
+  readonly #parent: Int32Array
+  /** Points below each node, or in the leaf. */
+  readonly #mass: Int32Array
+  /** Of each leaf, index of the newest value of its point. */
+  readonly #point: Int32Array
+  readonly #leafOfSeat: Int32Array
+  readonly #freeInner: number[] = []
+  readonly #freeLeaves: number[] = []
+  #root = none
+
+  constructor(values: Float64Array, capacity: number, width: number, uniform: () => number) {
+    this.#values = values
+    this.#width = width
+    this.#uniform = uniform
+    this.#leafBase = capacity
+    this.#left = new Int32Array(capacity)
+    this.#right = new Int32Array(capacity)
+    this.#axis = new Uint8Array(capacity)
+    this.#cut = new Float64Array(capacity)
+    this.#low = new Float64Array(capacity * width)
+    this.#high = new Float64Array(capacity * width)
+    this.#parent = new Int32Array(2 * capacity)
+    this.#mass = new Int32Array(2 * capacity)
+    this.#point = new Int32Array(capacity)
+    this.#leafOfSeat = new Int32Array(capacity)
+    for (let i = capacity - 1; i >= 0; i--) {
+      this.#freeInner.push(i)
+      this.#freeLeaves.push(capacity + i)
+    }
+  }
+
+  /** In units that do not depend on the size of the sample: about 1 for a point in the middle of the others. */
+  scoreOf(index: number): number {
+    if (this.#root === none) return 0
+    const [values, low, high, width] = [this.#values, this.#low, this.#high, this.#width]
+    let node = this.#root
+    let depth = 0
+    let share = 1
+    let score = 0
+    for (; node < this.#leafBase; depth++) {
+      let inside = 0
+      let beyond = 0
+      for (let d = 0, side = node * width; d < width; d++, side++) {
+        const value = at(values, index - d)
+        const [lowest, highest] = [at(low, side), at(high, side)]
+        inside += highest - lowest
+        if (value < lowest) beyond += lowest - value
+        else if (value > highest) beyond += value - highest
+      }
+      if (beyond > 0) {
+        const cutOff = beyond / (inside + beyond)
+        score += (share * cutOff) / (depth + 1)
+        share *= 1 - cutOff
+        if (share < leastShare) break
+      }
+      node = this.#childOf(node, index)
+    }
+    if (node >= this.#leafBase) score += share * this.#leafScore(node, index, depth)
+    return score * Math.log2(1 + (this.#mass[this.#root] ?? 0))
+  }
+
+  #leafScore(leaf: number, index: number, depth: number): number {
+    if (!this.#isSamePoint(leaf, index)) return 1 / (depth + 1)
+    const [mass, all] = [this.#mass[leaf] ?? 0, this.#mass[this.#root] ?? 1]
+    return (1 - mass / (2 * all)) / (depth + Math.log2(1 + mass))
+  }
+
+  /** Adds the point that ends with value `index`; `seat` is how it is called when it leaves. */
+  insert(index: number, seat: number): void {
+    let node = this.#root
+    let parent = none
+    while (node !== none) {
+      const isLeaf = node >= this.#leafBase
+      if (isLeaf && this.#isSamePoint(node, index)) {
+        this.#mass[node] = (this.#mass[node] ?? 0) + 1
+        this.#leafOfSeat[seat] = node
+        return
+      }
+      const cut = this.#drawCut(node, index)
+      if (cut !== null) {
+        this.#leafOfSeat[seat] = this.#branchOff(node, parent, index, cut)
+        return
+      }
+      this.#takeIn(node, index)
+      parent = node
+      node = this.#childOf(node, index)
+    }
+    this.#root = this.#newLeaf(index, none)
+    this.#leafOfSeat[seat] = this.#root
+  }
+
+  /** Takes the point of a seat out. */
+  remove(seat: number): void {
+    const leaf = this.#leafOfSeat[seat] ?? none
+    const mass = (this.#mass[leaf] ?? 0) - 1
+    this.#mass[leaf] = mass
+    if (mass > 0) {
+      this.#giveUp(this.#parent[leaf] ?? none, false)
+      return
+    }
+    this.#freeLeaves.push(leaf)
+    const parent = this.#parent[leaf] ?? none
+    if (parent === none) {
+      this.#root = none
+      return
+    }
+    const sibling = (this.#left[parent] === leaf ? this.#right[parent] : this.#left[parent]) ?? none
+    const above = this.#parent[parent] ?? none
+    this.#freeInner.push(parent)
+    this.#link(above, parent, sibling)
+    this.#giveUp(above, true)
+  }
+
+  #childOf(node: number, index: number): number {
+    const value = at(this.#values, index - (this.#axis[node] ?? 0))
+    return (value <= at(this.#cut, node) ? this.#left[node] : this.#right[node]) ?? none
+  }
+
+  #isSamePoint(leaf: number, index: number): boolean {
+    const own = this.#point[leaf - this.#leafBase] ?? 0
+    for (let d = 0; d < this.#width; d++) {
+      if (at(this.#values, own - d) !== at(this.#values, index - d)) return false
+    }
+    return true
+  }
+
+  /** Edges of the box of a node along one dimension; a leaf is a box without extent. */
+  #lowOf(node: number, d: number): number {
+    if (node < this.#leafBase) return at(this.#low, node * this.#width + d)
+    return at(this.#values, (this.#point[node - this.#leafBase] ?? 0) - d)
+  }
+
+  #highOf(node: number, d: number): number {
+    return node < this.#leafBase ? at(this.#high, node * this.#width + d) : this.#lowOf(node, d)
+  }
+
+  /** A random cut of the box around a node and the point; null where it does not part the two. */
+  #drawCut(node: number, index: number): { axis: number; at: number } | null {
+    let extent = 0
+    for (let d = 0; d < this.#width; d++) {
+      const value = at(this.#values, index - d)
+      extent += Math.max(value, this.#highOf(node, d)) - Math.min(value, this.#lowOf(node, d))
+    }
+    let rest = this.#uniform() * extent
+    for (let d = 0; d < this.#width; d++) {
+      const value = at(this.#values, index - d)
+      const [low, high] = [this.#lowOf(node, d), this.#highOf(node, d)]
+      const from = Math.min(value, low)
+      const size = Math.max(value, high) - from
+      // Rounding may carry the lot past the last dimension that has any extent.
+      if (rest >= size && this.#hasExtentAfter(node, index, d)) {
+        rest -= size
+        continue
+      }
+      const cut = from + rest
+      if (value > high && cut >= high) return { axis: d, at: cut < value ? cut : high }
+      if (value < low && cut < low) return { axis: d, at: cut }
+      // Between two points there is always a cut; only rounding can carry the lot onto the other one.
+      return node < this.#leafBase ? null : { axis: d, at: Math.min(value, low) }
+    }
+    return null
+  }
+
+  #hasExtentAfter(node: number, index: number, d: number): boolean {
+    for (let e = d + 1; e < this.#width; e++) {
+      const value = at(this.#values, index - e)
+      if (value !== this.#lowOf(node, e) || value !== this.#highOf(node, e)) return true
+    }
+    return false
+  }
+
+  /** Puts a new leaf beside a node, under a new one that takes its place; answers the leaf. */
+  #branchOff(node: number, parent: number, index: number, cut: { axis: number; at: number }): number {
+    const inner = this.#freeInner.pop() ?? none
+    const leaf = this.#newLeaf(index, inner)
+    for (let d = 0; d < this.#width; d++) {
+      this.#low[inner * this.#width + d] = this.#lowOf(node, d)
+      this.#high[inner * this.#width + d] = this.#highOf(node, d)
+    }
+    this.#mass[inner] = this.#mass[node] ?? 0
+    this.#takeIn(inner, index)
+    this.#axis[inner] = cut.axis
+    this.#cut[inner] = cut.at
+    const isBelow = at(this.#values, index - cut.axis) <= cut.at
+    this.#left[inner] = isBelow ? leaf : node
+    this.#right[inner] = isBelow ? node : leaf
+    this.#link(parent, node, inner)
+    this.#parent[node] = inner
+    return leaf
+  }
+
+  #newLeaf(index: number, parent: number): number {
+    const leaf = this.#freeLeaves.pop() ?? none
+    this.#point[leaf - this.#leafBase] = index
+    this.#mass[leaf] = 1
+    this.#parent[leaf] = parent
+    return leaf
+  }
+
+  /** Puts `after` where `before` hung. */
+  #link(parent: number, before: number, after: number): void {
+    this.#parent[after] = parent
+    if (parent === none) this.#root = after
+    else if (this.#left[parent] === before) this.#left[parent] = after
+    else this.#right[parent] = after
+  }
+
+  #takeIn(node: number, index: number): void {
+    this.#mass[node] = (this.#mass[node] ?? 0) + 1
+    for (let d = 0, side = node * this.#width; d < this.#width; d++, side++) {
+      const value = at(this.#values, index - d)
+      if (value < at(this.#low, side)) this.#low[side] = value
+      if (value > at(this.#high, side)) this.#high[side] = value
+    }
+  }
+
+  /** One point fewer from a node upwards; boxes shrink for as long as they do. */
+  #giveUp(from: number, mayShrink: boolean): void {
+    let shrinks = mayShrink
+    for (let node = from; node !== none; node = this.#parent[node] ?? none) {
+      this.#mass[node] = (this.#mass[node] ?? 0) - 1
+      if (shrinks) shrinks = this.#shrink(node)
+    }
+  }
+
+  #shrink(node: number): boolean {
+    const [left, right] = [this.#left[node] ?? none, this.#right[node] ?? none]
+    let isSmaller = false
+    for (let d = 0, side = node * this.#width; d < this.#width; d++, side++) {
+      const low = Math.min(this.#lowOf(left, d), this.#lowOf(right, d))
+      const high = Math.max(this.#highOf(left, d), this.#highOf(right, d))
+      isSmaller ||= low !== at(this.#low, side) || high !== at(this.#high, side)
+      this.#low[side] = low
+      this.#high[side] = high
+    }
+    return isSmaller
+  }
+}
