@@ -4,20 +4,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { CutForest, type ForestShape } from './cut-forest.ts'
+import { type ForestShape, forestScores } from './cut-forest.ts'
+import { denseValuesOf } from './dense-values.ts'
 import { seededNormal } from './seeded-noise.ts'
 
 const shape: ForestShape = { trees: 20, samplePoints: 64, shinglePoints: 2, historyPoints: 200 }
 
-/** Scores of all values in order, each learnt after it was scored. */
+/** Scores of all values that end a point. */
 function scoresOf(values: Float64Array, more: Partial<ForestShape> = {}): number[] {
-  const forest = new CutForest(values, { ...shape, ...more })
-  const first = (more.shinglePoints ?? shape.shinglePoints) - 1
-  return Array.from(values.subarray(first), (_, i) => {
-    const score = forest.scoreOf(first + i)
-    forest.learn(first + i)
-    return score
-  })
+  const scores = forestScores(denseValuesOf(values), { ...shape, ...more })
+  return [...scores.subarray((more.shinglePoints ?? shape.shinglePoints) - 1)]
 }
 
 const mean = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length
@@ -72,14 +68,33 @@ test('scores are finite and not negative, whatever the values', () => {
   )
 })
 
-test('what a tree holds is forgotten when it leaves: after a whole history of others, nothing remains of the first', () => {
-  const later = Float64Array.from({ length: 400 }, seededNormal(4))
-  const lastScore = (first: number) =>
-    scoresOf(Float64Array.from([...Array(8).fill(first), ...later]), {
-      shinglePoints: 1,
-      samplePoints: 8,
-      historyPoints: 8,
-    }).at(-1) ?? 0
-  // Cuts are drawn by lot from the boxes, so the trees differ; boxes that still held 1e6 would hide every difference.
-  assert.ok(Math.abs(lastScore(1e6) / lastScore(0) - 1) < 0.5)
+test('a tree whose points were all replaced many times scores as one that was drawn of its sample', () => {
+  const both = { shinglePoints: 2, samplePoints: 16, historyPoints: 16, trees: 10 }
+  const meanOfProbe = (before: number) => {
+    const each = Array.from({ length: 80 }, (_, seed) => {
+      const values = Float64Array.from({ length: before + 1 }, seededNormal(1000 + seed)).fill(2.5, before)
+      return scoresOf(values, both).at(-1) ?? 0
+    })
+    return mean(each)
+  }
+  const [drawn, kept] = [meanOfProbe(17), meanOfProbe(300)]
+  assert.ok(Math.abs(kept / drawn - 1) < 0.06, `${kept} for ${drawn}`)
+})
+
+test('two points give the expectation that can be worked out by hand', () => {
+  // Of two points every tree is the same but for where its one cut lies, and that does not matter here.
+  const both = { shinglePoints: 1, samplePoints: 8, historyPoints: 8, trees: 3 }
+  const third = (value: number) => scoresOf(Float64Array.of(0, 10, value), both)[2] ?? 0
+  const seen = (1 - 1 / 4) / (1 + 1)
+  assert.ok(Math.abs(third(0) - seen * Math.log2(3)) < 1e-12)
+  // Ten beyond a box of ten: cut off above it half of the time, below it otherwise.
+  assert.ok(Math.abs(third(20) - (0.5 + 0.5 / 2) * Math.log2(3)) < 1e-12)
+  assert.ok(Math.abs(third(5) - 0.5 * Math.log2(3)) < 1e-12)
+})
+
+test('a gap cuts a point, and what comes after it begins anew', () => {
+  const values = Float64Array.from({ length: 60 }, seededNormal(6)).fill(Number.NaN, 30, 40)
+  const scores = forestScores(denseValuesOf(values), { ...shape, shinglePoints: 4 })
+  const cut = [...scores].flatMap((score, i) => (Number.isNaN(score) ? [i] : []))
+  assert.deepEqual(cut, [0, 1, 2, 30, 31, 32])
 })

@@ -13,6 +13,7 @@
 // Cost per value: a way down each tree, about twice the logarithm of its sample times the shingle, and a change of one
 // tree in ten. Nothing overflows for values within 1e300, because ranges are added and never multiplied.
 
+import type { DenseValues } from './dense-values.ts'
 import { seededUniform } from './repeatable-chance.ts'
 import { at } from './series.ts'
 
@@ -30,25 +31,23 @@ export interface ForestShape {
   readonly historyPoints: number
 }
 
-/** Takes points one by one, oldest first. The same values give the same scores. */
-export class CutForest {
-  readonly #trees: readonly SampledTree[]
-
-  /** `values` holds the coordinates of all points and is only read. */
-  constructor(values: Float64Array, shape: ForestShape) {
-    this.#trees = Array.from({ length: shape.trees }, (_, i) => new SampledTree(values, shape, i + 1))
+/**
+ * How odd each value is as the end of a point, among the points before it: 0 where there is none before it, NaN where a
+ * gap cuts the point. Tree by tree and not value by value, so that the tree at work stays in the processor's cache.
+ */
+export function forestScores({ runs, values }: DenseValues, shape: ForestShape): Float64Array {
+  const scores = new Float64Array(values.length)
+  const point = new Float64Array(shape.shinglePoints)
+  for (let seed = 1; seed <= shape.trees; seed++) {
+    const tree = new SampledTree(values, shape, seed)
+    for (let i = 0; i < values.length; i++) {
+      if ((runs[i] ?? 0) < shape.shinglePoints) continue
+      for (let d = 0; d < point.length; d++) point[d] = at(values, i - d)
+      scores[i] = at(scores, i) + tree.cuts.scoreOf(point) / shape.trees
+      tree.consider(i)
+    }
   }
-
-  /** How odd the point that ends with value `index` is among those learnt; 0 while there are none. */
-  scoreOf(index: number): number {
-    let sum = 0
-    for (const tree of this.#trees) sum += tree.cuts.scoreOf(index)
-    return sum / this.#trees.length
-  }
-
-  learn(index: number): void {
-    for (const tree of this.#trees) tree.consider(index)
-  }
+  return scores.map((score, i) => ((runs[i] ?? 0) < shape.shinglePoints ? Number.NaN : score))
 }
 
 /** A tree and the lot that decides which points it holds. */
@@ -97,8 +96,10 @@ class CutTree {
   readonly #right: Int32Array
   readonly #axis: Uint8Array
   readonly #cut: Float64Array
-  readonly #low: Float64Array
-  readonly #high: Float64Array
+  /** Lower and upper edge of each inner box, dimension by dimension. */
+  readonly #edges: Float64Array
+  /** How far each inner box reaches, all dimensions added up. */
+  readonly #reach: Float64Array
   readonly #parent: Int32Array
   /** Points below each node, or in the leaf. */
   readonly #mass: Int32Array
@@ -118,8 +119,8 @@ class CutTree {
     this.#right = new Int32Array(capacity)
     this.#axis = new Uint8Array(capacity)
     this.#cut = new Float64Array(capacity)
-    this.#low = new Float64Array(capacity * width)
-    this.#high = new Float64Array(capacity * width)
+    this.#edges = new Float64Array(2 * capacity * width)
+    this.#reach = new Float64Array(capacity)
     this.#parent = new Int32Array(2 * capacity)
     this.#mass = new Int32Array(2 * capacity)
     this.#point = new Int32Array(capacity)
@@ -130,38 +131,49 @@ class CutTree {
     }
   }
 
-  /** In units that do not depend on the size of the sample: about 1 for a point in the middle of the others. */
-  scoreOf(index: number): number {
+  /**
+   * Of a point, newest value first. In units that do not depend on the size of the sample: about 1 for one in the middle
+   * of the others.
+   */
+  scoreOf(point: Float64Array): number {
     if (this.#root === none) return 0
-    const [values, low, high, width] = [this.#values, this.#low, this.#high, this.#width]
+    const edges = this.#edges
+    const width = this.#width
+    const leafBase = this.#leafBase
     let node = this.#root
     let depth = 0
     let share = 1
     let score = 0
-    for (; node < this.#leafBase; depth++) {
-      let inside = 0
-      let beyond = 0
-      for (let d = 0, side = node * width; d < width; d++, side++) {
-        const value = at(values, index - d)
-        const [lowest, highest] = [at(low, side), at(high, side)]
-        inside += highest - lowest
-        if (value < lowest) beyond += lowest - value
-        else if (value > highest) beyond += value - highest
+    for (; node < leafBase; depth++) {
+      // Distances to both edges exceed the box by twice what lies beyond it. No branch, which near the leaves would be
+      // guessed wrong half of the time; what rounding leaves of the difference is far below what matters.
+      const reach = at(this.#reach, node)
+      let toLow = 0
+      let toHigh = 0
+      for (let d = 0, side = 2 * node * width; d < width; d++, side += 2) {
+        const value = at(point, d)
+        toLow += Math.abs(value - at(edges, side))
+        toHigh += Math.abs(value - at(edges, side + 1))
       }
+      const beyond = (toLow + toHigh - reach) / 2
       if (beyond > 0) {
-        const cutOff = beyond / (inside + beyond)
+        const cutOff = beyond / (reach + beyond)
         score += (share * cutOff) / (depth + 1)
         share *= 1 - cutOff
         if (share < leastShare) break
       }
-      node = this.#childOf(node, index)
+      const isLeft = at(point, this.#axis[node] ?? 0) <= at(this.#cut, node)
+      node = (isLeft ? this.#left[node] : this.#right[node]) ?? none
     }
-    if (node >= this.#leafBase) score += share * this.#leafScore(node, index, depth)
+    if (node >= leafBase) score += share * this.#leafScore(node, point, depth)
     return score * Math.log2(1 + (this.#mass[this.#root] ?? 0))
   }
 
-  #leafScore(leaf: number, index: number, depth: number): number {
-    if (!this.#isSamePoint(leaf, index)) return 1 / (depth + 1)
+  #leafScore(leaf: number, point: Float64Array, depth: number): number {
+    const own = this.#point[leaf - this.#leafBase] ?? 0
+    for (let d = 0; d < this.#width; d++) {
+      if (at(this.#values, own - d) !== at(point, d)) return 1 / (depth + 1)
+    }
     const [mass, all] = [this.#mass[leaf] ?? 0, this.#mass[this.#root] ?? 1]
     return (1 - mass / (2 * all)) / (depth + Math.log2(1 + mass))
   }
@@ -227,12 +239,12 @@ class CutTree {
 
   /** Edges of the box of a node along one dimension; a leaf is a box without extent. */
   #lowOf(node: number, d: number): number {
-    if (node < this.#leafBase) return at(this.#low, node * this.#width + d)
+    if (node < this.#leafBase) return at(this.#edges, 2 * (node * this.#width + d))
     return at(this.#values, (this.#point[node - this.#leafBase] ?? 0) - d)
   }
 
   #highOf(node: number, d: number): number {
-    return node < this.#leafBase ? at(this.#high, node * this.#width + d) : this.#lowOf(node, d)
+    return node < this.#leafBase ? at(this.#edges, 2 * (node * this.#width + d) + 1) : this.#lowOf(node, d)
   }
 
   /** A random cut of the box around a node and the point; null where it does not part the two. */
@@ -245,7 +257,8 @@ class CutTree {
     let rest = this.#uniform() * extent
     for (let d = 0; d < this.#width; d++) {
       const value = at(this.#values, index - d)
-      const [low, high] = [this.#lowOf(node, d), this.#highOf(node, d)]
+      const low = this.#lowOf(node, d)
+      const high = this.#highOf(node, d)
       const from = Math.min(value, low)
       const size = Math.max(value, high) - from
       // Rounding may carry the lot past the last dimension that has any extent.
@@ -275,8 +288,8 @@ class CutTree {
     const inner = this.#freeInner.pop() ?? none
     const leaf = this.#newLeaf(index, inner)
     for (let d = 0; d < this.#width; d++) {
-      this.#low[inner * this.#width + d] = this.#lowOf(node, d)
-      this.#high[inner * this.#width + d] = this.#highOf(node, d)
+      this.#edges[2 * (inner * this.#width + d)] = this.#lowOf(node, d)
+      this.#edges[2 * (inner * this.#width + d) + 1] = this.#highOf(node, d)
     }
     this.#mass[inner] = this.#mass[node] ?? 0
     this.#takeIn(inner, index)
@@ -308,11 +321,14 @@ class CutTree {
 
   #takeIn(node: number, index: number): void {
     this.#mass[node] = (this.#mass[node] ?? 0) + 1
-    for (let d = 0, side = node * this.#width; d < this.#width; d++, side++) {
+    let reach = 0
+    for (let d = 0, side = 2 * node * this.#width; d < this.#width; d++, side += 2) {
       const value = at(this.#values, index - d)
-      if (value < at(this.#low, side)) this.#low[side] = value
-      if (value > at(this.#high, side)) this.#high[side] = value
+      if (value < at(this.#edges, side)) this.#edges[side] = value
+      if (value > at(this.#edges, side + 1)) this.#edges[side + 1] = value
+      reach += at(this.#edges, side + 1) - at(this.#edges, side)
     }
+    this.#reach[node] = reach
   }
 
   /** One point fewer from a node upwards; boxes shrink for as long as they do. */
@@ -327,13 +343,16 @@ class CutTree {
   #shrink(node: number): boolean {
     const [left, right] = [this.#left[node] ?? none, this.#right[node] ?? none]
     let isSmaller = false
-    for (let d = 0, side = node * this.#width; d < this.#width; d++, side++) {
+    let reach = 0
+    for (let d = 0, side = 2 * node * this.#width; d < this.#width; d++, side += 2) {
       const low = Math.min(this.#lowOf(left, d), this.#lowOf(right, d))
       const high = Math.max(this.#highOf(left, d), this.#highOf(right, d))
-      isSmaller ||= low !== at(this.#low, side) || high !== at(this.#high, side)
-      this.#low[side] = low
-      this.#high[side] = high
+      isSmaller ||= low !== at(this.#edges, side) || high !== at(this.#edges, side + 1)
+      this.#edges[side] = low
+      this.#edges[side + 1] = high
+      reach += high - low
     }
+    this.#reach[node] = reach
     return isSmaller
   }
 }

@@ -7,7 +7,7 @@
 // no band. Cost per value: a way down each tree, about 20 to 30 microseconds with 30 trees of 256 points of 8 values.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { CutForest } from '../cut-forest.ts'
+import { forestScores } from '../cut-forest.ts'
 import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
 import type { Series } from '../series.ts'
 import { surprisesOf } from '../surprise.ts'
@@ -35,17 +35,12 @@ export type ForestParams = Pick<
 
 /** One per dense value, each against the values before it; 0 where a long gap cuts the shingle. */
 export function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {
-  const forest = new CutForest(dense.values, {
-    trees: params.trees,
-    samplePoints: params.sample_points,
-    shinglePoints: params.shingle_points,
-    historyPoints: params.history_points,
-  })
-  const scores = dense.values.map((_, i) => {
-    if ((dense.runs[i] ?? 0) < params.shingle_points) return Number.NaN
-    const score = forest.scoreOf(i)
-    forest.learn(i)
-    return score
-  })
-  return surprisesOf(scores)
+  return surprisesOf(
+    forestScores(dense, {
+      trees: params.trees,
+      samplePoints: params.sample_points,
+      shinglePoints: params.shingle_points,
+      historyPoints: params.history_points,
+    }),
+  )
 }
