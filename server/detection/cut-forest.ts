@@ -249,38 +249,36 @@ class CutTree {
 
   /** A random cut of the box around a node and the point; null where it does not part the two. */
   #drawCut(node: number, index: number): { axis: number; at: number } | null {
-    let extent = 0
+    let beyond = 0
+    for (let d = 0; d < this.#width; d++) beyond += this.#gapOf(node, index, d)
+    // The cut falls anywhere in the box around both, and parts them where it falls outside the node's own.
+    const isLeaf = node >= this.#leafBase
+    const reach = isLeaf ? 0 : at(this.#reach, node)
+    let rest = this.#uniform() * (reach + beyond)
+    if (rest >= beyond && !isLeaf) return null
+    let axis = 0
     for (let d = 0; d < this.#width; d++) {
-      const value = at(this.#values, index - d)
-      extent += Math.max(value, this.#highOf(node, d)) - Math.min(value, this.#lowOf(node, d))
+      const gap = this.#gapOf(node, index, d)
+      if (gap === 0) continue
+      axis = d
+      if (rest < gap) break
+      rest -= gap
     }
-    let rest = this.#uniform() * extent
-    for (let d = 0; d < this.#width; d++) {
-      const value = at(this.#values, index - d)
-      const low = this.#lowOf(node, d)
-      const high = this.#highOf(node, d)
-      const from = Math.min(value, low)
-      const size = Math.max(value, high) - from
-      // Rounding may carry the lot past the last dimension that has any extent.
-      if (rest >= size && this.#hasExtentAfter(node, index, d)) {
-        rest -= size
-        continue
-      }
-      const cut = from + rest
-      if (value > high && cut >= high) return { axis: d, at: cut < value ? cut : high }
-      if (value < low && cut < low) return { axis: d, at: cut }
-      // Between two points there is always a cut; only rounding can carry the lot onto the other one.
-      return node < this.#leafBase ? null : { axis: d, at: Math.min(value, low) }
-    }
-    return null
+    const value = at(this.#values, index - axis)
+    const low = this.#lowOf(node, axis)
+    const high = this.#highOf(node, axis)
+    // Only rounding can carry the lot past the gap; a cut at its lower end parts them always.
+    if (value < low) return { axis, at: value + rest < low ? value + rest : value }
+    return { axis, at: high + rest < value ? high + rest : high }
   }
 
-  #hasExtentAfter(node: number, index: number, d: number): boolean {
-    for (let e = d + 1; e < this.#width; e++) {
-      const value = at(this.#values, index - e)
-      if (value !== this.#lowOf(node, e) || value !== this.#highOf(node, e)) return true
-    }
-    return false
+  /** How far the point lies outside the box of a node along one dimension. */
+  #gapOf(node: number, index: number, d: number): number {
+    const value = at(this.#values, index - d)
+    const low = this.#lowOf(node, d)
+    if (value < low) return low - value
+    const high = this.#highOf(node, d)
+    return value > high ? value - high : 0
   }
 
   /** Puts a new leaf beside a node, under a new one that takes its place; answers the leaf. */

@@ -1,12 +1,12 @@
 // A series against its peers at the same moment: a host that is slow while its eleven peers are not. What all do together
 // (a busy hour, a deploy, an outage of what they share) is no news here, and what one does alone is, from its first hour.
 //
-// The centre is the median of the peers. Half the width of the band is `k` times how far apart they are: the distance of
-// their quartiles from the median, scaled to a standard deviation of a normal law (Blom 1958 for small groups), now or
-// usually (median of the past `window_points` buckets), whichever is more. Quartiles and not MAD, the distance half of
-// them keep: a group that is of two minds, half on the old version and half on the new, is then wide rather than made of
-// outliers. The price: more than a quarter of the peers being off at once widens the band for all. Of four peers
-// the quartiles are the middle two, so one other may be off at any size of group.
+// The centre is the median of the peers. Half the width of the band is `k` times how far apart they are: half the distance
+// of their quartiles, scaled to the standard deviation of a normal law (Blom 1958 for small groups), now or usually
+// (median of the past `window_points` buckets), whichever is more. Quartiles and not MAD: a group that is of two minds,
+// half on the old version and half on the new, is then wide rather than made of outliers. The price: more than a quarter
+// of the peers being off at once widens the band for all. One other may always be off: of four peers the quartiles are
+// the middle two.
 //
 // Peers that usually agree to the last digit have no width: counts that are nearly always zero. Then the band reaches
 // as far as the farthest of the peers nine times out of ten, and where that is no distance either, any difference
@@ -36,7 +36,7 @@ export const peerOutlier: Method<'peer_outlier'> = {
       const count = peerValuesAt(peers, i, sorted)
       if (count < params.min_peers) continue
       const centre = at(sorted, (count - 1) >> 1) / 2 + at(sorted, count >> 1) / 2
-      const spread = spreadOf(sorted, count, centre)
+      const spread = spreadOf(sorted, count)
       if (learnt >= params.warmup_points) {
         const usual = Math.max(spread, spreads.median())
         const halfWidth =
@@ -54,11 +54,11 @@ export const peerOutlier: Method<'peer_outlier'> = {
   },
 }
 
-/** The farther of the two quartiles from the centre, as an estimate of the standard deviation. */
-function spreadOf(sorted: Float64Array, count: number, centre: number): number {
+/** Half the distance between the quartiles, as an estimate of the standard deviation. */
+function spreadOf(sorted: Float64Array, count: number): number {
   const above = Math.floor((3 * (count - 1)) / 4)
-  const distance = Math.max(centre - at(sorted, count - 1 - above), at(sorted, above) - centre)
-  return distance / normalRank((above + 1 - 0.375) / (count + 0.25))
+  const distance = at(sorted, above) - at(sorted, count - 1 - above)
+  return distance / 2 / normalRank((above + 1 - 0.375) / (count + 0.25))
 }
 
 /** Quantile of the standard normal law by Tukey's lambda; within 0.002 between 0.5 and 0.8, where the quartiles are. */
