@@ -34,9 +34,9 @@ const among = (group: number): Measured => ({
   lengths: [day, week],
   group,
 })
-const forest = (params: object): Measured => ({
+const forest = (params: object, lengths: readonly number[]): Measured => ({
   choice: { method_key: 'rcf', params: methodParams.rcf.parse(params) },
-  lengths: [day, week],
+  lengths,
 })
 
 const all: Record<string, Measured> = {
@@ -59,8 +59,8 @@ const all: Record<string, Measured> = {
     choice: { method_key: 'sub_pca', params: methodParams.sub_pca.parse({}) },
     lengths: [day, week],
   },
-  rcf: forest({}),
-  'rcf, 100 trees of 512, shingle 32': forest({ trees: 100, sample_points: 512, shingle_points: 32 }),
+  rcf: forest({}, [day, week]),
+  'rcf, 100 trees of 512, shingle 32': forest({ trees: 100, sample_points: 512, shingle_points: 32 }, [day]),
   'peer_outlier, 12 series': among(12),
   'peer_outlier, 50 series': among(50),
   auto: { choice: { method_key: 'auto', params: methodParams.auto.parse({}) }, lengths: [day, week] },
