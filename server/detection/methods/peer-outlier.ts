@@ -12,7 +12,8 @@
 // as far as the farthest of the peers nine times out of ten, and where that is no distance either, any difference
 // scores highest and the least deviations of the alarm layer decide.
 //
-// A series can't touch its own band, however long it is off. About one microsecond per value with 50 peers.
+// A series can't touch its own band, however long it is off. About one microsecond per value among 12 series, five
+// among 50.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { peerValuesAt } from '../peers.ts'
