@@ -51,6 +51,7 @@ const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: { methods: { type: 'string' }, ablate: { type: 'boolean', default: false } },
 })
+if (positionals.length > 1) throw new Error('Name methods with --methods, and ablation with --ablate')
 const folder = nabFolder(positionals[0])
 if (!hasNab(folder)) {
   console.log(
