@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeMethods, methodKeys, methodParams } from './detection-methods.ts'
+import { comparesPeers, describeMethods, methodKeys, methodParams } from './detection-methods.ts'
 
 const issuesOf = (result: { error?: { issues: { path: PropertyKey[]; message: string }[] } | undefined }) =>
   (result.error?.issues ?? []).map((issue) => [issue.path.join('.'), issue.message])
@@ -72,4 +72,13 @@ test('every method and every parameter is described in the served schema', () =>
       assert.ok(typeof schema.description === 'string', `${method.method_key}.${name}`)
     }
   }
+})
+
+test('the catalogue says which methods compare the series of a group', () => {
+  const peerMethods = describeMethods().filter((method) => method.needs_group_by)
+  assert.deepEqual(
+    peerMethods.map((method) => method.method_key),
+    ['peer_outlier'],
+  )
+  assert.deepEqual(methodKeys.filter(comparesPeers), ['peer_outlier'])
 })

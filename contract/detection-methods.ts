@@ -7,99 +7,13 @@
 // its file in `server/detection/methods/`; the compiler then asks for the rest.
 
 import { z } from 'zod'
-
-/** What the alarm layer needs to know whatever the method. */
-const alarmParams = {
-  violate_n: z
-    .int()
-    .min(1)
-    .max(60)
-    .default(2)
-    .describe('Open when this many of the last window_m buckets violate.'),
-  window_m: z
-    .int()
-    .min(1)
-    .max(60)
-    .default(3)
-    .describe('How many of the last judged buckets violate_n looks at.'),
-  clear_n: z.int().min(1).max(60).default(3).describe('Close after this many calm buckets in a row.'),
-  cooldown_minutes: z
-    .int()
-    .min(0)
-    .max(1440)
-    .default(30)
-    .describe('After closing, open again within this time only if at least 1.5 times worse than before.'),
-  missing: z
-    .enum(['skip', 'zero', 'alert'])
-    .default('skip')
-    .describe(
-      'What a bucket without data means: "skip", nothing; "zero", the value 0 in the whole window; "alert", a violation once the series has had data. Erased time is never missing data.',
-    ),
-  min_volume: z
-    .number()
-    .min(0)
-    .max(1e15)
-    .default(0)
-    .describe('Buckets with fewer events than this are not judged: a percentile of two requests is noise.'),
-}
-
-/** What it also needs for methods that expect a value and draw a band around it. */
-const bandParams = {
-  ...alarmParams,
-  direction: z.enum(['both', 'up', 'down']).default('both').describe('Which side of the band can alarm.'),
-  min_abs_dev: z
-    .number()
-    .min(0)
-    .max(1e300)
-    .default(0)
-    .describe('A value no further than this from the expected one never violates, in units of the metric.'),
-  min_rel_dev: z
-    .number()
-    .min(0)
-    .max(10)
-    .default(0.1)
-    .describe('The same as a share of the expected value: 0.1 ignores deviations up to 10 %.'),
-  alarm_budget_per_week: z
-    .number()
-    .min(0.01)
-    .max(100)
-    .default(1)
-    .describe(
-      'False alarms you accept per series and week, at most. The edge of alarm is moved out until the alarms to come keep to this, as far as the past of the series tells; it is never moved in.',
-    ),
-  warmup_points: z
-    .int()
-    .min(16)
-    .max(10_000)
-    .default(64)
-    .describe('Buckets with data before the first judgement; until then the status is "learning".'),
-}
-
-const violateWithinWindow = {
-  error: 'violate_n must not exceed window_m',
-  path: ['violate_n'],
-  params: { type: 'value_error' },
-}
-
-/** For methods whose alarms are single events: what they report at one bucket they have learnt by the next. */
-const singleBucket = {
-  violate_n: alarmParams.violate_n
-    .unwrap()
-    .default(1)
-    .describe(alarmParams.violate_n.description ?? ''),
-  window_m: alarmParams.window_m
-    .unwrap()
-    .default(1)
-    .describe(alarmParams.window_m.description ?? ''),
-}
-
-/** For methods that judge how unusual a bucket is without drawing a band around its value. */
-const surpriseParams = {
-  ...alarmParams,
-  ...singleBucket,
-  alarm_budget_per_week: bandParams.alarm_budget_per_week,
-  warmup_points: bandParams.warmup_points,
-}
+import {
+  alarmParams,
+  bandParams,
+  singleBucket,
+  surpriseParams,
+  violateWithinWindow,
+} from './detection-alarm-params.ts'
 
 const timezone = z
   .string()
@@ -324,6 +238,62 @@ export const RateTestParams = z
     'Ratios judged by their volume, and small counts: errors of requests, where two of three is not news.',
   )
 
+export const RcfParams = z
+  .strictObject({
+    shingle_points: z
+      .int()
+      .min(1)
+      .max(32)
+      .default(8)
+      .describe('Values in a row that are judged together, as one point.'),
+    trees: z.int().min(10).max(100).default(30).describe('More of them make the score steadier, and dearer.'),
+    sample_points: z.int().min(64).max(512).default(256).describe('Points that each tree holds.'),
+    history_points: z
+      .int()
+      .min(512)
+      .max(65_536)
+      .default(2560)
+      .describe('Mean age of the points that the trees hold, in buckets with data: older ones fade out.'),
+    ...surpriseParams,
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'Random cuts set a few values in a row apart from the past the sooner, the odder they are: sudden, of any shape.',
+  )
+
+export const PeerOutlierParams = z
+  .strictObject({
+    k: RobustBandParams.shape.k
+      .unwrap()
+      .default(4)
+      .describe('Half the width of the band, in robust standard deviations of the peers.'),
+    min_peers: z
+      .int()
+      .min(3)
+      .max(49)
+      .default(4)
+      .describe(
+        'A value is judged only where at least this many other series of the group have one in the same bucket.',
+      ),
+    window_points: z
+      .int()
+      .min(16)
+      .max(2016)
+      .default(288)
+      .describe('How many buckets say how far apart the peers usually are.'),
+    ...bandParams,
+    warmup_points: bandParams.warmup_points
+      .unwrap()
+      .default(16)
+      .describe(
+        'Buckets with enough peers before the first judgement; until then the status is "learning". A series that joins later is judged at once.',
+      ),
+  })
+  .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
+  .describe(
+    'One that is unlike the others of its group at the same moment: hosts, pods or shards that should look alike. Needs scope.group_by.',
+  )
+
 export const AutoParams = z
   .strictObject({
     timezone,
@@ -355,6 +325,8 @@ export const methodParams = {
   level_shift: LevelShiftParams,
   absence: AbsenceParams,
   rate_test: RateTestParams,
+  rcf: RcfParams,
+  peer_outlier: PeerOutlierParams,
   auto: AutoParams,
 } as const
 
@@ -369,10 +341,19 @@ export const methodKeys = [
   'level_shift',
   'absence',
   'rate_test',
+  'rcf',
+  'peer_outlier',
   'auto',
 ] as const satisfies readonly (keyof typeof methodParams)[]
 export const MethodKey = z.enum(methodKeys)
 export type MethodKey = keyof typeof methodParams
+
+/** Methods that compare the series of a group with each other: without `scope.group_by` there is nothing to compare. */
+export const peerMethodKeys = ['peer_outlier'] as const satisfies readonly MethodKey[]
+
+export function comparesPeers(key: MethodKey): boolean {
+  return peerMethodKeys.some((one) => one === key)
+}
 
 /** The parameters of a method after validation, defaults filled in. */
 export type MethodParams<K extends MethodKey = MethodKey> = z.output<(typeof methodParams)[K]>
@@ -381,6 +362,11 @@ export type MethodParams<K extends MethodKey = MethodKey> = z.output<(typeof met
 export const DetectionMethod = z.object({
   method_key: MethodKey,
   description: z.string(),
+  needs_group_by: z
+    .boolean()
+    .describe(
+      'Whether it compares the series of a group with each other, so that scope.group_by must be set.',
+    ),
   params_schema: z.record(z.string(), z.unknown()).describe('JSON Schema (2020-12) of `params`.'),
 })
 export type DetectionMethod = z.infer<typeof DetectionMethod>
@@ -392,6 +378,7 @@ export function describeMethods(): DetectionMethod[] {
     return {
       method_key: key,
       description: schema.description ?? '',
+      needs_group_by: comparesPeers(key),
       params_schema: { ...z.toJSONSchema(schema, { io: 'input' }) },
     }
   })

@@ -83,7 +83,9 @@ export const DetectorScope = z
       .min(1)
       .max(300)
       .optional()
-      .describe('`service` or an attribute key: each value is a series of its own, the 50 busiest at most.'),
+      .describe(
+        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most. Methods that compare series with each other need it.',
+      ),
     aggregation: Aggregation.optional().describe(
       'How readings in a bucket become one; by the kind of metric where absent. Built-in metrics have their own.',
     ),

@@ -4,15 +4,16 @@
 // incidents opened in the newest buckets count (`evaluate.ts` says why); and the first four days of a series, with
 // nothing to learn from before them. Beside it recall: the share of planted incidents that open an alarm at the same
 // budget, in series otherwise alike. Where the data of NAB is present, its series without a labelled anomaly are one
-// more family, evaluated whole. Prints a table, a summary by method and one JSON object.
+// more family, evaluated whole. A method that compares peers judges one of eight series of the same family, each with
+// noise of its own. Prints a table, a summary by method and one JSON object.
 //
 //   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { evaluateSeries } from '../../server/detection/evaluate.ts'
+import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { evaluateSeries, peersOf } from '../../server/detection/evaluate.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Series } from '../../server/detection/series.ts'
 import { type Family, families, type Planted, plantedIn } from './label-free.ts'
@@ -25,6 +26,7 @@ const weeks = 4
 const shortDays = 4
 const shortSeries = 4
 const warmup = 64
+const groupSize = 8
 
 /** An empty list is all of them. */
 const wanted = process.argv[2] ? process.argv[2].split(',') : undefined
@@ -48,8 +50,18 @@ function choiceOf(key: MethodKey): MethodChoice {
   return { method_key: key, params } as MethodChoice
 }
 
-function openings(series: Series, choice: MethodChoice): number[] {
-  return evaluateSeries(series, choice).incidents.map((each) => each.openedIndex)
+/** Buckets at which an alarm opens in the first series of a group; most methods look at no other. */
+function openings(group: readonly Series[], choice: MethodChoice): number[] {
+  const [series] = group
+  if (series === undefined) return []
+  const { incidents } = evaluateSeries(series, choice, undefined, peersOf(group, choice)[0])
+  return incidents.map((each) => each.openedIndex)
+}
+
+/** A series of the family, and its peers where the method compares them. */
+function groupOf(key: MethodKey, family: Family, buckets: number, seed: number): Float64Array[] {
+  const size = comparesPeers(key) ? groupSize : 1
+  return Array.from({ length: size }, (_, member) => family.make(buckets, seed + 100_000 * member))
 }
 
 /** A change of level is no false alarm on the day it happens. */
@@ -58,15 +70,13 @@ function isCalm(family: Family, bucket: number): boolean {
 }
 
 /** A fortnight's window, moved on by two days. */
-function slidingAlarms(family: Family, values: Float64Array, choice: MethodChoice): number {
+function slidingAlarms(family: Family, group: readonly Float64Array[], choice: MethodChoice): number {
   const hop = 2 * perDay
   let alarms = 0
-  for (let end = perWeek + hop; end <= values.length; end += hop) {
+  for (let end = perWeek + hop; end <= (weeks + 1) * perWeek; end += hop) {
     const start = Math.max(0, end - 2 * perWeek)
-    const window = {
-      ...seriesOf(values.subarray(start, end)),
-      startNs: BigInt(start * stepMinutes) * 60_000_000_000n,
-    }
+    const startNs = BigInt(start * stepMinutes) * 60_000_000_000n
+    const window = group.map((values) => ({ ...seriesOf(values.subarray(start, end)), startNs }))
     const fresh = openings(window, choice).filter((opened) => opened >= end - start - hop)
     alarms += fresh.filter((opened) => isCalm(family, start + opened)).length
   }
@@ -83,16 +93,20 @@ function measure(key: MethodKey, family: Family) {
   const choice = choiceOf(key)
   const sums = { whole: 0, sliding: 0, short: 0, planted: 0, hit: 0 }
   for (const seed of seeds) {
-    const values = family.make((weeks + 1) * perWeek, seed)
-    const opened = openings(seriesOf(values), choice)
+    const group = groupOf(key, family, (weeks + 1) * perWeek, seed)
+    const [values = new Float64Array(), ...others] = group
+    const opened = openings(group.map(seriesOf), choice)
     sums.whole += opened.filter((bucket) => bucket >= perWeek && isCalm(family, bucket)).length
-    sums.sliding += slidingAlarms(family, values, choice)
+    sums.sliding += slidingAlarms(family, group, choice)
     for (let i = 0; i < shortSeries; i++) {
-      sums.short += openings(seriesOf(family.make(shortDays * perDay, 1000 * seed + i)), choice).length
+      sums.short += openings(
+        groupOf(key, family, shortDays * perDay, 1000 * seed + i).map(seriesOf),
+        choice,
+      ).length
     }
     const planted = plantedIn(values, family, { from: perWeek, every: 1.5 * perDay, lasting: [6, 36] })
     sums.planted += planted.incidents.length
-    sums.hit += hits(planted.incidents, openings(seriesOf(planted.values), choice))
+    sums.hit += hits(planted.incidents, openings([planted.values, ...others].map(seriesOf), choice))
   }
   const expected = seeds.length * budgetPerWeek * weeks
   const expectedShort = (seeds.length * shortSeries * budgetPerWeek * (shortDays * perDay - warmup)) / perWeek
@@ -117,14 +131,15 @@ function measureUnlabelled(key: MethodKey) {
   let alarms = 0
   let expected = 0
   for (const { probation, series } of unlabelled) {
-    alarms += openings(series, choice).filter((bucket) => bucket >= probation).length
+    alarms += openings([series], choice).filter((bucket) => bucket >= probation).length
     expected += ((series.values.length - probation) * series.stepMinutes * budgetPerWeek) / 10_080
   }
   return { method: key, series: `${unlabelled.length} unlabelled of NAB`, whole: round(alarms / expected) }
 }
 
 const simulated = keys.flatMap((key) => families.map((family) => measure(key, family)))
-const real = unlabelled.length === 0 ? [] : keys.map(measureUnlabelled)
+/** Nothing there has peers. */
+const real = unlabelled.length === 0 ? [] : keys.filter((key) => !comparesPeers(key)).map(measureUnlabelled)
 const results = [...simulated, ...real]
 const ways = ['whole', 'sliding', 'short'] as const
 const summary = keys.map((method) => {

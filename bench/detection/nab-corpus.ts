@@ -30,8 +30,8 @@ export interface NabProfile {
 
 const profileNames = ['standard', 'reward_low_FP_rate', 'reward_low_FN_rate'] as const
 
-export function nabFolder(): string {
-  return process.argv[2] ?? process.env.LETHE_NAB_DIR ?? join(import.meta.dirname, '../../../shared/data/nab')
+export function nabFolder(given: string | undefined): string {
+  return given ?? process.env.LETHE_NAB_DIR ?? join(import.meta.dirname, '../../../shared/data/nab')
 }
 
 /** False when the data is not on this machine. */

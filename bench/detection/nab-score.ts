@@ -41,18 +41,64 @@ export function oracleScore(rated: RatedCorpus, profile: NabProfile): NabScore {
 export function heldOutScore(rated: RatedCorpus, profile: NabProfile): NabScore {
   let raw = 0
   let thresholds = 0
-  for (const [group, windows] of rated.windowsOfGroup) {
-    const others = rated.rows.filter((row) => row.group !== group)
-    const { threshold } = bestThreshold(others, windowsOf(rated) - windows, profile)
-    raw += rawAt(
-      rated.rows.filter((row) => row.group === group),
-      windows,
-      threshold,
-      profile,
-    )
-    thresholds += threshold / rated.windowsOfGroup.size
+  for (const group of rated.windowsOfGroup.keys()) {
+    const split = splitScore(rated, (each) => each === group, profile)
+    raw += split.judgedRaw
+    thresholds += split.threshold / rated.windowsOfGroup.size
   }
   return { threshold: thresholds, final: normalised(raw, windowsOf(rated), profile) }
+}
+
+export interface SplitScore {
+  /** The best on the groups that choose, and its score there. */
+  readonly threshold: number
+  readonly chosen: number
+  /** The groups that are judged, at that threshold: as a final score (NaN without a window), and before it is one. */
+  readonly judged: number
+  readonly judgedRaw: number
+}
+
+/** Some groups judged at the threshold that was best on the others. */
+export function splitScore(
+  rated: RatedCorpus,
+  isJudged: (group: string) => boolean,
+  profile: NabProfile,
+): SplitScore {
+  const windows = (judged: boolean) =>
+    [...rated.windowsOfGroup].reduce((sum, [group, each]) => sum + (isJudged(group) === judged ? each : 0), 0)
+  const choosers = rated.rows.filter((row) => !isJudged(row.group))
+  const { threshold, raw } = bestThreshold(choosers, windows(false), profile)
+  const judgedRows = rated.rows.filter((row) => isJudged(row.group))
+  const judgedRaw = rawAt(judgedRows, windows(true), threshold, profile)
+  const judged = normalised(judgedRaw, windows(true), profile)
+  return { threshold, chosen: normalised(raw, windows(false), profile), judged, judgedRaw }
+}
+
+export interface HeldOutChoice {
+  readonly final: number
+  /** By group, the variant that was best on all other groups. */
+  readonly choices: Readonly<Record<string, string>>
+}
+
+/** Each group scored by the variant, at the threshold, that together were best on all other groups. */
+export function heldOutChoice(
+  variants: ReadonlyMap<string, RatedCorpus>,
+  profile: NabProfile,
+): HeldOutChoice {
+  const [any] = variants.values()
+  if (any === undefined) throw new Error('A choice needs variants')
+  let raw = 0
+  const choices: Record<string, string> = {}
+  for (const group of any.windowsOfGroup.keys()) {
+    const splits = [...variants].map(([name, rated]) => ({
+      name,
+      ...splitScore(rated, (each) => each === group, profile),
+    }))
+    const best = splits.reduce((a, b) => (b.chosen > a.chosen ? b : a))
+    raw += best.judgedRaw
+    choices[group] = best.name
+  }
+  return { final: normalised(raw, windowsOf(any), profile), choices }
 }
 
 /** Scored at a threshold decided elsewhere. */

@@ -1,8 +1,12 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
 // `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
 //
-//   node bench/detection/nab.ts [folder of the data] [only these methods, by comma] [ablation]
+//   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate]
 //   LETHE_NAB_DIR=... node bench/detection/nab.ts
+//
+// --methods measures only these; a method that compares peers has none here. --ablate asks instead what each member of
+// `auto` is worth, and the candidates that are none: every choice of members beside the trivial control, chosen on some
+// groups and judged on the others, both ways, and last the choice itself held out group by group.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
@@ -13,12 +17,14 @@
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
-import { type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { parseArgs } from 'node:util'
+import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { newsOf } from '../../server/detection/alert-once.ts'
 import { evaluateSeries } from '../../server/detection/evaluate.ts'
-import { autoWithout, memberNames } from '../../server/detection/methods/auto.ts'
+import { autoMembers, combineMembers, memberNames } from '../../server/detection/methods/auto.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
+import { forestSurprises } from '../../server/detection/methods/rcf.ts'
 import {
   hasNab,
   type NabFile,
@@ -29,10 +35,24 @@ import {
   readPublishedScores,
   scoresOfRows,
 } from './nab-corpus.ts'
-import { fixedScore, heldOutScore, oracleScore, type RowScores, rateRows } from './nab-score.ts'
+import {
+  fixedScore,
+  heldOutChoice,
+  heldOutScore,
+  oracleScore,
+  type RatedCorpus,
+  type RowScores,
+  rateRows,
+  splitScore,
+} from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
-const folder = nabFolder()
+const { positionals, values: options } = parseArgs({
+  allowPositionals: true,
+  options: { methods: { type: 'string' }, ablate: { type: 'boolean', default: false } },
+})
+if (positionals.length > 1) throw new Error('Name methods with --methods, and ablation with --ablate')
+const folder = nabFolder(positionals[0])
 if (!hasNab(folder)) {
   console.log(
     JSON.stringify({
@@ -45,12 +65,13 @@ if (!hasNab(folder)) {
 
 const files = readCorpus(folder)
 const profiles = readProfiles(folder)
-const wanted = process.argv[3]?.split(',')
-const withAblation = process.argv[4] === 'ablation'
+const wanted = options.methods?.split(',')
 const halfLifePoints = methodParams.auto.parse({}).memory_points
 
 /** Limits are the user's own, and without a volume a rate has no test: neither has a default to measure. */
-const measured = methodKeys.filter((key) => key !== 'threshold' && (wanted?.includes(key) ?? true))
+const measured = methodKeys.filter(
+  (key) => key !== 'threshold' && !comparesPeers(key) && !options.ablate && (wanted?.includes(key) ?? true),
+)
 
 function choiceOf(key: MethodKey): MethodChoice {
   // The schema of this very key made the parameters, which the type of a lookup by key can't express.
@@ -167,6 +188,8 @@ function control(tolerance: number): RowScores {
   )
 }
 
+const inWords = (figures: readonly number[] | undefined) =>
+  figures?.map((each) => each.toFixed(1)).join(' ') ?? ''
 const published = readPublishedFinals(folder)
 /** A line of the table; only methods of ours have alarms. */
 type Line = { method: string } & ReturnType<typeof nabFigures> &
@@ -192,30 +215,103 @@ const results = measured.map((key) => {
     ...alarmFigures(choice),
   }
 })
-const ablation = withAblation
-  ? memberNames.map((name) =>
-      figuresOf(`auto without ${name}`, (file) =>
-        autoWithout([name], file.series, methodParams.auto.parse({})),
-      ),
-    )
-  : []
 
-const inWords = (figures: readonly number[] | undefined) =>
-  figures?.map((each) => each.toFixed(1)).join(' ') ?? ''
-const lines: Line[] = [...references, ...controls, silent, ...results, ...ablation]
-console.table(
-  lines.map((line) => ({
-    method: line.method,
-    oracle: inWords(line.oracle),
-    'held out': inWords(line.held_out),
-    shipped: inWords(line.shipped),
-    'vus-pr': line.vus_pr ?? '',
-    precision: line.event_precision ?? '',
-    recall: line.event_recall ?? '',
-    'alarms/week': line.alarms_per_series_week ?? '',
-    'buckets/s': line.buckets_per_cpu_s ?? '',
-  })),
-)
+/** Groups the members were first chosen on; the other three are the judges, and then the other way round. */
+const workedOn = ['realAWSCloudwatch', 'artificialNoAnomaly', 'artificialWithAnomaly', 'realTweets']
+
+/** Every choice of members that is asked about: as shipped, less one, with a candidate, with it in the place of one. */
+function variantsOf(candidates: readonly string[]): Map<string, readonly string[]> {
+  const shipped: readonly string[] = memberNames
+  const variants = new Map([['auto as it is', shipped]])
+  for (const name of shipped)
+    variants.set(
+      `auto without ${name}`,
+      shipped.filter((each) => each !== name),
+    )
+  for (const candidate of candidates) {
+    variants.set(`auto with ${candidate}`, [...shipped, candidate])
+    for (const name of shipped) {
+      const others = shipped.filter((each) => each !== name)
+      variants.set(`auto with ${candidate} without ${name}`, [...others, candidate])
+    }
+  }
+  return variants
+}
+
+function ablate() {
+  const params = methodParams.auto.parse({})
+  const forest = methodParams.rcf.parse({})
+  const isCandidate = !memberNames.some((name) => String(name) === 'rcf')
+  const members = files.map((file) => {
+    const own = autoMembers(file.series, params)
+    const surprises: Record<string, Float64Array> = { ...own.surprises }
+    if (isCandidate) surprises.rcf = forestSurprises(own.dense, forest)
+    return { ...own, file, surprises }
+  })
+  const rated = new Map<string, RatedCorpus>()
+  const [standard] = profiles
+  if (standard === undefined) throw new Error('NAB has no profiles')
+  const lines = [...variantsOf(isCandidate ? ['rcf'] : [])].map(([name, names]) => {
+    const rows = new Map(
+      members.map(({ file, surprises, ...rest }) => {
+        const chosen = names.map((each) => surprises[each] ?? new Float64Array())
+        return [file.path, scoresOfRows(file, newsIn(combineMembers(chosen, rest, params)))]
+      }),
+    )
+    const corpus = rateRows(files, rows)
+    rated.set(name, corpus)
+    const split = (isJudged: (group: string) => boolean) => {
+      const { chosen, judged } = splitScore(corpus, isJudged, standard)
+      return { chosen: round(chosen), judged: round(judged) }
+    }
+    return {
+      method: name,
+      ...nabFigures(rows),
+      worked_on_chooses: split((group) => !workedOn.includes(group)),
+      others_choose: split((group) => workedOn.includes(group)),
+    }
+  })
+  const choices = profiles.map((profile) => ({ profile: profile.name, ...heldOutChoice(rated, profile) }))
+  return { lines, choices }
+}
+
+const ablation = options.ablate ? ablate() : null
+if (ablation !== null) {
+  const figures = ({ held_out, oracle }: ReturnType<typeof nabFigures>) => ({
+    oracle: inWords(oracle),
+    'held out': inWords(held_out),
+  })
+  console.table([
+    ...controls.map((line) => ({ method: line.method, ...figures(line) })),
+    ...ablation.lines.map(({ method, others_choose, worked_on_chooses, ...line }) => ({
+      method,
+      ...figures(line),
+      'worked on choose': worked_on_chooses.chosen,
+      'others judge': worked_on_chooses.judged,
+      'others choose': others_choose.chosen,
+      'worked on judge': others_choose.judged,
+    })),
+  ])
+  console.table(
+    ablation.choices.map(({ choices, final, profile }) => ({ profile, final: round(final), ...choices })),
+  )
+}
+
+const lines: Line[] = options.ablate ? [] : [...references, ...controls, silent, ...results]
+if (!options.ablate)
+  console.table(
+    lines.map((line) => ({
+      method: line.method,
+      oracle: inWords(line.oracle),
+      'held out': inWords(line.held_out),
+      shipped: inWords(line.shipped),
+      'vus-pr': line.vus_pr ?? '',
+      precision: line.event_precision ?? '',
+      recall: line.event_recall ?? '',
+      'alarms/week': line.alarms_per_series_week ?? '',
+      'buckets/s': line.buckets_per_cpu_s ?? '',
+    })),
+  )
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
 const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
 const profileNames = profiles.map((profile) => profile.name)

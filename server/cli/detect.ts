@@ -1,19 +1,30 @@
-// `lethe detect --csv FILE`: what a detector makes of a series in a file, by the code of the service and without one.
+// `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the service and without one.
 // The whole file is judged as one window, bucket by bucket, each knowing only what came before it.
 
 import { readFileSync } from 'node:fs'
 import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
+import type { Verdict } from '../detection/alarm.ts'
 import { methodChoiceOf, readDraft } from '../detection/detector.ts'
-import { evaluateSeries } from '../detection/evaluate.ts'
+import { evaluateSeries, peersOf } from '../detection/evaluate.ts'
 import { type Finding, findingsOf } from '../detection/findings.ts'
 import type { MethodChoice } from '../detection/methods/catalogue.ts'
-import { readPoints, stepOfPoints } from '../detection/points-file.ts'
-import { at, bucketStartNs, buildSeries, type Series, type SeriesPoint } from '../detection/series.ts'
+import { outcomeOf } from '../detection/outcome.ts'
+import { readGroupedPoints, readPoints, stepOfPoints } from '../detection/points-file.ts'
+import {
+  at,
+  bucketStartNs,
+  buildSeries,
+  type Series,
+  type SeriesPoint,
+  type SeriesSpan,
+} from '../detection/series.ts'
 import { print } from './print.ts'
 
 export interface DetectOptions {
   readonly csv: string
+  /** Lines have the name of a group between timestamp and value. */
+  readonly grouped?: boolean
   readonly method: string
   /** JSON. */
   readonly params: string
@@ -25,34 +36,82 @@ export interface DetectOptions {
 
 /** Buckets; a year of minutes. */
 const bucketsMax = 600_000
+/** As many as a detector of the service judges. */
+const groupsMax = 50
+
+/** Null for the only series of a file without groups. */
+interface Judged {
+  readonly group: string | null
+  readonly series: Series
+  readonly verdict: Verdict
+  readonly findings: readonly Finding[]
+}
 
 /** Prints what was found. Throws an Error with a sentence for a person where the file or an option can't be read. */
 export function detect(options: DetectOptions): void {
-  const points = readPoints(readFileSync(options.csv, 'utf8'))
   const choice = choiceOf(options)
-  const series = seriesOf(points, stepMinutesOf(options, points))
-  const verdict = evaluateSeries(series, choice)
-  const subject = { metricName: 'value', unit: '', scope: '' }
-  const findings = findingsOf({ series, verdict, params: choice.params, groupKey: '{}', subject })
+  const judged = judge(readGroups(options), choice, options)
+  const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
+  const span = judged[0]?.series
+  const stepMinutes = span?.stepMinutes ?? 1
+  const states = judged.map(({ verdict }) => verdict.state)
+  const { note, status } = outcomeOf(states, 0, stepMinutes)
   if (options.json) {
-    print(JSON.stringify({ status: verdict.state.status, anomalies: findings.map(rowOf) }, null, 2))
+    print(JSON.stringify({ status, note, anomalies: findings.map(rowOf) }, null, 2))
   } else {
-    for (const finding of findings) {
+    for (const { finding } of findings) {
       print(`${formatInstant(finding.startedNs)}  score ${finding.score.toPrecision(3)}  ${finding.reason}`)
     }
-    const buckets = `${series.values.length} buckets of ${series.stepMinutes} min`
-    print(`${buckets}: ${findings.length} anomalies; at the end: ${verdict.state.status}`)
+    const buckets = `${span?.values.length ?? 0} buckets of ${stepMinutes} min`
+    const series = options.grouped ? ` in ${judged.length} series` : ''
+    print(`${buckets}${series}: ${findings.length} anomalies; at the end: ${status}`)
+    if (note !== null) print(note)
   }
-  if (options.scores) printScores(series, verdict.scores)
+  if (options.scores) printScores(judged)
 }
 
-function choiceOf({ method, params }: DetectOptions): MethodChoice {
-  const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params) }
+function readGroups({ csv, grouped }: DetectOptions): Map<string | null, SeriesPoint[]> {
+  const text = readFileSync(csv, 'utf8')
+  if (grouped !== true) return new Map([[null, readPoints(text)]])
+  const groups = readGroupedPoints(text)
+  if (groups.size > groupsMax) throw new Error(`That is ${groups.size} groups; ${groupsMax} at most.`)
+  return new Map(groups)
+}
+
+function judge(
+  groups: ReadonlyMap<string | null, SeriesPoint[]>,
+  choice: MethodChoice,
+  options: DetectOptions,
+): Judged[] {
+  const points = [...groups.values()].flat()
+  const span = spanOf(points, stepMinutesOf(options, points))
+  const all = [...groups.values()].map((own) => buildSeries(span, own))
+  const peers = peersOf(all, choice)
+  return [...groups.keys()].map((group, i) => {
+    const series = all[i] ?? buildSeries(span, [])
+    const verdict = evaluateSeries(series, choice, undefined, peers[i])
+    const subject = { metricName: 'value', unit: '', scope: group ?? '', peers: peers[i] ?? [] }
+    const groupKey = JSON.stringify(group === null ? {} : { group })
+    const findings = findingsOf({ series, verdict, params: choice.params, groupKey, subject })
+    return { group, series, verdict, findings }
+  })
+}
+
+function choiceOf({ grouped, method, params }: DetectOptions): MethodChoice {
+  const scope = grouped === true ? { group_by: 'group' } : {}
+  const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params), scope }
   const read = readDraft(draft)
-  if ('problems' in read) throw new Error(new InvalidInput(read.problems).message)
-  const choice = methodChoiceOf(read.definition)
-  if (choice === null) throw new Error('The method refuses these params.')
-  return choice
+  if (!('problems' in read)) {
+    const choice = methodChoiceOf(read.definition)
+    if (choice === null) throw new Error('The method refuses these params.')
+    return choice
+  }
+  if (read.problems.every(({ loc }) => loc.includes('group_by'))) {
+    throw new Error(
+      `${method} compares series with each other: give lines of timestamp,group,value and --grouped.`,
+    )
+  }
+  throw new Error(new InvalidInput(read.problems).message)
 }
 
 function jsonOf(text: string): unknown {
@@ -70,7 +129,7 @@ function stepMinutesOf({ step }: DetectOptions, points: readonly SeriesPoint[]):
   throw new Error('--step is a whole number of minutes, 1 or more.')
 }
 
-function seriesOf(points: readonly SeriesPoint[], stepMinutes: number): Series {
+function spanOf(points: readonly SeriesPoint[], stepMinutes: number): SeriesSpan {
   const stepNs = BigInt(stepMinutes) * nsPerMinute
   const times = points.map(({ timeNs }) => timeNs)
   let [first, last] = [times[0] ?? 0n, times[0] ?? 0n]
@@ -83,22 +142,13 @@ function seriesOf(points: readonly SeriesPoint[], stepMinutes: number): Series {
   if (length > bucketsMax) {
     throw new Error(`That is ${length} buckets; ${bucketsMax} at most. Name a longer --step.`)
   }
-  return buildSeries({ startNs, stepMinutes, length }, points)
+  return { startNs, stepMinutes, length }
 }
 
-function rowOf({
-  startedNs,
-  seenUntilNs,
-  peakNs,
-  isOpen,
-  value,
-  expected,
-  lower,
-  upper,
-  score,
-  reason,
-}: Finding) {
+function rowOf({ finding, group }: { finding: Finding; group: string | null }) {
+  const { expected, isOpen, lower, peakNs, reason, score, seenUntilNs, startedNs, upper, value } = finding
   return {
+    ...(group === null ? {} : { group }),
     started_at: formatInstant(startedNs),
     ended_at: isOpen ? null : formatInstant(seenUntilNs),
     peak_at: formatInstant(peakNs),
@@ -106,14 +156,16 @@ function rowOf({
   }
 }
 
-function printScores(
-  series: Series,
-  scores: { score: Float64Array; lower: Float64Array; upper: Float64Array },
-): void {
+function printScores(judged: readonly Judged[]): void {
   const text = (column: Float64Array, i: number) => (Number.isNaN(at(column, i)) ? '' : String(at(column, i)))
-  print('timestamp,value,score,lower,upper')
-  for (let i = 0; i < series.values.length; i++) {
-    const columns = [series.values, scores.score, scores.lower, scores.upper]
-    print([formatInstant(bucketStartNs(series, i)), ...columns.map((column) => text(column, i))].join(','))
+  const isGrouped = judged.some(({ group }) => group !== null)
+  print(`timestamp,${isGrouped ? 'group,' : ''}value,score,lower,upper`)
+  for (const { group, series, verdict } of judged) {
+    const { lower, score, upper } = verdict.scores
+    for (let i = 0; i < series.values.length; i++) {
+      const columns = [series.values, score, lower, upper].map((column) => text(column, i))
+      const labels = group === null ? [] : [group]
+      print([formatInstant(bucketStartNs(series, i)), ...labels, ...columns].join(','))
+    }
   }
 }

@@ -149,6 +149,7 @@ program
     new Option('--method <key>', 'the detection method').choices([...methodKeys]).default('robust_band'),
   )
   .option('--params <JSON>', 'its params, as a detector takes them', '{}')
+  .option('--grouped', 'lines are timestamp,group,value: a series for each group')
   .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
   .option('--scores', 'also print every bucket with its score and band, as CSV')
   .option('--json', 'print anomalies as JSON')

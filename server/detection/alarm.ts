@@ -84,9 +84,10 @@ export interface Incident {
 
 /** What the last bucket leaves behind. */
 export type DetectorState =
-  | { readonly status: 'learning'; readonly pointsNeeded: number }
-  /** At this rate of data the window never holds enough to judge: it needs to be longer or coarser. */
-  | { readonly status: 'insufficient_data'; readonly pointsNeeded: number }
+  /** Insufficient: at this rate of data the window never holds enough to judge, it needs to be longer or coarser. */
+  | { readonly status: 'learning' | 'insufficient_data'; readonly pointsNeeded: number }
+  /** So many more series of the group would have to have data at the same time. */
+  | { readonly status: 'insufficient_data'; readonly peersNeeded: number }
   | { readonly status: 'ok' | 'anomalous' | 'recovering' | 'no_data' | 'muted' }
 
 export interface Verdict {

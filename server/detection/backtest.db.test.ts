@@ -57,6 +57,7 @@ interface Row {
 
 const [from, until] = [-90, 210]
 const normal = seededNormal(11)
+const jitter = seededNormal(12)
 
 /** Five hours of a shop: an outage, a slow service, one that is born late and one that falls silent, and metrics. */
 function story(): Row[] {
@@ -91,6 +92,11 @@ function story(): Row[] {
       atNs: reportNs,
       row: { ...metric, MetricName: 'queue', Value: (isOutage ? 90 : 10) + normal() },
     })
+    for (let host = 0; host < 6; host++) {
+      const Value = (host === 4 && isOutage ? 95 : 40) + Math.sin(seconds / 900) * 10 + jitter()
+      const heat = { ...metric, MetricName: 'heat', Attributes: { host: `h${host}` }, Value }
+      rows.push({ table: 'otel_metrics_gauge', atNs: reportNs, row: heat })
+    }
     rows.push({
       table: 'otel_metrics_sum',
       atNs: reportNs,
@@ -139,6 +145,12 @@ const tried: Record<string, DetectorDefinition> = {
   }),
   'a gauge': definitionOf({ metric_key: 'queue' }),
   'the rate of a counter': definitionOf({ metric_key: 'sent' }),
+  'hosts against each other': definitionOf({
+    metric_key: 'heat',
+    method_key: 'peer_outlier',
+    params: {},
+    scope: { group_by: 'host' },
+  }),
 }
 
 const end = until - 3
@@ -207,10 +219,19 @@ test('a preview raises exactly the anomalies that running on schedule raised', a
   for (const name of ['error ratio by service', 'rate of all', 'a gauge', 'the rate of a counter']) {
     assert.notDeepEqual(ran.get(name), [], `${name} says something`)
   }
+  const hosts = ran.get('hosts against each other') as { group: object; reason: string }[]
+  assert.deepEqual(
+    hosts.map(({ group }) => group),
+    [{ host: 'h4' }],
+  )
+  assert.match(
+    hosts[0]?.reason ?? '',
+    /^heat of host=h4 \d\d\.\d; its 5 peers \d\d\.\d to \d\d\.\d; 12 minutes high from 13:00 to 13:12 UTC$/,
+  )
   assert(total >= 6)
   assert.equal(
     (await store.listDetectors('acme', { limit: 50, beforeId: null })).length,
-    8,
+    9,
     'nothing is kept',
   )
 })

@@ -259,3 +259,28 @@ test('any body at all is answered with problems, never with a crash', () => {
     }),
   )
 })
+
+test('a method that compares peers needs a group, wherever a definition comes from', () => {
+  const alone = { ...draft, method_key: 'peer_outlier', params: {} }
+  const grouped = definitionOf({ ...alone, scope: { group_by: 'host.name' } })
+  const missing = ['body.scope.group_by missing']
+  assert.deepEqual(places(problemsOf(alone)), missing)
+  assert.deepEqual(places(problemsOf({ ...alone, scope: undefined })), missing)
+  assert.deepEqual(places(createProblems({ ...alone, params: { k: 0 } })), [
+    'body.params.k greater_than_equal',
+    ...missing,
+  ])
+  assert.match(problemsOf(alone)[0]?.msg ?? '', /set scope.group_by/)
+  assert.deepEqual(createProblems({ ...alone, scope: { group_by: 'host.name' } }), [])
+  assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method asks for one')
+
+  const stored = { definition: grouped, isSystem: false }
+  assert.deepEqual(places(patchProblems(stored, { scope: {} }, false)), missing)
+  assert.deepEqual(places(patchProblems(stored, { scope: { group_by: null } }, true)), missing)
+  assert.deepEqual(patchProblems(stored, { scope: { service: 'checkout' } }, true), [])
+  const single = { definition: before, isSystem: false }
+  assert.deepEqual(places(patchProblems(single, { method_key: 'peer_outlier', params: {} }, false)), missing)
+  const both = { method_key: 'peer_outlier', params: {}, scope: { group_by: 'service' } }
+  assert.deepEqual(patchProblems(single, both, false), [])
+  assert('problems' in applyPatch(grouped, { scope: {} }, false))
+})

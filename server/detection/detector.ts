@@ -10,7 +10,7 @@ import {
   type DetectorScope,
   type DetectorStatus,
 } from '../../contract/detection.ts'
-import { MethodKey, methodParams } from '../../contract/detection-methods.ts'
+import { comparesPeers, MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
@@ -63,6 +63,8 @@ const draftSchemas = {
   level_shift: z.strictObject({ ...CreateDetector.shape, params: methodParams.level_shift }),
   absence: z.strictObject({ ...CreateDetector.shape, params: methodParams.absence }),
   rate_test: z.strictObject({ ...CreateDetector.shape, params: methodParams.rate_test }),
+  rcf: z.strictObject({ ...CreateDetector.shape, params: methodParams.rcf }),
+  peer_outlier: z.strictObject({ ...CreateDetector.shape, params: methodParams.peer_outlier }),
   auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
 } as const satisfies Record<MethodKey, z.ZodType>
 
@@ -72,9 +74,19 @@ export function readDraft(
 ): { readonly definition: DetectorDefinition } | { readonly problems: ValidationProblem[] } {
   const key = MethodKey.safeParse(draft.method_key)
   const result = (key.success ? draftSchemas[key.data] : CreateDetector).safeParse(draft)
-  return result.success
-    ? { definition: result.data }
-    : { problems: problemsOf('body', result.error.issues, draft) }
+  const problems = [
+    ...(result.success ? [] : problemsOf('body', result.error.issues, draft)),
+    ...groupMissing(draft),
+  ]
+  return result.success && problems.length === 0 ? { definition: result.data } : { problems }
+}
+
+/** A method that compares the series of a group needs one. */
+function groupMissing({ method_key, scope = {} }: Draft): ValidationProblem[] {
+  const key = MethodKey.safeParse(method_key)
+  if (!key.success || !comparesPeers(key.data) || !isRecord(scope) || scope.group_by !== undefined) return []
+  const message = `${key.data} compares the series of a group with each other; set scope.group_by, such as "host.name"`
+  return [problem(['body', 'scope', 'group_by'], 'missing', message, scope)]
 }
 
 /** The wire form. */
@@ -100,10 +112,11 @@ export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | n
   return result.success ? ({ method_key: definition.method_key, params: result.data } as MethodChoice) : null
 }
 
-/** What the schema of the creating body can't see: problems inside `params`. */
+/** What the schema of the creating body can't see: problems inside `params`, and a group that the method needs. */
 export function createProblems(body: unknown): ValidationProblem[] {
   if (!isRecord(body) || !isRecord(body.params ?? {})) return []
-  return insideParts(readDraft({ ...body, params: body.params ?? {} }), ['params'])
+  const result = readDraft({ ...body, params: body.params ?? {} })
+  return [...insideParts(result, ['params']), ...groupMissing(body)]
 }
 
 /**

@@ -1,12 +1,13 @@
 // One evaluation of one series: policies on missing data, then the method, then the alarm layer. The scheduled run,
 // the preview over the past and the benchmarks all call this function, so what a preview promises is what runs.
 
-import type { MethodParams } from '../../contract/detection-methods.ts'
+import { comparesPeers, type MethodParams } from '../../contract/detection-methods.ts'
 import type { AlarmPolicy, Verdict } from './alarm.ts'
 import { raiseAlarms } from './alarm.ts'
 import { weighEvidence } from './evidence.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import { scoreSeries } from './methods/catalogue.ts'
+import { stateAmongPeers } from './peers.ts'
 import type { Series } from './series.ts'
 
 const minutesPerWeek = 7 * 24 * 60
@@ -16,16 +17,32 @@ const minutesPerWeek = 7 * 24 * 60
  * with a complete bucket. Early buckets of a window have little history behind them and are judged by the method's
  * band alone, so whoever evaluates a sliding window takes as *new* only incidents whose `openedIndex` lies in the
  * buckets added since the last run; the others were decided when they were new, with more history.
+ *
+ * `peers` are the other series of its group as {@link peersOf} makes them; a method that compares judges nothing without.
  */
 export function evaluateSeries(
   series: Series,
   choice: MethodChoice,
   widening?: AlarmPolicy['widening'],
+  peers: readonly Series[] = [],
 ): Verdict {
   const evidence = weighEvidence(series, choice.params)
-  const scores = scoreSeries(choice.method_key, evidence.series, choice.params)
+  const scores = scoreSeries(choice.method_key, evidence.series, choice.params, peers)
   const policy = alarmPolicy(choice.params, series.stepMinutes)
-  return raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
+  const verdict = raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
+  if (choice.method_key !== 'peer_outlier') return verdict
+  const judged = { peers, score: scores.score, series: evidence.series }
+  return { ...verdict, state: stateAmongPeers(verdict.state, judged, choice.params) }
+}
+
+/**
+ * For each series of a group the others, as a method that compares them may see them; nothing for all other methods. The
+ * series have the same buckets.
+ */
+export function peersOf(group: readonly Series[], choice: MethodChoice): readonly (readonly Series[])[] {
+  if (!comparesPeers(choice.method_key)) return group.map(() => [])
+  const weighed = group.map((series) => weighEvidence(series, choice.params).series)
+  return weighed.map((own) => weighed.filter((other) => other !== own))
 }
 
 /** The parameters in buckets instead of minutes and weeks; exact where the method has no budget. */

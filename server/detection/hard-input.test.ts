@@ -7,7 +7,8 @@ import { test } from 'node:test'
 import { type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { evaluateSeries } from './evaluate.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
-import { seededNormal, seededUniform } from './seeded-noise.ts'
+import { seededUniform } from './repeatable-chance.ts'
+import { seededNormal } from './seeded-noise.ts'
 import { buildSeries, type Series } from './series.ts'
 
 const minuteNs = 60_000_000_000n

@@ -47,3 +47,12 @@ test('data too sparse for the window says what would help', () => {
   assert.equal(sparse.status, 'insufficient_data')
   assert.match(sparse.note ?? '', /Make the window or the schedule longer/)
 })
+
+test('a group too small to compare says how many series are wanting', () => {
+  const few = (peersNeeded: number): DetectorState => ({ status: 'insufficient_data', peersNeeded })
+  assert.deepEqual(outcomeOf([few(3), few(2)], 0, 5), {
+    status: 'insufficient_data',
+    note: 'There is too little to compare with: 2 more series of the group would need data at the same time. Series: 2 insufficient_data.',
+  })
+  assert.equal(outcomeOf([few(1), ok], 0, 5).status, 'ok')
+})

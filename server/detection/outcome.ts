@@ -70,6 +70,14 @@ function progressNotes(
   if (status === 'learning') {
     return [`It needs ${fewest} more buckets with data, about ${formatMinutes(fewest * stepMinutes)}.`]
   }
+  const peersNeeded = Math.min(
+    ...states.flatMap((state) => ('peersNeeded' in state ? [state.peersNeeded] : [])),
+  )
+  if (status === 'insufficient_data' && Number.isFinite(peersNeeded)) {
+    return [
+      `There is too little to compare with: ${peersNeeded} more series of the group would need data at the same time.`,
+    ]
+  }
   if (status === 'insufficient_data') {
     return [
       `Data is too sparse for buckets of ${formatMinutes(stepMinutes)}: the window never holds enough. Make the window or the schedule longer.`,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readPoints, stepOfPoints } from './points-file.ts'
+import { readGroupedPoints, readPoints, stepOfPoints } from './points-file.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 
@@ -27,6 +27,20 @@ test('an empty value is no data, and what is not understood is refused by its li
   assert.throws(() => readPoints('1789128000,1,2'), /Line 1/)
   assert.throws(() => readPoints('1789128000,high'), /Line 1/)
   assert.throws(() => readPoints('t,v\n'), /no points/)
+})
+
+test('a file of groups has a name between timestamp and value', () => {
+  const groups = readGroupedPoints('time,host,ms\n1789128000,a,1\n1789128000,b,2\n1789128060,a,\n')
+  assert.deepEqual(
+    [...groups].map(([group, points]) => [group, points.map(({ value }) => value)]),
+    [
+      ['a', [1, Number.NaN]],
+      ['b', [2]],
+    ],
+  )
+  assert.throws(() => readGroupedPoints('1789128000,1'), /Line 1: write it as timestamp,group,value/)
+  assert.throws(() => readGroupedPoints('1789128000,a,1,2'), /Line 1/)
+  assert.throws(() => readPoints('1789128000,a,1'), /Line 1: write it as timestamp,value/)
 })
 
 test('the step is the usual distance, whatever the order and the gaps', () => {

@@ -1,5 +1,6 @@
-// A series in a file of two columns, timestamp and value, as exports and benchmarks have them. A file that is read
-// wrongly gives a wrong verdict with a straight face, so every line that is not understood is an error with its number.
+// Series in a file: two columns, timestamp and value, as exports and benchmarks have them, or with the name of a group
+// between the two. A file that is read wrongly gives a wrong verdict with a straight face, so every line that is not
+// understood is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../contract/instant.ts'
 import type { SeriesPoint } from './series.ts'
@@ -9,23 +10,33 @@ import type { SeriesPoint } from './series.ts'
  * seconds or milliseconds since 1970. An empty value, or NaN, is no data. Throws an Error that names the line.
  */
 export function readPoints(text: string): SeriesPoint[] {
+  return readLines(text, false).map(({ timeNs, value }) => ({ timeNs, value }))
+}
+
+/** The same for `timestamp,group,value` lines: points by group, in the order in which groups first appear. */
+export function readGroupedPoints(text: string): Map<string, SeriesPoint[]> {
+  return Map.groupBy(readLines(text, true), ({ group }) => group)
+}
+
+function readLines(text: string, isGrouped: boolean): (SeriesPoint & { group: string })[] {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
-  const points: SeriesPoint[] = []
+  const points: (SeriesPoint & { group: string })[] = []
   lines.forEach((line, i) => {
     if (line.trim() === '') return
-    const [time = '', value = '', ...more] = line
-      .split(',')
-      .map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'))
+    const cells = line.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'))
+    const [time = ''] = cells
     const timeNs = timeOf(time)
     // A head is what a first line without a timestamp is.
     if (timeNs === null && points.length === 0 && i === 0) return
     if (timeNs === null) throw new Error(`Line ${i + 1}: "${time}" is no timestamp.`)
+    const [group = '', value = ''] = isGrouped ? cells.slice(1) : ['', cells[1]]
+    const isWhole = isGrouped ? cells.length === 3 : cells.length <= 2
     const isEmpty = value === '' || value.toLowerCase() === 'nan'
     const number = isEmpty ? Number.NaN : Number(value)
-    if (more.length > 0 || (!isEmpty && Number.isNaN(number))) {
-      throw new Error(`Line ${i + 1}: write it as timestamp,value.`)
+    if (!isWhole || (!isEmpty && Number.isNaN(number))) {
+      throw new Error(`Line ${i + 1}: write it as timestamp,${isGrouped ? 'group,' : ''}value.`)
     }
-    points.push({ timeNs, value: number })
+    points.push({ timeNs, group, value: number })
   })
   if (points.length === 0) throw new Error('The file has no points.')
   return points

@@ -37,6 +37,32 @@ test('an open incident says what, where, how far and since when', () => {
   )
 })
 
+test('a series that was compared with its peers says what those showed at the same moment', () => {
+  const hosts = (values: readonly number[]) =>
+    values.map((value) => ({ ...series, values: new Float64Array(10).fill(value) }))
+  const slow = { ...incident, kind: 'high' as const, peakValue: 1900, lower: 200, upper: 420 }
+  const subject = { metricName: 'p95 latency', unit: 'ms', scope: 'checkout host=7' }
+  const usual = [340, 280, 300, 310, 310, 320, 330, 290, 300, 305, 300]
+  const reason = (peers: readonly number[], other: Incident = slow) =>
+    reasonFor(other, { ...subject, peers: hosts(peers) }, series)
+  assert.equal(
+    reason(usual),
+    'p95 latency of checkout host=7 1,900 ms; its 11 peers 280 ms to 340 ms; 7 minutes high since 14:03 UTC',
+  )
+  assert.match(reason([...usual, 1800]), /1,900 ms; 11 of its 12 peers 280 ms to 340 ms; 7 minutes high/)
+  assert.match(reason(usual.fill(300)), /; its 11 peers 300 ms; /)
+  const silent = { ...slow, kind: 'silent' as const, peakValue: null }
+  assert.equal(
+    reason([300, 310], silent),
+    'p95 latency of checkout host=7: no data for 7 minutes since 14:03 UTC; its 2 peers 300 ms to 310 ms',
+  )
+  assert.match(
+    reason([]),
+    /1,900 ms, expected 200 ms to 420 ms; 7 minutes high/,
+    'alone it has no peers to tell of',
+  )
+})
+
 test('a closed incident says until when', () => {
   assert.equal(
     reasonFor({ ...incident, endIndex: 9 }, { ...checkout, scope: '' }, series),

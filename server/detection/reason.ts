@@ -6,6 +6,7 @@
 
 import type { Incident } from './alarm.ts'
 import { times } from './feedback.ts'
+import { summarisePeers } from './peers.ts'
 import type { Series } from './series.ts'
 import { at, bucketStartNs } from './series.ts'
 import { standsStillAt } from './standstill.ts'
@@ -21,6 +22,8 @@ export interface ReasonSubject {
   readonly isSeasonal?: boolean
   /** What the events behind the values are, where they are counted: `requests failed` of a share, or `requests`. */
   readonly events?: { readonly noun: string; readonly isShare: boolean }
+  /** The series it was compared with at the same moment; empty or absent where it was compared with its own past. */
+  readonly peers?: readonly Series[]
   /** How many times wider than its own the crossed edge was, by feedback. */
   readonly edgeFactor?: number
 }
@@ -33,7 +36,8 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const season =
     subject.isSeasonal === true ? ` for a ${weekTime(bucketStartNs(series, incident.peakIndex))}` : ''
   const edges = expectationOf(incident, subject.unit)
-  const expectation = edges === '' ? '' : `${edges}${season}`
+  const own = edges === '' ? '' : `${edges}${season}`
+  const expectation = peersAt(incident, subject) || own
   if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
   const stopped = stoppedAt(incident, subject, series)
   if (stopped !== null) return `${name} ${stopped}; ${lasted} unusual ${span}${widenedBy(subject)}`
@@ -76,6 +80,15 @@ function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject,
   return events.isShare
     ? ` (${formatCount(peakValue * volume)} of ${all} ${events.noun})`
     : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
+}
+
+/** `; its 11 peers 280 ms to 340 ms`: what those showed at the peak; those that are off as well are only counted. */
+function peersAt(incident: Incident, { peers = [], unit }: ReasonSubject): string {
+  const { count, within, lowest, highest } = summarisePeers(peers, incident.peakIndex, incident)
+  if (count === 0) return ''
+  const who = within === count || within === 0 ? `its ${count} peers` : `${within} of its ${count} peers`
+  const range = lowest === highest ? '' : ` to ${formatQuantity(highest, unit)}`
+  return `; ${who} ${formatQuantity(lowest, unit)}${range}`
 }
 
 function formatCount(count: number): string {

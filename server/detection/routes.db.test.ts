@@ -186,6 +186,22 @@ test('a creation names every problem of its body at once', async () => {
   ])
 })
 
+test('a method that compares peers is refused without a group, on creation and on patch', async () => {
+  const missing = ['body.scope.group_by missing']
+  const alone = { name: 'Odd one', metric_key: 'spans.latency_p95', method_key: 'peer_outlier' }
+  const refused = await send('POST', '/anomalies/detectors', alone)
+  assert.deepEqual(problems(refused), missing)
+  assert.match(refused.json().detail[0].msg, /set scope.group_by/)
+  const { id } = await create({ ...alone, params: {}, scope: { group_by: 'host.name' } })
+  assert.deepEqual(problems(await send('PATCH', at(id), { scope: { service: 'checkout' } })), missing)
+  const other = await create()
+  const change = { method_key: 'peer_outlier', params: {} }
+  assert.deepEqual(problems(await send('PATCH', at(other.id), change)), missing)
+  const mended = await send('PATCH', at(other.id), { ...change, scope: { group_by: 'host.name' } })
+  assert.equal(mended.statusCode, 200)
+  assert.equal(mended.json().params.min_peers, 4)
+})
+
 test('a patch changes what it names and answers the whole detector', async () => {
   const { id, ...before } = await create()
   const answer = await send('PATCH', at(id), {
@@ -577,6 +593,10 @@ test('the catalogues tell which methods and metrics there are', async () => {
   const threshold = methods.find(({ method_key }: { method_key: string }) => method_key === 'threshold')
   assert.equal(threshold.params_schema.type, 'object')
   assert('upper' in threshold.params_schema.properties)
+  assert.equal(threshold.needs_group_by, false)
+  const peers = methods.find(({ method_key }: { method_key: string }) => method_key === 'peer_outlier')
+  assert.equal(peers.needs_group_by, true)
+  assert('min_peers' in peers.params_schema.properties)
   const metrics = (await send('GET', '/anomalies/metrics')).json().items
   assert.deepEqual(metrics[0], {
     metric_key: 'spans.rate',

@@ -497,3 +497,28 @@ test('metrics on offer are those of the organisation', async () => {
   ])
   assert.deepEqual(await readMetricNames(reader, BigInt(noonMs) * 1_000_000n), [])
 })
+
+test('a service that is unlike its peers is found beside them, and the reason says what those showed', async () => {
+  const peers = ['basket', 'cart', 'search', 'users', 'mail']
+  await insertSpans(engine, acme, [
+    ...traffic(-120, -3, 1),
+    ...traffic(-3, 0, 9),
+    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), service)),
+  ])
+  await insertSpans(engine, globex, traffic(-120, 0, 0))
+  const definition = { method_key: 'peer_outlier', params: {} }
+  const [mine, foreign] = [await createDetector(acme, definition), await createDetector(globex, definition)]
+  const after = await run(mine)
+  assert.equal(after.lastStatus, 'anomalous', after.lastNote ?? '')
+  const [anomaly, ...rest] = await anomalies()
+  assert.deepEqual(rest, [])
+  assert.deepEqual(anomaly?.group, { service: 'checkout' })
+  assert.equal(minute(anomaly?.started_at ?? null), -3)
+  assert.equal(
+    anomaly?.reason,
+    'error ratio of checkout 0.900 (9 of 10 requests failed); its 5 peers 0.100 to 0.200; 3 minutes high since 11:57 UTC',
+  )
+  const alone = await run(foreign, globex)
+  assert.equal(alone.lastStatus, 'insufficient_data')
+  assert.match(alone.lastNote ?? '', /4 more series of the group/)
+})

@@ -20,7 +20,7 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState, Verdict } from './alarm.ts'
 import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
-import { evaluateSeries } from './evaluate.ts'
+import { evaluateSeries, peersOf } from './evaluate.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import { type MuteRule, muteAt, mutesFor } from './mute.ts'
@@ -238,8 +238,13 @@ export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: 
   const { plan, reader } = run
   const states: SeriesState[] = []
   const findings: Finding[] = []
-  for (const group of set.groups) {
-    const evaluated = evaluateGroup(run, set, group)
+  const members = set.groups.map((group) => ({ group, series: seriesOf(set, group) }))
+  const peers = peersOf(
+    members.map(({ series }) => series),
+    run.choice,
+  )
+  for (const [i, member] of members.entries()) {
+    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [] })
     states.push(evaluated.state)
     findings.push(...evaluated.findings)
     // A series takes milliseconds; between two of them whoever waits for this thread has a turn.
@@ -274,27 +279,34 @@ function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
   return stretches
 }
 
+interface GroupMember {
+  readonly group: SeriesGroup
+  readonly series: Series
+  /** The other series, where the method compares them. */
+  readonly peers: readonly Series[]
+}
+
 function evaluateGroup(
   run: Run,
   set: SeriesSet,
-  group: SeriesGroup,
+  { group, peers, series }: GroupMember,
 ): { state: SeriesState; findings: Finding[] } {
   const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
-  const series = seriesOf(set, group)
   const labels = scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group }
   const groupKey = JSON.stringify(labels)
   const widening = tuning?.widenings.get(groupKey)
   const scoped =
     scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
-  const verdict = evaluateSeries(series, choice, widening)
+  const verdict = evaluateSeries(series, choice, widening, peers)
   run.onJudged?.({ groupKey, series, verdict })
   const subject = {
     ...wordsFor(metric_key),
     unit: set.unit,
     scope: labelOf(detector, group),
     isSeasonal: detector.definition.method_key.startsWith('seasonal'),
+    peers,
   }
   const findings = findingsOf({
     series,

@@ -1,16 +1,7 @@
 // Repeatable noise for tests, benchmarks and demonstrations: the same seed gives the same numbers on every machine,
 // because a false-alarm rate that can't be measured twice is not a measurement.
 
-/** Uniform in [0, 1): mulberry32, 32 bits of state; good enough for noise, not for secrets. */
-export function seededUniform(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
+import { seededUniform } from './repeatable-chance.ts'
 
 /** Standard normal (Box and Muller 1958). */
 export function seededNormal(seed: number): () => number {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newsOf } from './alert-once.ts'
-import { seededUniform } from './seeded-noise.ts'
+import { seededUniform } from './repeatable-chance.ts'
 import { recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from './surprise.ts'
 
 const draws = (count: number, seed: number) => {

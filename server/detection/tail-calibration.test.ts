@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { noises, seededUniform } from './seeded-noise.ts'
+import { seededUniform } from './repeatable-chance.ts'
+import { noises } from './seeded-noise.ts'
 import { excessPassedOnceIn, plausibleTails, TailCalibration, thresholdFor } from './tail-calibration.ts'
 
 const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4, leastThreshold: 1 }

@@ -221,7 +221,27 @@ test('a file of timestamps and values is searched for anomalies without a servic
     JSON.parse(json.out).anomalies.map((one: { started_at: string }) => one.started_at),
     ['2026-09-12T08:50:00Z'],
   )
+  const fleet = join(dirname(file), 'fleet.csv')
+  const hosts = lines.flatMap((line, i) => {
+    const [time = ''] = line.split(',')
+    return [0, 1, 2, 3, 4, 5].map((host) => {
+      const isSlow = host === 2 && i >= 250 && i < 256
+      return `${time},h${host},${isSlow ? 900 : 100 + ((i * (host + 3)) % 11)}`
+    })
+  })
+  writeFileSync(fleet, `timestamp,host,value\n${hosts.join('\n')}\n`)
+  const peers = ['detect', '--csv', fleet, '--grouped', '--method', 'peer_outlier']
+  const odd = await lethe(env, ...peers)
+  assert.equal(odd.code, 0, odd.err)
+  assert.match(odd.out, /^2026-09-12T08:50:00Z {2}score .* value of h2 900; its 5 peers 100; 30 minutes high/)
+  assert.match(odd.out, /300 buckets of 5 min in 6 series: 1 anomalies; at the end: ok/)
+  const [inJson] = JSON.parse((await lethe(env, ...peers, '--json')).out).anomalies
+  assert.deepEqual([inJson.group, inJson.started_at], ['h2', '2026-09-12T08:50:00Z'])
+  const ungrouped = await lethe(env, 'detect', '--csv', file, '--method', 'peer_outlier')
+  assert.equal(ungrouped.code, 1)
+  assert.match(ungrouped.err, /timestamp,group,value and --grouped/)
   for (const words of [
+    ['--grouped'],
     ['--params', '{"k":0}'],
     ['--params', 'k=4'],
     ['--step', '0.5'],

@@ -275,6 +275,22 @@ const startAndGroup = ({ group, started_at }: Pick<Anomaly, 'group' | 'started_a
   started_at,
 })
 
+test('a method that compares peers is neither created nor tried without a group, and says so', async () => {
+  const alone = { name: 'Odd one', metric_key: 'spans.latency_p95', method_key: 'peer_outlier' }
+  const range = { start: formatInstant(startNs - 60n * minuteNs), end: formatInstant(endNs) }
+  for (const [path, json] of [
+    [url, alone],
+    [`${url}/preview`, { ...alone, ...range }],
+  ] as const) {
+    const refused = await service.send('POST', path, { as: 'acme/member', json })
+    assert.equal(refused.status, 422, refused.text)
+    assert.deepEqual(placesOf(problemsOf(refused)), ['body.scope.group_by missing'])
+    const scope = { group_by: 'host.name' }
+    const taken = await service.send('POST', path, { as: 'acme/member', json: { ...json, scope } })
+    assert.ok(taken.status < 300, taken.text)
+  }
+})
+
 test('an incident is found and explained, and erased with the telemetry it was seen in', async () => {
   for (const [name, kind] of [
     ['checkout', { fails: true }],

@@ -43,44 +43,30 @@ export type MemberName = (typeof memberNames)[number]
 export const auto: Method<'auto'> = {
   key: 'auto',
   score(series: Series, params: MethodParams<'auto'>): Scores {
-    const dense = denseValuesOf(series.values)
-    const { surprises, expected } = membersOf(series, dense, params)
-    return combine(
-      series,
-      dense,
-      memberNames.map((name) => surprises[name]),
-      expected,
-      params,
-    )
+    const members = autoMembers(series, params)
+    return combineMembers(Object.values(members.surprises), members, params)
   },
 }
 
-/** The same with some members left out: how much each one is worth. */
-export function autoWithout(
-  left: readonly MemberName[],
-  series: Series,
-  params: MethodParams<'auto'>,
-): Scores {
-  const dense = denseValuesOf(series.values)
-  const { surprises, expected } = membersOf(series, dense, params)
-  const kept = memberNames.filter((name) => !left.includes(name))
-  return combine(
-    series,
-    dense,
-    kept.map((name) => surprises[name]),
-    expected,
-    params,
-  )
+export interface AutoMembers {
+  readonly dense: DenseValues
+  /** Buckets of the series. */
+  readonly length: number
+  /** Per member, one surprise per dense value. */
+  readonly surprises: Readonly<Record<MemberName, Float64Array>>
+  readonly expected: Float64Array
 }
 
-function membersOf(series: Series, dense: DenseValues, params: MethodParams<'auto'>) {
+/** What each member makes of a series. */
+export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
+  const dense = denseValuesOf(series.values)
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
   const seasonal = methodParams.seasonal_band.parse({ timezone: params.timezone })
   const residuals = seasonalBand.score(series, seasonal).score
   const empty = new Float64Array(values.length)
-  const surprises: Record<MemberName, Float64Array> = {
+  const surprises = {
     shape_12: shape12 ?? empty,
     shape_36: shape36 ?? empty,
     shape_96: shape96 ?? empty,
@@ -90,17 +76,15 @@ function membersOf(series: Series, dense: DenseValues, params: MethodParams<'aut
     value_gap: surprisesOf(valueGaps(values)),
     season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
   }
-  return { surprises, expected }
+  return { dense, length: series.values.length, surprises, expected }
 }
 
-function combine(
-  series: Series,
-  dense: DenseValues,
+/** The scores that these surprises, all members' or others', come to together. */
+export function combineMembers(
   surprises: readonly Float64Array[],
-  expected: Float64Array,
+  { dense, expected, length }: Pick<AutoMembers, 'dense' | 'expected' | 'length'>,
   params: MethodParams<'auto'>,
 ): Scores {
-  const length = series.values.length
   const score = combinedSurprise(surprises).map((surprise, i) =>
     i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
   )

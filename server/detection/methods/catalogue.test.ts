@@ -27,6 +27,8 @@ const quick: { [K in MethodKey]: MethodParams<K> } = {
   level_shift: methodParams.level_shift.parse({ warmup_points: 16, window_points: 32 }),
   absence: methodParams.absence.parse({ flatline_points: 3 }),
   rate_test: methodParams.rate_test.parse({ warmup_points: 16 }),
+  rcf: methodParams.rcf.parse({ warmup_points: 16, shingle_points: 2, trees: 10, sample_points: 64 }),
+  peer_outlier: methodParams.peer_outlier.parse({ warmup_points: 16, window_points: 16 }),
   auto: methodParams.auto.parse({ warmup_points: 16 }),
 }
 
@@ -38,7 +40,15 @@ const seriesOf = (values: readonly number[]): Series => ({
   volumes: null,
 })
 
+/** Five hosts that hover around zero, as the judged series often does. */
+const peersFor = (length: number): Series[] =>
+  [1, 2, 3, 4, 5].map((seed) => seriesOf(Array.from({ length }, seededNormal(seed))))
+
 const columns = ['score', 'expected', 'lower', 'upper'] as const
+/** What a method makes of values, among peers where it compares. */
+const scoresOf = (key: MethodKey, values: readonly number[]) =>
+  scoreSeries(key, seriesOf(values), quick[key], peersFor(values.length))
+
 const rows = (scores: Scores, count: number) => columns.map((column) => [...scores[column].slice(0, count)])
 
 const reading = fc.oneof(
@@ -65,7 +75,7 @@ const hardInputs: Record<string, number[]> = {
 }
 
 for (const key of methodKeys) {
-  const score = (values: readonly number[]) => scoreSeries(key, seriesOf(values), quick[key])
+  const score = (values: readonly number[]) => scoresOf(key, values)
 
   test(`${key} stands in the catalogue under its own key`, () => {
     assert.equal(methods[key].key, key)

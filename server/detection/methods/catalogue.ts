@@ -7,7 +7,9 @@ import { absence } from './absence.ts'
 import { auto } from './auto.ts'
 import { levelShift } from './level-shift.ts'
 import type { Method, Scores } from './method.ts'
+import { peerOutlier } from './peer-outlier.ts'
 import { rateTest } from './rate-test.ts'
+import { rcf } from './rcf.ts'
 import { recordRange } from './record-range.ts'
 import { robustBand } from './robust-band.ts'
 import { seasonalBand } from './seasonal-band.ts'
@@ -27,12 +29,20 @@ export const methods: { readonly [K in MethodKey]: Method<K> } = {
   level_shift: levelShift,
   absence,
   rate_test: rateTest,
+  rcf,
+  peer_outlier: peerOutlier,
   auto,
 }
 
 /** A method together with parameters that its own schema has accepted. */
 export type MethodChoice = { [K in MethodKey]: { method_key: K; params: MethodParams<K> } }[MethodKey]
 
-export function scoreSeries<K extends MethodKey>(key: K, series: Series, params: MethodParams<K>): Scores {
-  return methods[key].score(series, params)
+/** `peers`: the other series of its group, for methods that compare them. */
+export function scoreSeries<K extends MethodKey>(
+  key: K,
+  series: Series,
+  params: MethodParams<K>,
+  peers: readonly Series[] = [],
+): Scores {
+  return methods[key].score(series, params, peers)
 }

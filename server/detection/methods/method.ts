@@ -37,8 +37,12 @@ export interface Scores {
 
 export interface Method<K extends MethodKey> {
   readonly key: K
-  /** `series.values` is NaN wherever there is nothing to judge or to learn from, for whatever reason. */
-  score(series: Series, params: MethodParams<K>): Scores
+  /**
+   * `series.values` is NaN wherever there is nothing to judge or to learn from, for whatever reason. `peers` are the other
+   * series of its group, row for row and NaN in the same way; only methods that `comparesPeers` names look at them, and
+   * of them the score of a bucket may use that bucket too.
+   */
+  score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scores
 }
 
 /** All NaN, as before warm-up. */

@@ -84,6 +84,12 @@ const textbook: Record<string, Textbook> = {
     length: 6,
     volume: 10_000,
   },
+  'rcf finds a burst between two usual values': {
+    choice: { method_key: 'rcf', params: methodParams.rcf.parse({}) },
+    usual: daily,
+    odd: (i, noise) => wave(i) + (i % 2 === 0 ? 30 : -30) + noise,
+    length: 8,
+  },
   'auto finds a dip that the range has seen before, at the wrong time': {
     choice: { method_key: 'auto', params: methodParams.auto.parse({}) },
     usual: (i, noise) => wave(i + 70) + noise,

@@ -1,0 +1,68 @@
+// A series against its peers at the same moment: a host that is slow while its eleven peers are not. What all do together
+// (a busy hour, a deploy, an outage of what they share) is no news here, and what one does alone is, from its first hour.
+//
+// The centre is the median of the peers. Half the width of the band is `k` times how far apart they are: half the distance
+// of their quartiles, scaled to the standard deviation of a normal law (Blom 1958 for small groups), now or usually
+// (median of the past `window_points` buckets), whichever is more. Quartiles and not MAD: a group that is of two minds,
+// half on the old version and half on the new, is then wide rather than made of outliers. The price: more than a quarter
+// of the peers being off at once widens the band for all. One other may always be off: of four peers the quartiles are
+// the middle two.
+//
+// Peers that usually agree to the last digit have no width: counts that are nearly always zero. Then the band reaches
+// as far as the farthest of the peers nine times out of ten, and where that is no distance either, any difference
+// scores highest and the least deviations of the alarm layer decide.
+//
+// A series can't touch its own band, however long it is off. About one microsecond per value among 12 series, five
+// among 50.
+
+import type { MethodParams } from '../../../contract/detection-methods.ts'
+import { peerValuesAt } from '../peers.ts'
+import type { Series } from '../series.ts'
+import { at } from '../series.ts'
+import { SortedWindow } from '../sorted-window.ts'
+import type { Method, Scores } from './method.ts'
+import { blankScores, scoreOf } from './method.ts'
+
+const usualReach = 0.9
+
+export const peerOutlier: Method<'peer_outlier'> = {
+  key: 'peer_outlier',
+  score(series: Series, params: MethodParams<'peer_outlier'>, peers: readonly Series[] = []): Scores {
+    const scores = blankScores(series.values.length)
+    const spreads = new SortedWindow(params.window_points)
+    const reaches = new SortedWindow(params.window_points)
+    const sorted = new Float64Array(peers.length)
+    let learnt = 0
+    for (let i = 0; i < series.values.length; i++) {
+      const count = peerValuesAt(peers, i, sorted)
+      if (count < params.min_peers) continue
+      const centre = at(sorted, (count - 1) >> 1) / 2 + at(sorted, count >> 1) / 2
+      const spread = spreadOf(sorted, count)
+      if (learnt >= params.warmup_points) {
+        const usual = Math.max(spread, spreads.median())
+        const halfWidth =
+          usual > 0 ? params.k * usual : reaches.rank(Math.floor(usualReach * (reaches.size - 1)))
+        scores.expected[i] = centre
+        scores.lower[i] = centre - halfWidth
+        scores.upper[i] = centre + halfWidth
+        scores.score[i] = scoreOf(Math.abs(at(series.values, i) - centre), halfWidth)
+      }
+      learnt++
+      spreads.push(spread)
+      reaches.push(Math.max(centre - at(sorted, 0), at(sorted, count - 1) - centre))
+    }
+    return scores
+  },
+}
+
+/** Half the distance between the quartiles, as an estimate of the standard deviation. */
+function spreadOf(sorted: Float64Array, count: number): number {
+  const above = Math.floor((3 * (count - 1)) / 4)
+  const distance = at(sorted, above) - at(sorted, count - 1 - above)
+  return distance / 2 / normalRank((above + 1 - 0.375) / (count + 0.25))
+}
+
+/** Quantile of the standard normal law by Tukey's lambda; within 0.002 between 0.5 and 0.8, where the quartiles are. */
+function normalRank(share: number): number {
+  return 4.91 * (share ** 0.14 - (1 - share) ** 0.14)
+}

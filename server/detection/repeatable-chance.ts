@@ -1,0 +1,13 @@
+// Chance that repeats: the same seed gives the same numbers on every machine. A method that draws lots must draw the same
+// ones at each run, or the same telemetry would alarm today and not tomorrow.
+
+/** Uniform in [0, 1): mulberry32, 32 bits of state; good enough for cuts and noise, not for secrets. */
+export function seededUniform(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
