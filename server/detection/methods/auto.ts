@@ -5,7 +5,8 @@
 // very odd to be heard; for that there is the method itself (`absence`).
 //
 // `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
-// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer widens it to the budget.
+// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out as far as it takes, and in only for
+// a budget above one alarm a week.
 // `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
