@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { evaluateSeries } from './evaluate.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import { seededUniform } from './repeatable-chance.ts'
@@ -124,7 +124,8 @@ function choiceOf(key: MethodKey): MethodChoice {
 const learnt = 200
 const mostWhileLearning = 3
 
-for (const key of methodKeys) {
+// A method that compares peers has no say about a series by itself; peers.test.ts gives it the same kinds of input.
+for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
   for (const [name, { series, status }] of Object.entries(inputs)) {
     const choice = choiceOf(key)
     // Counts of 1e300 vary by 1e150 at most, in any law of counts; what does not is rightly odd.

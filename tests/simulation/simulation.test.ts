@@ -11,7 +11,7 @@ import { startMs } from './telemetry.ts'
  */
 const { LETHE_SIM_SEED: wanted = '1' } = process.env
 const seed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
-const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 300)
+const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 700)
 const runs = process.env.LETHE_SIM_SEED === undefined || wanted === 'any' ? 3 : 1
 
 /** A run that failed while an erasure stands still would wait for it for ever. */
