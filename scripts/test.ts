@@ -9,7 +9,10 @@ import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
-const all = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
+/** Minutes long: begun first, so that nothing waits for them alone at the end. */
+const isLong = (file: string) => file.startsWith('tests/simulation/')
+const found = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
+const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const files = wanted[0] === 'fast' ? all.filter(isFast) : wanted.length > 0 ? wanted : all
 
