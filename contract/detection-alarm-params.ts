@@ -92,6 +92,11 @@ export const singleBucket = {
 export const surpriseParams = {
   ...alarmParams,
   ...singleBucket,
-  alarm_budget_per_week: bandParams.alarm_budget_per_week,
+  alarm_budget_per_week: bandParams.alarm_budget_per_week
+    .unwrap()
+    .default(1)
+    .describe(
+      'False alarms you accept per series and week, at most. The edge of alarm is moved out until the alarms to come keep to this, as far as the past of the series tells. More than one a week also moves it in, to fainter surprises.',
+    ),
   warmup_points: bandParams.warmup_points,
 }

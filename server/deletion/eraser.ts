@@ -100,7 +100,7 @@ export async function erasePartitions<Step extends PartitionStep>(
 }
 
 /**
- * Drops the partitions that hold nothing but the selection. Counting them together costs as much as counting one;
+ * Drops the partitions that hold nothing but the selection. Counting them together costs little more than counting one;
  * a crash in between may leave some dropped and some not.
  */
 async function dropWhole<Step extends PartitionStep>(
