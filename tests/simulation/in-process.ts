@@ -115,14 +115,7 @@ export class InProcess implements Subject {
 
   round(fault: Fault | null): Promise<'ended' | 'standing'> {
     const { app, failpoints } = this.#now
-    failpoints.set(fault)
-    // A pass may end by the fault itself; what it came to is seen in what it left.
-    this.#round = app
-      .round()
-      .catch((error: unknown) => {
-        if (failpoints.faultedAt === null) throw error
-      })
-      .finally(() => failpoints.clear())
+    this.#round = failpoints.during(fault, () => app.round())
     return Promise.race([this.#round.then(() => 'ended' as const), failpoints.standing])
   }
 

@@ -52,13 +52,7 @@ const answers: Record<Call['name'], (call: Call) => Promise<unknown>> = {
     return [...countedOf(rows)].map(([tenantId, counted]) => [tenantId, [...counted]])
   },
   async round({ fault = null }) {
-    failpoints.set(fault)
-    round = app
-      .round()
-      .catch((error: unknown) => {
-        if (failpoints.faultedAt === null) throw error
-      })
-      .finally(() => failpoints.clear())
+    round = failpoints.during(fault, () => app.round())
     const end = await Promise.race([round.then(() => 'ended' as const), failpoints.standing])
     return { end, faultedAt: failpoints.faultedAt }
   },

@@ -3,12 +3,10 @@
 
 import { test } from 'node:test'
 import { Killed } from './killed.ts'
-import { endSoonAfterAll, killingSteps, simulate } from './simulation.ts'
+import { endSoonAfterAll, killingSteps, firstSeed as seed, simulate } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
-/** `LETHE_SIM_SEED` replays a run, `any` takes a new one; `LETHE_SIM_KILLS` says how often to kill. */
-const { LETHE_SIM_SEED: wanted = '1' } = process.env
-const seed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
+/** `LETHE_SIM_KILLS` says how often to kill. */
 const kills = Number(process.env.LETHE_SIM_KILLS ?? 12)
 /** A run that failed while an erasure stands still would wait for it for ever. */
 const timeoutMs = 600_000

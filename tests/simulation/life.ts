@@ -101,16 +101,26 @@ export class Failpoints {
   #standing = Promise.withResolvers<'standing'>()
   #goOn = Promise.withResolvers<void>()
 
-  set(fault: Fault | null): void {
+  /**
+   * A pass with a fault. It may end by the fault itself, and what that came to is seen in what it left; a fault that was
+   * not met ends with the pass, so that nothing else stands still or fails by it.
+   */
+  async during(fault: Fault | null, pass: () => Promise<void>): Promise<void> {
+    this.#set(fault)
+    try {
+      await pass()
+    } catch (error) {
+      if (this.#faultedAt === null) throw error
+    } finally {
+      this.#fault = null
+    }
+  }
+
+  #set(fault: Fault | null): void {
     this.#fault = fault
     this.#left = fault?.occurrence ?? 0
     this.#faultedAt = null
     this.#standing = Promise.withResolvers<'standing'>()
-  }
-
-  /** What was not met ends with the pass it was set for: nothing else is to stand still or fail by it. */
-  clear(): void {
-    this.#fault = null
   }
 
   get faultedAt(): string | null {

@@ -2,17 +2,19 @@
 
 import { test } from 'node:test'
 import { InProcess } from './in-process.ts'
-import { allSteps, endSoonAfterAll, newOrganisations, populate, simulate } from './simulation.ts'
+import {
+  allSteps,
+  endSoonAfterAll,
+  newOrganisations,
+  populate,
+  firstSeed as seed,
+  simulate,
+} from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
-/**
- * `LETHE_SIM_SEED` replays one run, `any` takes new ones; `LETHE_SIM_STEPS` makes it as long as when it failed, or
- * longer. Without it the same ones run each time: what a new one finds is no fault of whoever happens to meet it.
- */
-const { LETHE_SIM_SEED: wanted = '1' } = process.env
-const seed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
+/** Makes a replayed run as long as when it failed, or longer. */
 const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 700)
-const runs = process.env.LETHE_SIM_SEED === undefined || wanted === 'any' ? 3 : 1
+const runs = ['any', undefined].includes(process.env.LETHE_SIM_SEED) ? 3 : 1
 
 /** A run that failed while an erasure stands still would wait for it for ever. */
 const timeoutMs = 600_000

@@ -49,6 +49,14 @@ type Step = (world: World) => Promise<void>
 /** A step takes a tenth of a second; one that takes this long waits for what never comes. */
 const stepMs = 120_000
 
+const { LETHE_SIM_SEED: wanted = '1' } = process.env
+
+/**
+ * `LETHE_SIM_SEED` replays one run, `any` takes new ones. Without it the same ones run each time: what a new one finds
+ * is no fault of whoever happens to meet it.
+ */
+export const firstSeed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
+
 /** For a test file: one whose run failed may leave a service standing, which would keep the file from ending. */
 export function endSoonAfterAll(): void {
   after(() => setTimeout(() => process.exit(1), 30_000).unref())
