@@ -90,6 +90,7 @@ const perUnits: Readonly<Record<string, string>> = {
 
 /** A unit's word as OpenTelemetry writes it; a word it doesn't know stays as it is. */
 export function unitOf(word: string): string {
+  if (word === '') return ''
   const [, amount, per] = /^(.+)_per_(.+)$/.exec(word) ?? []
   const known = (unit: string) => (Object.hasOwn(units, unit) ? units[unit] : undefined)
   if (amount === undefined || per === undefined) return known(word) ?? word

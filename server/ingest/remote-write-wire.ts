@@ -156,10 +156,15 @@ class RequestReader {
       else return false
       return true
     })
+    return { labels, metadata: this.#metadataOf(labels), samples, histograms, exemplars }
+  }
+
+  #metadataOf(labels: readonly string[]): SeriesMetadata {
+    // Prometheus sends metadata in requests of their own, where there are no series.
+    if (this.#families.size === 0) return noMetadata
     const name = labels.find((_, i) => labels[i - 1] === '__name__' && i % 2 === 1) ?? ''
     const family = familyNames(name).find((candidate) => this.#families.has(candidate))
-    const metadata = this.#families.get(family ?? '') ?? noMetadata
-    return { labels, metadata, samples, histograms, exemplars }
+    return this.#families.get(family ?? '') ?? noMetadata
   }
 
   #readSeriesV2(end: number): Series {

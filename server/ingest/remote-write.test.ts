@@ -98,6 +98,46 @@ for (const version of versions) {
       )
     })
 
+    test('each series has its own source, whoever it comes after', () => {
+      const of = (job: string, instance: string, otel_scope_name = '', otel_scope_version = '') =>
+        gauge(1, { labels: { __name__: 'x', job, instance, otel_scope_name, otel_scope_version } })
+      const sources: readonly (readonly [string, string, string?, string?])[] = [
+        ['a', '1'],
+        ['a', '1'],
+        ['b', '1'],
+        ['b', '2'],
+        ['b', '2', 'm'],
+        ['b', '2', 'm', '3'],
+        ['a', '1'],
+      ]
+      const found = decode(
+        version,
+        sources.map((source) => of(...source)),
+      )
+        .rows('otel_metrics_gauge')
+        .map((row) => [
+          row.ServiceName,
+          Object(row.ResourceAttributes)['service.instance.id'],
+          row.ScopeName,
+          row.ScopeVersion,
+        ])
+      assert.deepEqual(
+        found,
+        sources.map(([job, instance, name = '', text = '']) => [job, instance, name, text]),
+      )
+    })
+
+    test('a source that is refused takes all of its series with it, and no other', () => {
+      const of = (job: string) => gauge(1, { labels: { __name__: 'x', job } })
+      const far = 'j'.repeat(40_000)
+      const { samples, rows } = decode(version, [of('a'), of(far), of(far), of('b')])
+      assert.deepEqual([samples.accepted, samples.rejected], [2, 2])
+      assert.deepEqual(
+        rows('otel_metrics_gauge').map((row) => row.ServiceName),
+        ['a', 'b'],
+      )
+    })
+
     test('a job with several slashes is one name', () => {
       const [row] = decode(version, [gauge(1, { labels: { __name__: 'x', job: 'a/b/c' } })]).rows(
         'otel_metrics_gauge',

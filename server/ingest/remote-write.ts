@@ -45,12 +45,18 @@ export function decodeRemoteWrite(
 /** Names and values, alternating. */
 type Pairs = readonly string[]
 
+/** Who a series comes from: what its resource and scope are made of. */
+interface Source {
+  job: string
+  instance: string
+  scopeName: string
+  scopeVersion: string
+}
+
 /** What the labels of a series say, taken apart. */
 interface SeriesLabels {
   readonly name: string
-  readonly scopeName: string
-  readonly scopeVersion: string
-  readonly resource: Pairs
+  readonly source: Readonly<Source>
   readonly attributes: Pairs
   readonly count: number
   readonly isBroken: boolean
@@ -60,6 +66,8 @@ class SeriesRows {
   readonly #samples: MetricRows
   readonly #histograms: MetricRows
   readonly #exemplars: MetricRows
+  /** Whose resource and scope stand in each of them: series of one source come together. */
+  readonly #sources = new Map<MetricRows, Readonly<Source>>()
   readonly #key = new TextCell()
   readonly #value = new TextCell()
 
@@ -160,13 +168,7 @@ class SeriesRows {
   /** Sets resource, scope and metric for the series' next rows. Answers the kind of its float samples. */
   #begin(out: MetricRows, { metadata }: Series, labels: SeriesLabels): 'gauge' | 'sum' {
     const { rows, metric } = out
-    rows.resource.clear()
-    this.#addAll(rows.resource.attributes, labels.resource, out)
-    rows.finishResource()
-    rows.scope.clear()
-    rows.scope.name.setText(labels.scopeName)
-    rows.scope.version.setText(labels.scopeVersion)
-    rows.finishScope()
+    this.#beginSource(out, labels.source)
     metric.clear()
     const kind = kindOfSeries(labels.name, metadata.type)
     metric.name.setText(labels.name)
@@ -180,6 +182,20 @@ class SeriesRows {
     return kind === 'gauge' ? 'gauge' : 'sum'
   }
 
+  #beginSource(out: MetricRows, source: Readonly<Source>): void {
+    const last = this.#sources.get(out)
+    if (last !== undefined && isSameSource(last, source)) return
+    this.#sources.set(out, source)
+    const { rows } = out
+    rows.resource.clear()
+    this.#addAll(rows.resource.attributes, resourceOf(source), out)
+    rows.finishResource()
+    rows.scope.clear()
+    rows.scope.name.setText(source.scopeName)
+    rows.scope.version.setText(source.scopeVersion)
+    rows.finishScope()
+  }
+
   #addAll(into: MapCell, pairs: Pairs, { rows }: MetricRows): void {
     for (let i = 0; i < pairs.length; i += 2) {
       this.#key.setText(pairs[i] ?? '')
@@ -191,34 +207,55 @@ class SeriesRows {
 }
 
 function takeApart(pairs: Pairs): SeriesLabels {
-  const own = new Map<string, string>()
+  const source = { job: '', instance: '', scopeName: '', scopeVersion: '' }
   const attributes: string[] = []
-  const seen = new Set<string>()
-  let isBroken = false
+  let name = ''
   for (let i = 0; i < pairs.length; i += 2) {
     const [key, value] = [pairs[i] ?? '', pairs[i + 1] ?? '']
-    if (key === '' || seen.has(key)) isBroken = true
-    seen.add(key)
-    if (ownLabels.has(key)) own.set(key, value)
+    const own = sourceLabels.get(key)
+    if (own !== undefined) source[own] = value
+    else if (key === '__name__') name = value
     // To Prometheus an empty label is none.
     else if (value !== '') attributes.push(key, value)
   }
-  return {
-    name: own.get('__name__') ?? '',
-    scopeName: own.get('otel_scope_name') ?? '',
-    scopeVersion: own.get('otel_scope_version') ?? '',
-    resource: resourceOf(own.get('job') ?? '', own.get('instance') ?? ''),
-    attributes,
-    count: pairs.length / 2,
-    isBroken,
-  }
+  return { name, source, attributes, count: pairs.length / 2, isBroken: isBroken(pairs) }
 }
 
-/** Labels that say something else than an attribute of the series. */
-const ownLabels = new Set(['__name__', 'job', 'instance', 'otel_scope_name', 'otel_scope_version'])
+/** Whether a label has no name, or two have the same. The protocol wants them sorted, which is quickly seen. */
+function isBroken(pairs: Pairs): boolean {
+  let last = ''
+  for (let i = 0; i < pairs.length; i += 2) {
+    const key = pairs[i] ?? ''
+    if (key <= last) return isBrokenUnsorted(pairs)
+    last = key
+  }
+  return false
+}
+
+function isBrokenUnsorted(pairs: Pairs): boolean {
+  const keys = pairs.filter((_, i) => i % 2 === 0)
+  return keys.includes('') || new Set(keys).size < keys.length
+}
+
+/** Labels that say where a series comes from. */
+const sourceLabels = new Map<string, keyof Source>([
+  ['job', 'job'],
+  ['instance', 'instance'],
+  ['otel_scope_name', 'scopeName'],
+  ['otel_scope_version', 'scopeVersion'],
+])
+
+function isSameSource(a: Readonly<Source>, b: Readonly<Source>): boolean {
+  return (
+    a.instance === b.instance &&
+    a.job === b.job &&
+    a.scopeName === b.scopeName &&
+    a.scopeVersion === b.scopeVersion
+  )
+}
 
 /** `job` is the service, with its namespace before a slash; `instance` is which one of it. */
-function resourceOf(job: string, instance: string): Pairs {
+function resourceOf({ job, instance }: Readonly<Source>): Pairs {
   const [, namespace = '', service = job] = /^([^/]+)\/([^/]+)$/.exec(job) ?? []
   const named = { 'service.namespace': namespace, 'service.name': service, 'service.instance.id': instance }
   return Object.entries(named).flatMap(([key, value]) => (value === '' ? [] : [key, value]))

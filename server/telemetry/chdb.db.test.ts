@@ -315,3 +315,22 @@ test('whether commits wait for the disk may change between two starts, and merge
     assert.match(own, /min_rows_to_fsync_after_merge = 1/)
   }
 })
+
+test('a table that an earlier build made gets the settings of this one', async () => {
+  const folder = newFolder()
+  const settingsOf = async (engine: TelemetryEngine) => {
+    const [logs] = await engine.select<{ own: string }>(
+      sql`select engine_full as own from system.tables where name = 'otel_logs'`,
+    )
+    return logs?.own ?? ''
+  }
+  await withEngine(folder, async (engine) => {
+    await engine.command(raw('ALTER TABLE otel_logs RESET SETTING merge_selector_base'))
+    await engine.command(raw('ALTER TABLE otel_logs MODIFY SETTING old_parts_lifetime = 480'))
+    assert.doesNotMatch(await settingsOf(engine), /merge_selector_base/)
+  })
+  await withEngine(folder, async (engine) => {
+    assert.match(await settingsOf(engine), /merge_selector_base = 10\b/)
+    assert.match(await settingsOf(engine), /old_parts_lifetime = 0\b/)
+  })
+})

@@ -4,6 +4,7 @@
 // (closing under a running statement aborts the whole process).
 
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
@@ -59,6 +60,9 @@ const writers = 2
 
 /** Reads that run side by side: to plan a statement takes one core. */
 const readers = 2
+
+const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
+const mergesAtOnce = 4
 
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
@@ -129,6 +133,10 @@ function writeServerConfig(options: ChdbOptions): string {
     // A backup competes with ingest and queries for two cores as well as for many.
     backup_threads: 2,
     restore_threads: 2,
+    // Merges may have half of the cores, by turns, so that a long one doesn't hold up the short ones. With all of them
+    // they take from senders what they would do at less cost a little later, when there is more to put together.
+    background_pool_size: mergeThreads,
+    background_merges_mutations_concurrency_ratio: Math.max(1, Math.ceil(mergesAtOnce / mergeThreads)),
   }
   const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
   if (options.backupFolder !== undefined) {

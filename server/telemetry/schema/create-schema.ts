@@ -16,7 +16,7 @@ export async function createSchema(engine: TelemetryEngine, options: SchemaOptio
     await engine.command(raw(createTableText(table)))
     await assertColumns(engine, table)
     await assertKeys(engine, table)
-    await settleSyncing(engine, table, options)
+    await settleSettings(engine, table, options)
   }
 }
 
@@ -74,25 +74,27 @@ const tableSettings = {
   finished_mutations_to_keep: 1,
   // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
   min_rows_to_fsync_after_merge: 1,
+  // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
+  merge_selector_base: 10,
 }
 
-/** The one thing of a table that an operator may change between two starts. */
-async function settleSyncing(
+/** Settings of a table that was made by an earlier build, or before the operator changed how commits are synced. */
+async function settleSettings(
   engine: TelemetryEngine,
   table: TableSpec,
   { syncCommits }: SchemaOptions,
 ): Promise<void> {
-  const wanted = syncCommits ? 1 : 0
+  const sync = syncCommits ? 1 : 0
+  const wanted = { ...tableSettings, fsync_after_insert: sync, fsync_part_directory: sync }
   const [found] = await engine.select<{ own: string }>(
     sql`select engine_full as own from system.tables where database = currentDatabase() and name = ${table.name}`,
   )
-  const now = found?.own.includes('fsync_after_insert = 1') === true ? 1 : 0
-  if (now === wanted) return
-  await engine.command(
-    raw(
-      `ALTER TABLE ${table.name} MODIFY SETTING fsync_after_insert = ${wanted}, fsync_part_directory = ${wanted}`,
-    ),
-  )
+  const own = new Set(found?.own.split(/ SETTINGS |, /))
+  const missing = Object.entries(wanted)
+    .map(([name, value]) => `${name} = ${value}`)
+    .filter((setting) => !own.has(setting))
+  if (missing.length === 0) return
+  await engine.command(raw(`ALTER TABLE ${table.name} MODIFY SETTING ${missing.join(', ')}`))
 }
 
 async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
