@@ -1,7 +1,8 @@
-// What a log record and a span cost on disk: the bodies of the ingest benchmarks as they are sent, plain and gzipped,
+// What a log record, a span and a point cost on disk, and which columns take it: the bodies of the ingest benchmarks as they are sent, plain and gzipped,
 // decoded by the service's own decoder into its own tables and merged to one part a partition, and the same rows in
 // PostgreSQL, where it is installed, with attributes as jsonb, resources in a table of their own, and the indexes by
-// time and by trace that finding them takes. Bytes are each store's own count of its files, without logs.
+// time and by trace that finding them takes. Bytes are each store's own count of its files, without logs. Points are
+// those of bench/ingest/peers.ts, which has the other stores.
 //
 //   node bench/storage/records.ts [--bodies 128] [--seed 1]
 
@@ -15,9 +16,10 @@ import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
-import { tables } from '../../server/telemetry/schema/tables.ts'
+import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { ingestBodies, startNs } from '../ingest/payloads.ts'
+import { bodiesOf } from '../ingest/peers/bodies.ts'
 import { openSession, postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
 import { isInstalled } from '../peers/server.ts'
 import { provenance } from './bench-store.ts'
@@ -77,7 +79,11 @@ const shared = join(root, 'rows')
 mkdirSync(shared)
 const engine = await openChdb({ folder: join(root, 'engine'), maxMemoryBytes: 2 ** 31 })
 try {
-  const ours = { logs: await holdInLethe('logs'), traces: await holdInLethe('traces') }
+  const ours = {
+    logs: await holdInLethe('logs', bodiesOfSignal('logs')),
+    traces: await holdInLethe('traces', bodiesOfSignal('traces')),
+    metrics: await holdInLethe('metrics', pointBodies()),
+  }
   for (const kind of ['logs', 'traces'] as const) await writeRows(kind)
   const postgres = { name: 'PostgreSQL', programs: postgresPrograms }
   const theirs = isInstalled(postgres) ? await holdInPostgres() : null
@@ -90,47 +96,78 @@ try {
   rmSync(root, { recursive: true, force: true })
 }
 
-/** Bytes a record: as sent, gzipped body by body, and merged in the table. */
-async function holdInLethe(kind: Kind) {
-  const table = tables.find(({ name }) => name === kinds[kind].table)
-  if (table === undefined) throw new Error('There is no such table.')
+function bodiesOfSignal(signal: Kind): Buffer[] {
+  return ingestBodies(signal, Number(flags.bodies), Number(flags.seed))
+}
+
+/** Two senders of a thousand series, two hours long, in the order in which they would arrive. */
+function* pointBodies(): Generator<Buffer> {
+  const endMs = Number(startNs / 1_000_000n)
+  const shape = { senders: 2, seriesPerSender: 1000, rounds: 120, seed: Number(flags.seed), endMs }
+  const senders = [0, 1].map((sender) => bodiesOf('otlp', shape, sender))
+  for (let round = 0; round < shape.rounds; round++)
+    for (const sender of senders) {
+      const { value } = sender.next()
+      if (value !== undefined) yield value
+    }
+}
+
+/** Bytes a record: as sent, gzipped body by body, and merged in the tables. */
+async function holdInLethe(signal: Signal, bodies: Iterable<Buffer>) {
   const place = { tenantId: 'shop', placement: 0 }
-  let [rows, plain, gzip] = [0, 0, 0]
-  let waiting: Buffer[] = []
-  const bodies = ingestBodies(kind, Number(flags.bodies), Number(flags.seed))
-  for (const [at, body] of bodies.entries()) {
+  let [rows, plain, gzip, count] = [0, 0, 0, 0]
+  const waiting = new Map<TableName, Buffer[]>()
+  for (const body of bodies) {
     plain += body.length
     gzip += gzipSync(body).length
-    const { batch } = decodeExport(kind, 'protobuf', body, { place, receivedNs: startNs })
+    const { batch } = decodeExport(signal, 'protobuf', body, { place, receivedNs: startNs })
     for (const part of batch) {
       rows += rowCount(part)
-      waiting.push(part.bytes)
+      waiting.set(part.table, [...(waiting.get(part.table) ?? []), part.bytes])
     }
-    if (at % 16 < 15 && at < bodies.length - 1) continue
-    await engine.insert(table.name, insertColumns(table), waiting)
-    waiting = []
+    if (++count % 16 === 0) await insertAll(waiting)
   }
-  await engine.command(raw(`OPTIMIZE TABLE ${table.name} FINAL`))
-  const [size] = await engine.select<{ bytes: string | number }>(
-    raw(`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND table = '${table.name}'`),
-  )
+  await insertAll(waiting)
+  const names = tables.filter((table) => table.signal === signal).map(({ name }) => name)
+  for (const name of names) await engine.command(raw(`OPTIMIZE TABLE ${name} FINAL`))
   const each = (bytes: number) => rounded(bytes / rows)
+  const bytes = await mergedBytes(names)
   return {
     rows,
     plain: each(plain),
     gzip: each(gzip),
-    merged: each(Number(size?.bytes)),
-    columns: await dearest(table.name, rows),
+    merged: each(bytes),
+    columns: await dearest(names, rows),
   }
 }
 
-/** The columns that take most of the bytes, each with its bytes a record. */
-async function dearest(table: string, rows: number): Promise<Record<string, number>> {
-  const found = await engine.select<{ name: string; bytes: string | number }>(
-    raw(`SELECT name, data_compressed_bytes AS bytes FROM system.columns
-      WHERE database = currentDatabase() AND table = '${table}' ORDER BY bytes DESC LIMIT 5`),
+async function insertAll(waiting: Map<TableName, Buffer[]>): Promise<void> {
+  for (const table of tables) {
+    const parts = waiting.get(table.name)
+    if (parts !== undefined) await engine.insert(table.name, insertColumns(table), parts)
+  }
+  waiting.clear()
+}
+
+function listed(names: readonly TableName[]): string {
+  return names.map((name) => `'${name}'`).join(', ')
+}
+
+async function mergedBytes(names: readonly TableName[]): Promise<number> {
+  const [size] = await engine.select<{ bytes: string | number }>(
+    raw(`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND table IN (${listed(names)})`),
   )
-  return Object.fromEntries(found.map(({ name, bytes }) => [name, rounded(Number(bytes) / rows)]))
+  return Number(size?.bytes)
+}
+
+/** The columns that take most of the bytes, each with its bytes a record. */
+async function dearest(names: readonly TableName[], rows: number): Promise<Record<string, number>> {
+  const found = await engine.select<{ name: string; bytes: string | number }>(
+    raw(`SELECT name, sum(data_compressed_bytes) AS bytes FROM system.columns
+      WHERE database = currentDatabase() AND table IN (${listed(names)})
+      GROUP BY name ORDER BY sum(data_compressed_bytes) DESC LIMIT 6`),
+  )
+  return Object.fromEntries(found.map(({ name, bytes }) => [name, Number((Number(bytes) / rows).toFixed(2))]))
 }
 
 /** One file with the records and one with their resources, as COPY takes them. */
