@@ -102,7 +102,8 @@ export function usedBy(pid: number): Used {
   return { writtenBytes, cpuSeconds: ticks / ticksPerSecond }
 }
 
-function processTree(pid: number): number[] {
+/** A process and all below it that are there now. */
+export function processTree(pid: number): number[] {
   const children = textAt(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
   return [pid, ...children.flatMap(processTree)]
 }

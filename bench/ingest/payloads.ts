@@ -8,14 +8,27 @@ import { seededRandom } from '../storage/sample-rows.ts'
 
 export const startNs = 1_767_700_000_000_000_000n
 
+export interface TextAttribute {
+  readonly key: string
+  readonly value: { readonly stringValue: string }
+}
+
+export interface IntegerAttribute {
+  readonly key: string
+  readonly value: { readonly intValue: string }
+}
+
 type Random = () => number
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
 const between = (random: Random, low: number, high: number) => low + Math.floor(random() * (high - low + 1))
 const hex = (random: Random, digits: number) =>
   Array.from({ length: digits }, () => '0123456789abcdef'[Math.floor(random() * 16)]).join('')
-const text = (key: string, stringValue: string) => ({ key, value: { stringValue } })
-const integer = (key: string, value: number) => ({ key, value: { intValue: String(value) } })
+const text = (key: string, stringValue: string): TextAttribute => ({ key, value: { stringValue } })
+const integer = (key: string, value: number): IntegerAttribute => ({
+  key,
+  value: { intValue: String(value) },
+})
 
 const services = ['checkout', 'cart', 'catalogue', 'payment', 'shipping', 'frontend', 'search', 'identity']
 const routes = Array.from({ length: 40 }, (_, at) => `/api/v2/${services[at % 8]}/{id}/step-${at}`)
@@ -24,7 +37,8 @@ const words =
     ' ',
   )
 
-function resource(random: Random, index: number): object {
+/** What a process of a service says of itself, in OTLP's form. */
+export function resource(random: Random, index: number): { readonly attributes: readonly TextAttribute[] } {
   const service = services[index % services.length] ?? 'shop'
   return {
     attributes: [
@@ -39,7 +53,8 @@ function resource(random: Random, index: number): object {
   }
 }
 
-function requestAttributes(random: Random): object[] {
+/** What a server says of a request. */
+export function requestAttributes(random: Random): (TextAttribute | IntegerAttribute)[] {
   return [
     text('http.request.method', pick(random, ['GET', 'GET', 'POST'])),
     text('http.route', pick(random, routes)),

@@ -7,11 +7,12 @@ import { createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { freePort, startServer, untilReady } from '../../peers/server.ts'
 import { watchErasure } from '../erasure.ts'
 import { filesUnder } from '../files.ts'
 import { expect200 } from '../load.ts'
 import { askedMetric, dayStart, historyDays } from '../rows.ts'
-import { feed, freePort, type OpenPeer, type Peer, startServer, untilReady } from './peer.ts'
+import { feed, type OpenPeer, type Peer } from './peer.ts'
 
 const program = '/usr/bin/influxd'
 const bodyBytes = 4 << 20

@@ -3,46 +3,30 @@
 // lock that keeps readers out. Automatic vacuuming is off, so that each way is measured alone; the write-ahead log,
 // which keeps erased rows for a while too, is not counted.
 
-import { execFileSync, spawn } from 'node:child_process'
-import { chownSync, globSync, mkdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { openSession, postgresPrograms, postgresVersion, startPostgres } from '../../peers/postgresql.ts'
 import { watchErasure } from '../erasure.ts'
 import { filesUnder } from '../files.ts'
 import { dayStart, historyDays, organisationCount } from '../rows.ts'
-import { feed, freePort, type OpenPeer, type Peer, startServer, untilReady } from './peer.ts'
+import { feed, type OpenPeer, type Peer } from './peer.ts'
 
-const bin = globSync('/usr/lib/postgresql/*/bin').at(-1) ?? '/usr/lib/postgresql'
 const seriesPerOrganisation = 16
 const days = Array.from({ length: historyDays + 14 }, (_, day) => day)
 const partition = (day: number): string => `points_${day}`
 
 export const postgresql: Peer = {
   name: 'PostgreSQL',
-  programs: [`${bin}/postgres`, `${bin}/initdb`, `${bin}/psql`],
+  programs: postgresPrograms,
   async open({ folder, history }): Promise<OpenPeer> {
     const dataFolder = join(folder, 'data')
-    const uid = serverUser()
-    mkdirSync(dataFolder)
-    if (uid !== undefined) chownSync(folder, uid, uid)
-    if (uid !== undefined) chownSync(dataFolder, uid, uid)
-    const as = uid === undefined ? {} : { uid, gid: uid }
-    execFileSync(`${bin}/initdb`, ['-D', dataFolder, '-A', 'trust', '-U', 'bench'], { ...as, cwd: folder })
-    const port = await freePort()
-    const server = startServer([`${bin}/postgres`, '-D', dataFolder, ...serverSettings(folder, port)], {
-      folder,
-      ...(uid !== undefined && { uid }),
-    })
-    const psql = [`${bin}/psql`, '-h', folder, '-p', String(port), '-U', 'bench', 'postgres'] as const
+    const { server, psql } = await startPostgres({ folder, dataFolder, settings: serverSettings })
     const connect = () => openSession(psql)
     const pathsOfPoints = () => {
       const [program, ...args] = psql
       const text = execFileSync(program, [...args, '-Atc', pathsText], { encoding: 'utf8' })
       return new Set(text.split('\n').map((path) => join(dataFolder, path)))
     }
-    await untilReady(async () =>
-      execFileSync(`${bin}/pg_isready`, ['-h', folder, '-p', String(port)], { stdio: 'ignore' }),
-    )
     const [admin, asker] = [connect(), connect()]
     const senders = [connect(), connect()]
     await admin.run(schemaText())
@@ -62,7 +46,7 @@ export const postgresql: Peer = {
     let sent = 0
     const late = dayStart(historyDays + 7).getTime()
     return {
-      version: execFileSync(`${bin}/postgres`, ['--version'], { encoding: 'utf8' }).trim(),
+      version: postgresVersion(),
       dataFolder,
       clients: {
         query: () =>
@@ -88,26 +72,8 @@ export const postgresql: Peer = {
   },
 }
 
-/** It refuses to run as root; Debian's package brings a user for it. */
-function serverUser(): number | undefined {
-  if (process.getuid?.() !== 0) return undefined
-  return Number(execFileSync('id', ['-u', 'postgres'], { encoding: 'utf8' }))
-}
-
-function serverSettings(folder: string, port: number): string[] {
-  const settings = {
-    port,
-    listen_addresses: '',
-    unix_socket_directories: folder,
-    shared_buffers: '1GB',
-    maintenance_work_mem: '512MB',
-    max_wal_size: '8GB',
-    wal_level: 'minimal',
-    max_wal_senders: 0,
-    autovacuum: 'off',
-  }
-  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-}
+/** Automatic vacuuming is off, see above. */
+const serverSettings = { max_wal_size: '8GB', autovacuum: 'off' }
 
 function schemaText(): string {
   const partitions = days.map(
@@ -127,33 +93,3 @@ const pathsText = `SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname 
 
 const seriesOf = (organisation: number): string =>
   `series_id IN (SELECT series_id FROM series WHERE tenant = 'org-${organisation}')`
-
-interface PsqlSession {
-  /** Runs statements, each in a transaction of its own; rejects with what the server says. */
-  readonly run: (statements: string) => Promise<void>
-  readonly close: () => void
-}
-
-/** One connection that stays open, so that what its server process writes can be counted. */
-function openSession([program, ...args]: readonly [string, ...string[]]): PsqlSession {
-  const child = spawn(program, [...args, '-X', '-q', '-At', '-o', '/dev/null'], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  let complaint = ''
-  const waiting: (() => void)[] = []
-  child.stderr.on('data', (text) => {
-    complaint += text
-  })
-  createInterface({ input: child.stdout }).on('line', () => waiting.shift()?.())
-  return {
-    run: async (statements) => {
-      const answered = new Promise<void>((resolve) => waiting.push(resolve))
-      child.stdin.write(`${statements}\n\\echo done\n`)
-      await answered
-      const said = complaint
-      complaint = ''
-      if (/ERROR|FATAL/.test(said)) throw new Error(said.slice(0, 500))
-    },
-    close: () => child.stdin.end(),
-  }
-}

@@ -6,11 +6,12 @@ import { execFile } from 'node:child_process'
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { freePort, startServer, untilReady } from '../../peers/server.ts'
 import { watchErasure } from '../erasure.ts'
 import { filesUnder } from '../files.ts'
 import { expect200 } from '../load.ts'
 import { askedMetric, dayStart, historyDays } from '../rows.ts'
-import { feed, freePort, labelledMetric, type OpenPeer, type Peer, startServer, untilReady } from './peer.ts'
+import { feed, labelledMetric, type OpenPeer, type Peer } from './peer.ts'
 
 const run = promisify(execFile)
 const programs = ['/usr/bin/prometheus', '/usr/bin/promtool'] as const

@@ -1,0 +1,123 @@
+// The clients of every store, in a process of their own: each is one sender, which sends its bodies oldest first and
+// waits for each answer before the next (a closed loop), so that the samples of a series come in order. All bodies are
+// ready, in memory or for PostgreSQL in files, before the first is sent. Speaks over the IPC channel of its parent.
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openSession, type PsqlCommand } from '../../peers/postgresql.ts'
+import { bodiesOf, type Format, formats } from './bodies.ts'
+import type { Shape } from './points.ts'
+
+/** Where bodies go: posted to an address, or copied into the table of points. */
+export type Door =
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>> }
+  | { readonly psql: PsqlCommand; readonly folder: string }
+
+export interface LoadOrders {
+  readonly shape: Shape
+  readonly format: Format
+  readonly door: Door
+}
+
+/** Rounds from, inclusive, to, exclusive. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+export interface LoadReport {
+  readonly seconds: number
+  /** Of the bodies sent in the span. */
+  readonly bytes: number
+  readonly refused: number
+  readonly latenciesMs: readonly number[]
+}
+
+interface Sender {
+  readonly sizes: readonly number[]
+  /** Answers false where it was refused for now. */
+  readonly send: (round: number) => Promise<boolean>
+  readonly close: () => void
+}
+
+process.once('message', (orders: LoadOrders) => {
+  const senders = Array.from({ length: orders.shape.senders }, (_, sender) => openSender(orders, sender))
+  process.on('message', (span: Span) => {
+    void sendAll(senders, span).then((report) => process.send?.(report))
+  })
+  process.on('disconnect', () => {
+    for (const { close } of senders) close()
+  })
+  process.send?.('ready')
+})
+
+async function sendAll(senders: readonly Sender[], { from, to }: Span): Promise<LoadReport> {
+  const latenciesMs: number[] = []
+  let refused = 0
+  const startMs = performance.now()
+  await Promise.all(
+    senders.map(async ({ send }) => {
+      for (let round = from; round < to; round++) {
+        const sentMs = performance.now()
+        while (!(await send(round))) {
+          refused++
+          await sleep(50)
+        }
+        latenciesMs.push(performance.now() - sentMs)
+      }
+    }),
+  )
+  const seconds = (performance.now() - startMs) / 1000
+  const sum = (list: readonly number[]) => list.reduce((total, size) => total + size, 0)
+  const bytes = sum(senders.map(({ sizes }) => sum(sizes.slice(from, to))))
+  return { seconds, bytes, refused, latenciesMs }
+}
+
+function openSender({ shape, format, door }: LoadOrders, sender: number): Sender {
+  const bodies = [...bodiesOf(format, shape, sender)]
+  const sizes = bodies.map(({ length }) => length)
+  if ('url' in door) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const headers = { ...formats[format], ...door.headers }
+    const send = (round: number) => post({ url: door.url, headers, agent }, bodies[round] ?? Buffer.alloc(0))
+    return { sizes, send, close: () => agent.destroy() }
+  }
+  const folder = join(door.folder, `sender-${sender}`)
+  mkdirSync(folder)
+  for (const [round, body] of bodies.entries()) writeFileSync(join(folder, String(round)), body)
+  const session = openSession(door.psql)
+  const send = async (round: number) => {
+    await session.run(`\\copy points FROM '${join(folder, String(round))}' WITH (FORMAT binary)`)
+    return true
+  }
+  return { sizes, send, close: () => session.close() }
+}
+
+interface Target {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly agent: Agent
+}
+
+function post({ url, headers, agent }: Target, body: Buffer): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      url,
+      { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } },
+      (answer) => {
+        const said: Buffer[] = []
+        answer.on('data', (bytes) => said.push(bytes))
+        answer.on('end', () => {
+          const { statusCode = 0 } = answer
+          if (statusCode === 503) resolve(false)
+          else if (statusCode < 300) resolve(true)
+          else reject(new Error(`answered ${statusCode}: ${Buffer.concat(said).toString().slice(0, 300)}`))
+        })
+      },
+    )
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}

@@ -1,0 +1,99 @@
+// The points that every store of this benchmark is sent: gauges and counters as processes export them, one sample a
+// minute, the default of OpenTelemetry's SDKs. A sender is what a Collector or Prometheus forwards: some processes of
+// services, whose samples of a minute share an instant, all in one body. The same seed gives the same series, values
+// and instants in every encoding; only the end of the time, which stores want to be recent, comes from the clock.
+
+import { seededRandom } from '../../storage/sample-rows.ts'
+import { type IntegerAttribute, requestAttributes, resource, type TextAttribute } from '../payloads.ts'
+
+export interface Shape {
+  readonly senders: number
+  readonly seriesPerSender: number
+  /** Samples of each series. */
+  readonly rounds: number
+  readonly seed: number
+  /** Milliseconds; the last samples are within the minute before. */
+  readonly endMs: number
+}
+
+export const roundMs = 60_000
+const processesPerSender = 8
+const attributeSetsPerMetric = 5
+
+export interface PointSeries {
+  readonly id: number
+  readonly name: string
+  readonly kind: 'counter' | 'gauge'
+  readonly attributes: readonly (TextAttribute | IntegerAttribute)[]
+}
+
+/** One process and its series, in the order in which they are sent. */
+export interface Process {
+  readonly attributes: readonly TextAttribute[]
+  readonly startMs: number
+  readonly series: readonly PointSeries[]
+}
+
+/** The processes of one sender. */
+export function processesOf(shape: Shape, sender: number): Process[] {
+  const random = seededRandom(shape.seed * 1000 + sender)
+  const each = Math.ceil(shape.seriesPerSender / processesPerSender)
+  return Array.from({ length: processesPerSender }, (_, at) => {
+    const first = at * each
+    const count = Math.min(each, shape.seriesPerSender - first)
+    return {
+      attributes: resource(random, sender * processesPerSender + at).attributes,
+      startMs: shape.endMs - (shape.rounds + 60) * roundMs,
+      series: seriesOf(random, sender * shape.seriesPerSender + first, count),
+    }
+  })
+}
+
+function seriesOf(random: () => number, firstId: number, count: number): PointSeries[] {
+  const seen = new Set<string>()
+  const found: PointSeries[] = []
+  while (found.length < count) {
+    const metric = Math.floor(found.length / attributeSetsPerMetric)
+    const kind = metric % 5 < 3 ? 'counter' : 'gauge'
+    const name = `shop_metric_${metric}${kind === 'counter' ? '_total' : ''}`
+    const attributes = requestAttributes(random)
+    const key = `${name} ${JSON.stringify(attributes)}`
+    if (seen.has(key)) continue
+    seen.add(key)
+    found.push({ id: firstId + found.length, name, kind, attributes })
+  }
+  return found
+}
+
+/** The samples of one sender in one round. */
+export interface Round {
+  /** Milliseconds, one for each process. */
+  readonly timesMs: readonly number[]
+  /** One for each series; those of counters are whole. */
+  readonly values: Float64Array
+}
+
+/**
+ * The rounds of a sender, oldest first. A third of the counters hardly ever count, the others by up to some hundred a
+ * minute; of the gauges half are small whole numbers and half ratios with all their digits. The rounds share an array.
+ */
+export function* roundsOf(shape: Shape, sender: number, processes: readonly Process[]): Generator<Round> {
+  const random = seededRandom(shape.seed * 2000 + sender)
+  const series = processes.flatMap((process) => process.series)
+  const values = Float64Array.from(series, () => Math.floor(random() * 1e6))
+  const rates = series.map(() => (random() < 1 / 3 ? 0 : random() * 400))
+  const phases = processes.map(() => Math.floor(random() * (roundMs - 1000)))
+  for (let round = 0; round < shape.rounds; round++) {
+    for (const [at, { kind }] of series.entries()) {
+      const rate = rates[at] ?? 0
+      values[at] =
+        kind === 'counter'
+          ? (values[at] ?? 0) + (rate === 0 ? Number(random() < 0.02) : Math.floor(random() * rate))
+          : at % 2 === 0
+            ? Math.floor(random() * random() * 40)
+            : random()
+    }
+    const startMs = shape.endMs - (shape.rounds - round) * roundMs
+    yield { timesMs: phases.map((phase) => startMs + phase + Math.floor(random() * 20)), values }
+  }
+}
