@@ -214,6 +214,7 @@ test('both sides of a join are the organisation’s own and without what is hidd
 function delegate(engine: TelemetryEngine): TelemetryEngine {
   return {
     select: (statement, limits) => engine.select(statement, limits),
+    bytes: (statement, limits) => engine.bytes(statement, limits),
     command: (statement) => engine.command(statement),
     insert: (table, columns, lines) => engine.insert(table, columns, lines),
     tableFolder: (table) => engine.tableFolder(table),

@@ -58,7 +58,16 @@ export class TenantReader {
    * the sort key, so put the time range there. A read that was under way when something was hidden is repeated,
    * so what it answers never holds what was hidden before it answers.
    */
-  async rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
+  rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
+    return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits))
+  }
+
+  /** The same as RowBinary. */
+  bytes(build: (from: From) => Sql, limits?: StatementLimits): Promise<Uint8Array> {
+    return this.#visible(build, (statement) => this.#engine.bytes(statement, limits))
+  }
+
+  async #visible<T>(build: (from: From) => Sql, read: (statement: Sql) => Promise<T>): Promise<T> {
     const from: From = Object.assign(
       (table: TableName, ...conditions: readonly Sql[]) =>
         new TenantTable(sql`(${this.#select(table, { columns: raw('*'), conditions })})`),
@@ -68,8 +77,8 @@ export class TenantReader {
       const hidings = this.gate.hidings(this.place.tenantId)
       const statement = build(from)
       assertOwnText(statement)
-      const rows = await this.#engine.select<T>(statement, limits)
-      if (this.gate.hidings(this.place.tenantId) === hidings) return rows
+      const answer = await read(statement)
+      if (this.gate.hidings(this.place.tenantId) === hidings) return answer
     }
   }
 
