@@ -5,7 +5,7 @@
 import type { Ns } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
-import { around, pointConditions, seriesHash } from './metric-rows.ts'
+import { around, pointConditions, seriesHashIn } from './metric-rows.ts'
 import { halvesOf, RowBinaryReader } from './row-binary-reader.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
 import { join, raw, sql } from './sql.ts'
@@ -48,7 +48,8 @@ export interface MetricPoints {
   readonly unit: string
   /** Whether the points of a sum say that a rate tells more than a level. */
   readonly flows: boolean
-  readonly series: readonly PointSeries[]
+  /** Null where there are too many points; none where there is none. */
+  readonly series: readonly PointSeries[] | null
 }
 
 /**
@@ -71,7 +72,7 @@ export function mayBeSmall(frame: SeriesFrame, kind: MetricKind): boolean {
 }
 
 /**
- * The points of the series and a little around it; null where there are too many.
+ * The points of the series and a little around it.
  *
  * @param aggregation what the points are read for; where it needs no buckets they stay where they are
  */
@@ -80,14 +81,14 @@ export async function readPoints(
   frame: SeriesFrame,
   what: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
   limits: StatementLimits | undefined,
-): Promise<MetricPoints | null> {
+): Promise<MetricPoints> {
   const { metric, kind, aggregation } = what
   const most = pointsMax[kind]
   const withBuckets = quantileOf(aggregation) !== undefined
   const columns = join(
     [
       groupOf(frame, 'Attributes'),
-      seriesHash,
+      seriesHashIn(frame),
       ...['MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',
@@ -98,6 +99,7 @@ export async function readPoints(
         columns: sql`${columns}`,
         conditions: pointConditions(frame, metric, around(frame)),
         limit: most + 1,
+        isOrdered: true,
       }),
     limits,
   )
@@ -131,7 +133,7 @@ function decode(
   kind: MetricKind,
   withBuckets: boolean,
   most: number,
-): MetricPoints | null {
+): MetricPoints {
   const rows = new RowBinaryReader(bytes)
   const origin = halvesOf(startNs)
   const [cumulative, deltas] = [new Map<bigint, PointSeries>(), new Map<bigint, PointSeries>()]
@@ -148,7 +150,7 @@ function decode(
     if (series === undefined) known.set(id, { group, isDelta, points: [point] })
     else series.points.push(point)
   }
-  if (count > most) return null
+  if (count > most) return { ...first, series: null }
   const series = [...cumulative.values(), ...deltas.values()]
   for (const { points } of series) points.sort((a, b) => a.t - b.t)
   return { ...first, series }

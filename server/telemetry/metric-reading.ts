@@ -80,12 +80,11 @@ async function readSmall(
   aggregation: Aggregation,
 ): Promise<MetricReading | null> {
   const { asked, frame, limits, metric, reader } = question
-  const points = await readPoints(reader, frame, { metric, kind, aggregation }, limits)
-  if (points === null) return readLarge(question, kind)
-  if (points.series.length === 0) return null
-  const choice = choiceOf({ kind, unit: points.unit, flows: points.flows ? 1 : 0 }, asked)
-  const rows = groupsOfPoints(frame, points, choice) ?? (await readRows(question, kind, choice.aggregation))
-  return { ...choice, rows }
+  const { series, ...facts } = await readPoints(reader, frame, { metric, kind, aggregation }, limits)
+  if (series?.length === 0) return null
+  const choice = choiceOf({ kind, unit: facts.unit, flows: facts.flows ? 1 : 0 }, asked)
+  const computed = series === null ? null : groupsOfPoints(frame, series, choice)
+  return { ...choice, rows: computed ?? (await readRows(question, kind, choice.aggregation)) }
 }
 
 async function readLarge(question: Question, kind: MetricKind): Promise<MetricReading | null> {

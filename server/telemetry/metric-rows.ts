@@ -14,6 +14,12 @@ export const seriesHash = raw(
   'cityHash64(MetricName, ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))',
 )
 
+/** The same among the points of one metric, and of one service where the frame names it: what is equal needs no hash. */
+export function seriesHashIn({ service }: SeriesFrame): Sql {
+  const more = service === undefined ? 'ServiceName, ' : ''
+  return raw(`cityHash64(${more}mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))`)
+}
+
 /** The time of a series with what completes its first and last step. */
 export function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'startNs' | 'endNs'> {
   return { startNs: startNs > reachNs ? startNs - reachNs : 0n, endNs: endNs + reachNs }
@@ -47,10 +53,10 @@ export function factsStatement(
     const own = raw(`'${kind}' AS kind`)
     if (frame.members === undefined) {
       const columns = sql`${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp`
-      return sql`(${from.select(tableOf[kind], { columns, conditions, limit: 1 })})`
+      return sql`(${from.select(tableOf[kind], { columns, conditions, limit: 1, isOrdered: true })})`
     }
     const columns = sql`${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp`
-    return sql`(${from.select(tableOf[kind], { columns, conditions, groupBy: raw('grp') })})`
+    return sql`(${from.select(tableOf[kind], { columns, conditions, groupBy: raw('grp'), isOrdered: true })})`
   })
   return join(branches, ' UNION ALL ')
 }

@@ -33,12 +33,13 @@ export function metricStatement(
   request: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
 ): Sql {
   const { metric, kind, aggregation } = request
-  const source: Points = {
-    within: (select) =>
-      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, frame) }),
-    around: (select) =>
-      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, around(frame)) }),
-  }
+  const readIn = (range: Pick<SeriesFrame, 'startNs' | 'endNs'>) => (select: Select) =>
+    from.select(tableOf[kind], {
+      ...select,
+      conditions: pointConditions(frame, metric, range),
+      isOrdered: true,
+    })
+  const source: Points = { within: readIn(frame), around: readIn(around(frame)) }
   if (kind === 'gauge' || kind === 'sum') {
     if (aggregation === 'rate' || (aggregation === 'sum' && kind === 'sum')) {
       return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
@@ -58,9 +59,11 @@ export function metricStatement(
 
 /** Recorded points of one metric: those of the steps alone, or from a little before to a little after. */
 interface Points {
-  readonly within: (select: Omit<TableSelect, 'conditions'>) => Sql
-  readonly around: (select: Omit<TableSelect, 'conditions'>) => Sql
+  readonly within: (select: Select) => Sql
+  readonly around: (select: Select) => Sql
 }
+
+type Select = Pick<TableSelect, 'columns' | 'groupBy' | 'window'>
 
 const noZeros = raw('0')
 

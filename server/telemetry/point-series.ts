@@ -3,7 +3,7 @@
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricKind, quantileOf } from './metric-kind.ts'
-import type { MetricPoints, Point, PointSeries } from './metric-points.ts'
+import type { Point, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, reach, type Steps, startsAnew, stepAt } from './point-chain.ts'
 import { distribution } from './point-quantiles.ts'
 import type { PackedGroup, SeriesFrame } from './series-statement.ts'
@@ -14,7 +14,7 @@ const cellsMax = 2_000_000
 /** The groups of a series, the busiest first; null where it is too much to compute here. */
 export function groupsOfPoints(
   frame: SeriesFrame,
-  { series }: MetricPoints,
+  series: readonly PointSeries[],
   what: { readonly kind: MetricKind; readonly aggregation: Aggregation },
 ): PackedGroup[] | null {
   const axis = axisOf(frame)
