@@ -313,6 +313,7 @@ test('what belongs to another data folder, or to nobody, is left alone', async (
 function bound(real: TelemetryEngine): TelemetryEngine {
   return {
     select: real.select.bind(real),
+    bytes: real.bytes.bind(real),
     command: real.command.bind(real),
     insert: real.insert.bind(real),
     tableFolder: real.tableFolder.bind(real),

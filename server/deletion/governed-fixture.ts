@@ -132,6 +132,11 @@ export class FailingEngine implements TelemetryEngine {
     return this.#engine.select<T>(statement, ...rest)
   }
 
+  async bytes(statement: Sql, ...rest: []): Promise<Uint8Array> {
+    this.#check(statement)
+    return this.#engine.bytes(statement, ...rest)
+  }
+
   async command(statement: Sql): Promise<void> {
     this.#check(statement)
     return this.#engine.command(statement)

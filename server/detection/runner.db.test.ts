@@ -296,6 +296,7 @@ test('more groups than are evaluated degrade the detector, and it says so', asyn
 
 const brokenEngine: TelemetryEngine = {
   select: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
+  bytes: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
   command: () => Promise.reject(new Error('not here')),
   insert: () => Promise.reject(new Error('not here')),
   tableFolder: () => Promise.resolve(null),

@@ -59,6 +59,7 @@ function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOp
   const inserts: Insert[] = []
   const engine: TelemetryEngine = {
     select: (statement, limits) => stores.engine.select(statement, limits),
+    bytes: (statement, limits) => stores.engine.bytes(statement, limits),
     command: (statement) => stores.engine.command(statement),
     tableFolder: (table) => stores.engine.tableFolder(table),
     close: () => stores.engine.close(),

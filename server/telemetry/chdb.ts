@@ -30,6 +30,7 @@ export interface ChdbOptions {
 }
 
 const jsonRows = { format: 'JSONEachRow' }
+const binaryRows = { format: 'RowBinary' }
 
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
@@ -182,10 +183,15 @@ class ChdbEngine implements TelemetryEngine {
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
-    const bounded = sql`${statement} SETTINGS max_execution_time = ${raw(String(limits.maxSeconds))}, max_memory_usage = ${raw(String(limits.maxMemoryBytes))}, output_format_json_quote_64bit_integers = 1`
+    const bounded = sql`${statement} SETTINGS ${bounds(limits)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#run(this.#reading, bounded)
     const lines = result.text()
     return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
+  }
+
+  async bytes(statement: Sql, limits: StatementLimits = defaultLimits): Promise<Uint8Array> {
+    const result = await this.#run(this.#reading, sql`${statement} SETTINGS ${bounds(limits)}`, binaryRows)
+    return result.bytes()
   }
 
   async command(statement: Sql): Promise<void> {
@@ -216,8 +222,8 @@ class ChdbEngine implements TelemetryEngine {
     this.#lock.close()
   }
 
-  #run(pool: Pool<Session>, statement: Sql): Promise<ChdbResult> {
-    return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), jsonRows)))
+  #run(pool: Pool<Session>, statement: Sql, format = jsonRows): Promise<ChdbResult> {
+    return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), format)))
   }
 
   /** Counts the statement as running, and turns whatever it throws into our own errors. */
@@ -247,6 +253,10 @@ function insertText(table: string, columns: readonly ColumnSpec[], path: string)
     .join(', ')
   const source = `file(${literal(path)}, 'RowBinary', ${literal(structure)})`
   return `INSERT INTO ${table} (${names}) SELECT * FROM ${source} SETTINGS ${insertSettings}`
+}
+
+function bounds({ maxSeconds, maxMemoryBytes }: StatementLimits): Sql {
+  return raw(`max_execution_time = ${maxSeconds}, max_memory_usage = ${maxMemoryBytes}`)
 }
 
 const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`

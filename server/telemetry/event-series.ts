@@ -148,6 +148,7 @@ function stepsOf(
     columns: sql`${columns}, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount`,
     conditions: [rangeCondition(table.timeColumn, frame), series.of, ...subjectConditions(frame)],
     groupBy: key,
+    isOrdered: true,
   })
 }
 

@@ -5,6 +5,7 @@
 // plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
+import { KindMemory } from './kind-memory.ts'
 import type { TableExtent } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
 import type { TenantPlace } from './telemetry.ts'
@@ -20,6 +21,8 @@ export interface Selection {
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
+  /** What readers have learnt of an organisation, up to the next hiding. */
+  readonly kinds = new KindMemory()
   readonly #hidden = new Map<string, Selection[]>()
   readonly #hidings = new Map<string, number>()
   readonly #fenced = new Map<string, Selection[]>()
@@ -33,6 +36,7 @@ export class TelemetryGate {
   hide(tenantId: string, selection: Selection): void {
     put(this.#hidden, tenantId, selection)
     this.#hidings.set(tenantId, this.hidings(tenantId) + 1)
+    this.kinds.forget(tenantId)
   }
 
   /** How often something was hidden. A read during which this changed may have seen too much and is repeated. */

@@ -9,124 +9,48 @@
 // points were late. A reset shows by a smaller value or by a start time at or after the point before.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import type { TableName } from './schema/tables.ts'
+import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
+import { around, pointConditions, reachNs, seriesHash } from './metric-rows.ts'
 import {
-  attributeConditions,
   groupOf,
   lengthNs,
-  type PackedGroup,
   packed,
   placeOf,
   relativeTime,
   type SeriesFrame,
   stepNs,
-  subjectConditions,
 } from './series-statement.ts'
-import { join, raw, type Sql, sql } from './sql.ts'
-import { type From, rangeCondition, type TableSelect } from './tenant-reader.ts'
-
-export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
-
-/** What a point of a metric says about all of them. Any point: senders that disagree about a name are beyond help. */
-export interface MetricFacts {
-  readonly kind: MetricKind
-  readonly unit: string
-  /** 1 where the value only grows, or each point holds only what is new: then a rate says more than a level. */
-  readonly flows: number
-  /** With members, whose points they are. */
-  readonly grp: PackedGroup['grp']
-}
-
-/** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
-const reachNs = 300_000_000_000n
-
-export const tableOf: Record<MetricKind, TableName> = {
-  gauge: 'otel_metrics_gauge',
-  sum: 'otel_metrics_sum',
-  histogram: 'otel_metrics_histogram',
-  exponential_histogram: 'otel_metrics_exponential_histogram',
-  summary: 'otel_metrics_summary',
-}
-
-/** In the order of preference where one name is used for several kinds: a gauge is told by its reading alone. */
-export const metricKinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
-
-const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
-
-/** One row of {@link MetricFacts} per kind, and member, that has points of this name in the range, in no order. */
-export function factsStatement(from: From, frame: SeriesFrame, metric: string): Sql {
-  const branches = metricKinds.map((kind) => {
-    const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
-    const conditions = pointConditions(frame, metric, around(frame))
-    const own = raw(`'${kind}' AS kind`)
-    if (frame.members === undefined) {
-      const columns = sql`${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp`
-      return sql`(${from.select(tableOf[kind], { columns, conditions, limit: 1 })})`
-    }
-    const columns = sql`${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp`
-    return sql`(${from.select(tableOf[kind], { columns, conditions, groupBy: raw('grp') })})`
-  })
-  return join(branches, ' UNION ALL ')
-}
-
-/** The aggregation that a request without one gets. */
-export function defaultAggregation(facts: MetricFacts): Aggregation {
-  if (facts.kind === 'sum') return facts.flows === 1 ? 'rate' : 'avg'
-  return facts.kind === 'histogram' || facts.kind === 'exponential_histogram' ? 'p95' : 'avg'
-}
+import { raw, type Sql, sql } from './sql.ts'
+import type { From, TableSelect } from './tenant-reader.ts'
 
 /**
- * How a metric is read on the chance that it is a gauge, before anything is known of it; null where that would cost
- * more than to find out. A gauge comes first among the kinds, so if that finds points nothing else needs to be asked.
+ * One statement for a metric whose kind is known. Where each step is read from its own points alone and there are no
+ * members, it answers the unit too, so that it can be tried before the kind is known.
  */
-export function gaugeChance(asked: Aggregation | undefined): Aggregation | null {
-  if (asked === undefined) return 'avg'
-  return asked === 'avg' || asked === 'min' || asked === 'max' || asked === 'count' ? asked : null
-}
-
-/** Whether a kind can be read that way: the last of a distribution is not one number. */
-export function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
-  return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
-}
-
-/** Whether each step is read from its own points alone; otherwise also from those before and after it. */
-export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
-  if (kind === 'gauge') return aggregation !== 'rate'
-  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'sum'
-  if (aggregation === 'min' || aggregation === 'max') return true
-  return kind === 'summary' && quantiles[aggregation] !== undefined
-}
-
-/** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
-export function countStatement(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
-  const conditions = pointConditions(frame, metric, around(frame))
-  return from.select(tableOf[kind], { columns: raw('toUInt32(count()) AS n'), conditions })
-}
-
-/** One statement for a metric whose kind is known. */
 export function metricStatement(
   from: From,
   frame: SeriesFrame,
   request: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
 ): Sql {
   const { metric, kind, aggregation } = request
-  const source: Points = {
-    within: (select) =>
-      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, frame) }),
-    around: (select) =>
-      from.select(tableOf[kind], { ...select, conditions: pointConditions(frame, metric, around(frame)) }),
-  }
+  const readIn = (range: Pick<SeriesFrame, 'startNs' | 'endNs'>) => (select: Select) =>
+    from.select(tableOf[kind], {
+      ...select,
+      conditions: pointConditions(frame, metric, range),
+      isOrdered: true,
+    })
+  const source: Points = { within: readIn(frame), around: readIn(around(frame)) }
   if (kind === 'gauge' || kind === 'sum') {
     if (aggregation === 'rate' || (aggregation === 'sum' && kind === 'sum')) {
       return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
     }
-    return levels(frame, source, kind, aggregation)
+    return levels(frame, source, aggregation)
   }
   if (aggregation === 'rate') return flow(frame, source, 'rate', observations(kind))
   if (aggregation === 'count') return flow(frame, source, 'sum', observations(kind))
   if (aggregation === 'sum') return flow(frame, source, 'sum', observedSum(kind))
   if (aggregation === 'min' || aggregation === 'max') return extremes(frame, source, kind, aggregation)
-  const quantile = quantiles[aggregation]
+  const quantile = quantileOf(aggregation)
   if (quantile === undefined) return mean(frame, source, kind)
   return kind === 'summary'
     ? summaryQuantile(frame, source, quantile)
@@ -135,62 +59,47 @@ export function metricStatement(
 
 /** Recorded points of one metric: those of the steps alone, or from a little before to a little after. */
 interface Points {
-  readonly within: (select: Omit<TableSelect, 'conditions'>) => Sql
-  readonly around: (select: Omit<TableSelect, 'conditions'>) => Sql
+  readonly within: (select: Select) => Sql
+  readonly around: (select: Select) => Sql
 }
 
-function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'startNs' | 'endNs'> {
-  return { startNs: startNs > reachNs ? startNs - reachNs : 0n, endNs: endNs + reachNs }
-}
-
-function pointConditions(
-  frame: SeriesFrame,
-  metric: string,
-  range: Pick<SeriesFrame, 'startNs' | 'endNs'>,
-): Sql[] {
-  return [
-    ...(frame.members === undefined ? [sql`MetricName = ${metric}`] : []),
-    ...subjectConditions(frame),
-    rangeCondition('TimeUnix', range),
-    raw('bitAnd(Flags, 1) = 0'),
-    ...attributeConditions(frame, 'Attributes'),
-  ]
-}
+type Select = Pick<TableSelect, 'columns' | 'groupBy' | 'window'>
 
 const noZeros = raw('0')
 
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
-function levels(frame: SeriesFrame, source: Points, kind: 'gauge' | 'sum', aggregation: Aggregation): Sql {
+function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
     const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
     const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
+    const unit = unitOf(frame)
     const settled = source.within({
-      columns: sql`${columns}, ${raw(own)} AS own, count() AS n`,
+      columns: sql`${columns}, ${raw(own)} AS own, count() AS n${raw(unit.ofPoints)}`,
       groupBy: sql`${key}, ${seriesHash}`,
     })
     return packed(
       frame,
-      sql`SELECT ${key}, ${raw(across)} AS reading, sum(n) AS amount FROM (${settled}) GROUP BY ${key}`,
+      sql`SELECT ${key}, ${raw(across)} AS reading, sum(n) AS amount${raw(unit.ofRows)} FROM (${settled}) GROUP BY ${key}`,
       noZeros,
+      raw(unit.ofRows),
     )
   }
-  const quantile = quantiles[aggregation]
+  const quantile = quantileOf(aggregation)
   const reading =
     quantile !== undefined
       ? `quantileExactInclusive(${quantile})(Value)`
       : aggregation === 'count'
         ? 'toFloat64(count())'
         : `${aggregation}(Value)`
-  if (kind === 'sum') return packed(frame, perStep(frame, source, reading), noZeros)
-  const rows = perStep(frame, source, reading, ', toString(any(MetricUnit)) AS unit')
-  return packed(frame, rows, noZeros, raw(', any(unit) AS unit'))
+  return perStep(frame, source, reading)
 }
 
-/** Metric, scope and service are part of the identity; the order of attributes is not. */
-const seriesHash = raw(
-  'cityHash64(MetricName, ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))',
-)
+/** The unit of points, and of rows that have it; of members it is known before. */
+function unitOf({ members }: SeriesFrame): { readonly ofPoints: string; readonly ofRows: string } {
+  if (members !== undefined) return { ofPoints: '', ofRows: '' }
+  return { ofPoints: ', toString(any(MetricUnit)) AS unit', ofRows: ', any(unit) AS unit' }
+}
 
 /** What grows, as expressions over the point: its value, and whether it is a delta and may only grow. */
 interface Grower {
@@ -270,28 +179,30 @@ function extremes(frame: SeriesFrame, source: Points, kind: MetricKind, side: 'm
     kind === 'summary'
       ? `${side}If(${quantileValue(wanted)}, has(\`ValueAtQuantiles.Quantile\`, ${wanted}))`
       : `${side}(${side === 'min' ? 'Min' : 'Max'})`
-  return packed(frame, perStep(frame, source, reading), noZeros)
+  return perStep(frame, source, reading)
 }
 
 /** Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle. */
 function summaryQuantile(frame: SeriesFrame, source: Points, quantile: number): Sql {
   const wanted = String(quantile)
-  return packed(
+  return perStep(
     frame,
-    perStep(frame, source, `avgIf(${quantileValue(wanted)}, has(\`ValueAtQuantiles.Quantile\`, ${wanted}))`),
-    noZeros,
+    source,
+    `avgIf(${quantileValue(wanted)}, has(\`ValueAtQuantiles.Quantile\`, ${wanted}))`,
   )
 }
 
 const quantileValue = (wanted: string): string =>
   `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
 
-function perStep(frame: SeriesFrame, source: Points, reading: string, more = ''): Sql {
+function perStep(frame: SeriesFrame, source: Points, reading: string): Sql {
   const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
-  return source.within({
-    columns: sql`${columns}, ${raw(reading)} AS reading, count() AS amount${raw(more)}`,
+  const unit = unitOf(frame)
+  const rows = source.within({
+    columns: sql`${columns}, ${raw(reading)} AS reading, count() AS amount${raw(unit.ofPoints)}`,
     groupBy: key,
   })
+  return packed(frame, rows, noZeros, raw(unit.ofRows))
 }
 
 /** Mean of what was observed between a point and the one before it. */

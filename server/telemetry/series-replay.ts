@@ -7,20 +7,14 @@
 
 import type { Ns } from '../../contract/instant.ts'
 import { eventCountStatement, eventSeriesOf, eventStatement } from './event-series.ts'
-import {
-  countStatement,
-  factsStatement,
-  isStepwise,
-  type MetricFacts,
-  type MetricKind,
-  metricStatement,
-} from './metric-series.ts'
+import { isStepwise, type MetricFacts, type MetricKind, metricChoice } from './metric-kind.ts'
+import { countStatement, factsStatement } from './metric-rows.ts'
+import { metricStatement } from './metric-series.ts'
 import {
   eventChoice,
   frameOf,
   isBornBefore,
   maxSteps,
-  metricChoice,
   nothingOf,
   readSeries,
   type SeriesReading,

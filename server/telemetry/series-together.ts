@@ -4,12 +4,13 @@
 // `readSeries` would have answered on its own.
 
 import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
-import { factsStatement, type MetricFacts, metricStatement } from './metric-series.ts'
+import { isStepwise, type MetricFacts, metricChoice } from './metric-kind.ts'
+import { factsStatement } from './metric-rows.ts'
+import { metricStatement } from './metric-series.ts'
 import {
   eventChoice,
   frameOf,
   isBornBefore,
-  metricChoice,
   nothingOf,
   readSeries,
   type SeriesRequest,
@@ -136,10 +137,10 @@ async function readMetrics({ reader, requests, limits }: Together): Promise<Seri
           )
     const found = byMember(rows)
     for (const { request, choice } of group) {
-      const reading =
-        choice === null
-          ? nothingOf(request)
-          : { metricKey: request.metricKey, ...choice, rows: found.get(keyOf(memberOf(request))) ?? [] }
+      const rows = found.get(keyOf(memberOf(request))) ?? []
+      // Points that lie only around the series say nothing of one that is read from its own steps.
+      const isNothing = choice === null || (rows.length === 0 && isStepwise(choice.kind, choice.aggregation))
+      const reading = isNothing ? nothingOf(request) : { metricKey: request.metricKey, ...choice, rows }
       sets.set(request, setOf(reader, frameOf(request), reading))
     }
   }

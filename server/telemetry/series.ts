@@ -10,20 +10,11 @@ import { nsPerSecond } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { touches } from '../core/time-range.ts'
 import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } from './event-series.ts'
-import {
-  defaultAggregation,
-  factsStatement,
-  gaugeChance,
-  hasAggregation,
-  type MetricFacts,
-  type MetricKind,
-  metricKinds,
-  metricStatement,
-} from './metric-series.ts'
+import { readMetric } from './metric-reading.ts'
 import type { Signal } from './schema/tables.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
 import type { StatementLimits } from './telemetry.ts'
-import type { From, TenantReader } from './tenant-reader.ts'
+import type { TenantReader } from './tenant-reader.ts'
 
 /** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
 export const maxSteps = 11_000
@@ -95,9 +86,10 @@ export async function readSeries(
 ): Promise<SeriesSet> {
   const frame = frameOf(request)
   const builtIn = eventSeriesOf(request.metricKey)
-  return builtIn === undefined
-    ? readMetric(reader, request, frame, limits)
-    : readEvents(reader, request, frame, builtIn, limits)
+  if (builtIn !== undefined) return readEvents(reader, request, frame, builtIn, limits)
+  const { aggregation: asked, metricKey: metric } = request
+  const reading = await readMetric({ reader, frame, metric, asked, limits })
+  return setOf(reader, frame, reading === null ? nothingOf(request) : { metricKey: metric, ...reading })
 }
 
 /** The aligned time axis of a request. */
@@ -144,7 +136,8 @@ export function eventChoice(
   const [own] = series.aggregations
   assert(own !== undefined)
   const aggregation = asked !== undefined && series.aggregations.includes(asked) ? asked : own
-  return { aggregation, unit: unitOf(series.unit.replace(/\/s$/, ''), aggregation) }
+  const counted = series.unit.replace(/\/s$/, '')
+  return { aggregation, unit: aggregation === 'rate' ? `${counted}/s` : counted }
 }
 
 /**
@@ -163,52 +156,9 @@ export async function isBornBefore(
   return found.length > 0
 }
 
-async function readMetric(
-  reader: TenantReader,
-  request: SeriesRequest,
-  frame: SeriesFrame,
-  limits: StatementLimits | undefined,
-): Promise<SeriesSet> {
-  const metric = request.metricKey
-  const read = async (choice: { readonly kind: MetricKind; readonly aggregation: Aggregation }) => {
-    const statement = (from: From) => metricStatement(from, frame, { metric, ...choice })
-    return groupsOf(frame, await reader.rows<SeriesRow>(statement, limits), false)
-  }
-  const chance = gaugeChance(request.aggregation)
-  if (chance !== null) {
-    const rows = await read({ kind: 'gauge', aggregation: chance })
-    const unit = unitOf(rows[0]?.unit ?? '', chance, 'gauge')
-    if (rows[0]?.steps[0] !== undefined)
-      return setOf(reader, frame, { metricKey: metric, unit, aggregation: chance, rows })
-  }
-  const found = await reader.rows<MetricFacts>((from) => factsStatement(from, frame, metric), limits)
-  const choice = metricChoice(found, request.aggregation)
-  if (choice === null) return setOf(reader, frame, nothingOf(request))
-  return setOf(reader, frame, { metricKey: metric, ...choice, rows: await read(choice) })
-}
-
-/** How a metric is read, and in what unit; null where it has no points. */
-export function metricChoice(
-  found: readonly MetricFacts[],
-  asked: Aggregation | undefined,
-): (Pick<SeriesSet, 'aggregation' | 'unit'> & { readonly kind: MetricKind }) | null {
-  const facts = metricKinds.flatMap((kind) => found.filter((one) => one.kind === kind))[0]
-  if (facts === undefined) return null
-  const { kind } = facts
-  const aggregation = asked !== undefined && hasAggregation(kind, asked) ? asked : defaultAggregation(facts)
-  return { kind, aggregation, unit: unitOf(facts.unit, aggregation, kind) }
-}
-
 /** What is read of a metric without points. */
 export function nothingOf(request: SeriesRequest): SeriesReading {
   return { metricKey: request.metricKey, unit: '', aggregation: request.aggregation ?? 'avg', rows: [] }
-}
-
-/** A count has no unit of its own; the rate of a histogram counts observations. */
-function unitOf(unit: string, aggregation: Aggregation, kind?: MetricFacts['kind']): string {
-  const counts = kind !== undefined && kind !== 'gauge' && kind !== 'sum'
-  if (aggregation === 'rate') return counts || unit === '' ? '1/s' : `${unit}/s`
-  return aggregation === 'count' && kind !== undefined ? '1' : unit
 }
 
 /** What statements answered for one request. */

@@ -214,6 +214,7 @@ test('both sides of a join are the organisation’s own and without what is hidd
 function delegate(engine: TelemetryEngine): TelemetryEngine {
   return {
     select: (statement, limits) => engine.select(statement, limits),
+    bytes: (statement, limits) => engine.bytes(statement, limits),
     command: (statement) => engine.command(statement),
     insert: (table, columns, lines) => engine.insert(table, columns, lines),
     tableFolder: (table) => engine.tableFolder(table),
@@ -231,6 +232,11 @@ function interrupted(meanwhile: (nth: number) => void): { engine: TelemetryEngin
       meanwhile(++reads)
       return rows
     },
+    async bytes(statement: Sql): Promise<Uint8Array> {
+      const rows = await stores.engine.bytes(statement)
+      meanwhile(++reads)
+      return rows
+    },
   }
   return { engine, reads: () => reads }
 }
@@ -244,6 +250,30 @@ test('a read under way while something is hidden is repeated, and answers withou
   })
   assert.equal(await count(readerOf(own, gate, engine)), 30)
   assert.equal(reads(), 3)
+})
+
+test('bytes hold no neighbour and nothing hidden either, and are read again when something is hidden meanwhile', async () => {
+  const seconds = (from: From) =>
+    from.select('otel_logs', { columns: raw('toUInt8(toUnixTimestamp(Timestamp) % 60)'), conditions: [] })
+  const gate = new TelemetryGate()
+  const { engine, reads } = interrupted((nth) => {
+    if (nth === 1) gate.hide('own', selection({ startNs: startNs + 20n * secondNs, endNs: null }))
+  })
+  const found = await readerOf(own, gate, engine).bytes(seconds)
+  const first = Number((startNs / secondNs) % 60n)
+  assert.deepEqual(
+    [...found].sort((a, b) => a - b),
+    times
+      .slice(0, 20)
+      .map((_, i) => (first + i) % 60)
+      .sort((a, b) => a - b),
+  )
+  assert.equal(reads(), 2)
+  const names = (from: From) =>
+    from.select('otel_logs', { columns: raw(`'neighbour' AS TenantId, Body`), conditions: [] })
+  const text = Buffer.from(await readerOf(own).bytes(names)).toString()
+  assert.equal(text.split('said by own').length - 1, times.length)
+  assert.ok(!text.includes('said by neighbour'))
 })
 
 test('a read is repeated even when what was hidden meanwhile is visible again', async () => {

@@ -65,6 +65,7 @@ export class Life {
   engine(real: TelemetryEngine): TelemetryEngine {
     return {
       select: (statement, limits) => this.#while(() => real.select(statement, limits)),
+      bytes: (statement, limits) => this.#while(() => real.bytes(statement, limits)),
       command: (statement) => this.#while(() => real.command(statement)),
       insert: (table, columns, lines) => this.#while(() => real.insert(table, columns, lines)),
       tableFolder: (table) => this.#while(() => real.tableFolder(table)),

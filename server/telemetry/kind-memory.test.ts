@@ -1,0 +1,40 @@
+// What is remembered of a metric's kind: only for its organisation, only for some reads, and not past a hiding.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TelemetryGate } from './gate.ts'
+import { KindMemory } from './kind-memory.ts'
+
+test('a kind is remembered for its organisation alone, and for some reads', () => {
+  const kinds = new KindMemory()
+  assert.equal(kinds.recall('acme', 'm'), undefined)
+  kinds.remember('acme', 'm', 'sum')
+  assert.equal(kinds.recall('other', 'm'), undefined)
+  assert.equal(kinds.recall('acme', 'n'), undefined)
+  let uses = 0
+  while (kinds.recall('acme', 'm') === 'sum') uses++
+  assert.ok(uses >= 10 && uses <= 100, `${uses} uses`)
+})
+
+test('nothing is remembered once something is hidden, and the neighbour’s stays', () => {
+  const gate = new TelemetryGate()
+  gate.kinds.remember('acme', 'm', 'sum')
+  gate.kinds.remember('other', 'm', 'histogram')
+  gate.hide('acme', { id: 'd', signals: ['logs'], range: { startNs: 0n, endNs: 1n } })
+  assert.equal(gate.kinds.recall('acme', 'm'), undefined)
+  assert.equal(gate.kinds.recall('other', 'm'), 'histogram')
+})
+
+test('however many names and organisations there are, the memory is bounded', () => {
+  const kinds = new KindMemory()
+  const held = (tenants: number, names: number) => {
+    for (let i = 0; i < tenants; i++)
+      for (let n = 0; n < names; n++) kinds.remember(`org-${i}`, `m${n}`, 'gauge')
+    let found = 0
+    for (let i = 0; i < tenants; i++)
+      for (let n = 0; n < names; n++) if (kinds.recall(`org-${i}`, `m${n}`) !== undefined) found++
+    return found
+  }
+  assert.ok(held(1, 5000) <= 1000)
+  assert.ok(held(5000, 1) <= 1000)
+})

@@ -1,0 +1,99 @@
+// The kinds of OpenTelemetry metrics: which table holds each, which comes first where a name has several, and what a
+// kind can be asked for. Nothing here reads.
+
+import type { Aggregation } from '../../contract/telemetry.ts'
+import type { TableName } from './schema/tables.ts'
+import type { PackedGroup } from './series-statement.ts'
+
+export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
+
+/** What a point of a metric says about all of them. Any point: senders that disagree about a name are beyond help. */
+export interface MetricFacts {
+  readonly kind: MetricKind
+  readonly unit: string
+  /** 1 where the value only grows, or each point holds only what is new: then a rate says more than a level. */
+  readonly flows: number
+  /** With members, whose points they are. */
+  readonly grp: PackedGroup['grp']
+}
+
+/** How a metric is read, and in what unit. */
+export interface MetricChoice {
+  readonly kind: MetricKind
+  readonly aggregation: Aggregation
+  /** UCUM; a rate adds `/s`. */
+  readonly unit: string
+}
+
+export const tableOf: Record<MetricKind, TableName> = {
+  gauge: 'otel_metrics_gauge',
+  sum: 'otel_metrics_sum',
+  histogram: 'otel_metrics_histogram',
+  exponential_histogram: 'otel_metrics_exponential_histogram',
+  summary: 'otel_metrics_summary',
+}
+
+export const metricKinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
+
+const growing = ['sum', 'histogram', 'exponential_histogram', 'summary', 'gauge'] as const
+const distributed = ['histogram', 'exponential_histogram', 'summary', 'gauge', 'sum'] as const
+
+const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
+
+/** From 0 to 1; undefined where the aggregation is no quantile. */
+export function quantileOf(aggregation: Aggregation): number | undefined {
+  return quantiles[aggregation]
+}
+
+/**
+ * The kinds in the order of preference where one name is used for several: what is asked for says which is meant. It
+ * is also the order in which they are tried, so that the likeliest costs least.
+ */
+export function kindsFor(asked: Aggregation | undefined): readonly MetricKind[] {
+  if (asked === 'rate') return growing
+  return asked !== undefined && quantileOf(asked) !== undefined ? distributed : metricKinds
+}
+
+/** The aggregation that a kind is read by; of a sum it depends on what its points say where none was asked for. */
+export function aggregationOf(
+  { kind, flows }: Pick<MetricFacts, 'kind' | 'flows'>,
+  asked: Aggregation | undefined,
+): Aggregation {
+  if (asked !== undefined && hasAggregation(kind, asked)) return asked
+  if (kind === 'sum') return flows === 1 ? 'rate' : 'avg'
+  return kind === 'histogram' || kind === 'exponential_histogram' ? 'p95' : 'avg'
+}
+
+/** Whether a kind can be read that way: the last of a distribution is not one number. */
+function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
+  return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
+}
+
+/** Whether each step is read from its own points alone; otherwise also from those before and after it. */
+export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
+  if (kind === 'gauge') return aggregation !== 'rate'
+  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'sum'
+  if (aggregation === 'min' || aggregation === 'max') return true
+  return kind === 'summary' && quantileOf(aggregation) !== undefined
+}
+
+/** How a metric is read, by what was found of it; null where it has no points. */
+export function metricChoice(
+  found: readonly MetricFacts[],
+  asked: Aggregation | undefined,
+): MetricChoice | null {
+  const facts = kindsFor(asked).flatMap((kind) => found.filter((one) => one.kind === kind))[0]
+  return facts === undefined ? null : choiceOf(facts, asked)
+}
+
+export function choiceOf(facts: Omit<MetricFacts, 'grp'>, asked: Aggregation | undefined): MetricChoice {
+  const aggregation = aggregationOf(facts, asked)
+  return { kind: facts.kind, aggregation, unit: unitOf(facts, aggregation) }
+}
+
+/** A count has no unit of its own; the rate of a histogram counts observations. */
+function unitOf({ kind, unit }: Pick<MetricFacts, 'kind' | 'unit'>, aggregation: Aggregation): string {
+  const counts = kind !== 'gauge' && kind !== 'sum'
+  if (aggregation === 'rate') return counts || unit === '' ? '1/s' : `${unit}/s`
+  return aggregation === 'count' ? '1' : unit
+}

@@ -1,0 +1,265 @@
+// What is computed from points is what the engine computes: random rows of every kind with gaps, resets, restarts,
+// deltas among cumulative points, changed bounds and scales, repeated points and hidden time, read both ways. And how
+// the kind of a metric is found, remembered and forgotten.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
+import { openChdb } from './chdb.ts'
+import { TelemetryGate } from './gate.ts'
+import { isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
+import { readPoints } from './metric-points.ts'
+import { metricStatement } from './metric-series.ts'
+import { groupsOfPoints } from './point-series.ts'
+import { type FixtureRow, insertFixture } from './row-fixture.ts'
+import { tables } from './schema/tables.ts'
+import { frameOf, readSeries, type SeriesRequest } from './series.ts'
+import { groupsOf, type PackedGroup, type SeriesRow } from './series-statement.ts'
+import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
+import { TenantReader } from './tenant-reader.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-metric-points-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const t0 = 1_763_712_000
+const lengthSeconds = 600
+const at = (seconds: number): bigint => BigInt(t0) * 1_000_000_000n + BigInt(Math.round(seconds * 1e9))
+
+const anyBounds = fc.constantFrom([10, 20, 40], [10, 20, 40], [10, 30], [-5, 20], [0, 10], [])
+
+/** A point of one of four underlying series, by what it adds to the one before. */
+const anyStep = fc.record({
+  pod: fc.constantFrom('a', 'b'),
+  service: fc.constantFrom('shop', "o'clock"),
+  gapSeconds: fc.oneof(fc.integer({ min: 1, max: 130 }), fc.double({ min: 0.001, max: 400, noNaN: true })),
+  added: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),
+  restart: fc.constantFrom('none', 'none', 'none', 'none', 'none', 'same start', 'new start'),
+  bounds: anyBounds,
+  temporality: fc.constantFrom(2, 2, 2, 1),
+  isMonotonic: fc.constantFrom(true, true, false),
+  flags: fc.constantFrom(0, 0, 0, 0, 1),
+  scale: fc.constantFrom(0, 0, 1, -1),
+  offset: fc.integer({ min: -2, max: 2 }),
+  isRepeated: fc.constantFrom(false, false, true),
+  isTurned: fc.boolean(),
+})
+
+type Step = typeof anyStep extends fc.Arbitrary<infer One> ? One : never
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+/** Rows with every column that some kind of metric has. */
+function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
+  const known = new Map<string, { t: number; start: number; counts: number[] }>()
+  return steps.flatMap((step): FixtureRow[] => {
+    const { pod, service, restart, temporality } = step
+    const id = `${pod} ${service} ${temporality}`
+    const before = known.get(id) ?? { t: firstSeconds, start: firstSeconds, counts: [0, 0, 0, 0] }
+    const start = restart === 'new start' ? before.t + 0.5 : before.start
+    const t = Math.round((before.t + step.gapSeconds) * 1000) / 1000
+    const isNew = restart !== 'none' || temporality === 1
+    const counts = before.counts.map((count, i) => (isNew ? 0 : count) + (step.added[i] ?? 0))
+    known.set(id, { t, start, counts })
+    const attributes = step.isTurned ? { pod, zone: 'z' } : { zone: 'z', pod }
+    const row: FixtureRow = {
+      TimeUnix: at(t),
+      StartTimeUnix: at(start),
+      ServiceName: service,
+      MetricName: 'm',
+      MetricUnit: 'By',
+      Attributes: attributes,
+      Flags: step.flags,
+      AggregationTemporality: temporality,
+      IsMonotonic: step.isMonotonic,
+      Value: sum(counts),
+      Count: sum(counts),
+      Sum: counts.reduce((total, count, i) => total + count * (i + 0.25), 0),
+      BucketCounts: counts.slice(0, step.bounds.length + 1),
+      ExplicitBounds: step.bounds,
+      Scale: step.scale,
+      ZeroCount: counts[0] ?? 0,
+      PositiveOffset: step.offset,
+      PositiveBucketCounts: counts.slice(1),
+      NegativeOffset: step.offset,
+      NegativeBucketCounts: counts.slice(2, 2 + (step.offset & 1)),
+    }
+    return step.isRepeated ? [row, row] : [row]
+  })
+}
+
+async function fill(place: TenantPlace, kind: MetricKind, rows: readonly FixtureRow[]): Promise<void> {
+  const columns = new Set(tables.find(({ name }) => name === tableOf[kind])?.columns.map(({ name }) => name))
+  const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name))))
+  if (own.length > 0) await insertFixture(engine, place, tableOf[kind], own)
+}
+
+/** Seven digits: both add the same numbers, in an order of their own. */
+function rounded(groups: readonly PackedGroup[]): unknown {
+  const digits = (value: number | null) => (value === null ? null : Number(value.toFixed(7)) + 0)
+  return groups.map(({ grp, counting, groups: all, ...group }) => {
+    const order = group.steps.map((_, i) => i).sort((a, b) => (group.steps[a] ?? 0) - (group.steps[b] ?? 0))
+    const steps = order.map((i) => [group.steps[i], digits(group.readings[i] ?? null), group.amounts[i]])
+    return { grp, counting, all, steps }
+  })
+}
+
+/** A sum without flows is averaged, which shows only once its points are there. */
+const ways = metricKinds.flatMap((kind) =>
+  aggregations
+    .filter((aggregation) => !isStepwise(kind, aggregation) || (kind === 'sum' && aggregation === 'avg'))
+    .filter((aggregation) => aggregation !== 'last')
+    .map((aggregation) => ({ kind, aggregation })),
+)
+
+let organisations = 0
+
+test('what is computed from points is what the engine computes from them', async () => {
+  const anyCase = fc.record({
+    firstSeconds: fc.integer({ min: -700, max: 200 }),
+    steps: fc.array(anyStep, { minLength: 1, maxLength: 40 }),
+    way: fc.constantFrom(...ways),
+    questions: fc.array(
+      fc.record({
+        service: fc.constantFrom(undefined, 'shop', 'nobody'),
+        groupBy: fc.constantFrom(undefined, 'service', 'pod', 'none'),
+        attributes: fc.constantFrom([], [['pod', 'a'] as const]),
+        stepSeconds: fc.constantFrom(1, 20, 60, 300),
+        maxGroups: fc.constantFrom(1, 10),
+      }),
+      { minLength: 3, maxLength: 3 },
+    ),
+    hidden: fc.option(fc.tuple(fc.integer({ min: -300, max: 500 }), fc.integer({ min: 1, max: 200 })), {
+      nil: null,
+    }),
+  })
+  let readings = 0
+  await fc.assert(
+    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden }) => {
+      const place = { tenantId: `org-${organisations++}`, placement: organisations % 3 }
+      const rows = rowsOf(firstSeconds, steps)
+      await fill(place, way.kind, rows)
+      await fill({ ...place, tenantId: `neighbour-of-${place.tenantId}` }, way.kind, rows)
+      const gate = new TelemetryGate()
+      if (hidden !== null) {
+        const range = { startNs: at(hidden[0]), endNs: at(hidden[0] + hidden[1]) }
+        gate.hide(place.tenantId, { id: 'h', signals: ['metrics'], range })
+      }
+      const reader = new TenantReader(engine, place, gate)
+      for (const question of questions) {
+        const request = { ...question, metricKey: 'm', startNs: at(0), endNs: at(lengthSeconds) }
+        const frame = frameOf(request)
+        const what = { metric: 'm', ...way }
+        const found = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, what))
+        const { series } = await readPoints(reader, frame, what, undefined)
+        assert.ok(series !== null)
+        const groups = groupsOfPoints(frame, series, way)
+        assert.ok(groups !== null)
+        readings += groups.length
+        assert.deepEqual(rounded(groups), rounded(groupsOf(frame, found, false)), JSON.stringify(question))
+      }
+    }),
+    { numRuns: 100 },
+  )
+  assert.ok(readings > 100, `${readings} groups`)
+})
+
+/** The engine, with the tables that statements ask for. */
+function watched(): { engine: TelemetryEngine; asked: string[] } {
+  const asked: string[] = []
+  const note = (statement: unknown) => {
+    const kinds = [...JSON.stringify(statement).matchAll(/FROM ",.*?"otel_metrics_(\w+)"/g)]
+    asked.push(kinds.map(([, kind]) => kind).join(' '))
+  }
+  const noting: TelemetryEngine = {
+    select: (statement, limits) => {
+      note(statement)
+      return engine.select(statement, limits)
+    },
+    bytes: (statement, limits) => {
+      note(statement)
+      return engine.bytes(statement, limits)
+    },
+    command: (statement) => engine.command(statement),
+    insert: (table, columns, rows) => engine.insert(table, columns, rows),
+    tableFolder: (table) => engine.tableFolder(table),
+    close: () => Promise.resolve(),
+  }
+  return { engine: noting, asked }
+}
+
+const request: SeriesRequest = {
+  metricKey: 'm',
+  startNs: at(0),
+  endNs: at(lengthSeconds),
+  stepSeconds: 60,
+  maxGroups: 1,
+}
+
+const point = (seconds: number, value: number): FixtureRow => ({
+  TimeUnix: at(seconds),
+  StartTimeUnix: at(-900),
+  ServiceName: 'shop',
+  MetricName: 'm',
+  MetricUnit: 'By',
+  Value: value,
+  Count: value,
+  BucketCounts: [value, 0],
+  ExplicitBounds: [10],
+  AggregationTemporality: 2,
+  IsMonotonic: true,
+})
+
+test('a kind is found by trying, tried first from then on, and forgotten with what is hidden', async () => {
+  const place = { tenantId: 'found', placement: 1 }
+  await fill(place, 'histogram', [point(5, 10), point(65, 30)])
+  const { engine: used, asked } = watched()
+  const gate = new TelemetryGate()
+  const reader = new TenantReader(used, place, gate)
+  const first = await readSeries(reader, request)
+  assert.deepEqual(asked.splice(0), ['gauge', 'sum', 'histogram'])
+  assert.deepEqual(await readSeries(reader, request), first)
+  assert.deepEqual(asked.splice(0), ['histogram'])
+  gate.hide('found', { id: 'h', signals: ['metrics'], range: { startNs: at(60), endNs: at(70) } })
+  await readSeries(reader, request)
+  assert.deepEqual(asked.splice(0), ['gauge', 'sum', 'histogram'])
+  await readSeries(reader, { ...request, aggregation: 'p50' })
+  assert.deepEqual(asked.splice(0), ['histogram'], 'a quantile asks for distributions first')
+  await readSeries(reader, { ...request, startNs: at(-90_000), endNs: at(-80_000) })
+  assert.equal(asked.splice(0)[0], 'histogram', 'what is remembered says only where to look first')
+})
+
+test('a name of two kinds is read as the one that is asked for, or as a gauge, after some reads at the latest', async () => {
+  const place = { tenantId: 'two-kinds', placement: 1 }
+  await fill(place, 'sum', [point(5, 10), point(65, 70)])
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const readingOf = async (aggregation?: Aggregation) =>
+    (await readSeries(reader, { ...request, aggregation })).groups[0]?.values[1]
+  assert.equal(await readingOf(), 1)
+  await fill(place, 'gauge', [point(65, 5)])
+  await fill(place, 'histogram', [point(5, 10), point(65, 30)])
+  const found = []
+  for (let i = 0; i < 40; i++) found.push(await readingOf())
+  assert.deepEqual(new Set(found), new Set([1, 5]))
+  assert.equal(found.at(-1), 5)
+  assert.equal(await readingOf('rate'), 1)
+  assert.equal(await readingOf('p50'), 5)
+})
+
+test('more points than are computed here are computed by the engine', async () => {
+  const place = { tenantId: 'many', placement: 1 }
+  const rows = Array.from({ length: 5001 }, (_, i) => point(i / 10, i))
+  await fill(place, 'histogram', rows)
+  const { engine: used, asked } = watched()
+  const reader = new TenantReader(used, place, new TelemetryGate())
+  const set = await readSeries(reader, { ...request, aggregation: 'p50' })
+  assert.deepEqual(asked, ['histogram', 'histogram'])
+  assert.deepEqual([set.unit, set.groups[0]?.values[1], set.groups[0]?.volume[1]], ['By', 5, 600])
+})

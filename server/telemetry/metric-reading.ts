@@ -1,0 +1,109 @@
+// Reads one metric of which only the name is known. Its kind shows by where its points are: the kinds are tried one
+// after another by statements that would answer the whole, so that finding out costs only the tables before it, and
+// from the second time on nothing. Small windows of what flows are computed from their points, large ones by the
+// engine; the answer is the same.
+
+import type { Aggregation } from '../../contract/telemetry.ts'
+import {
+  aggregationOf,
+  choiceOf,
+  isStepwise,
+  kindsFor,
+  type MetricChoice,
+  type MetricFacts,
+  type MetricKind,
+} from './metric-kind.ts'
+import { mayBeSmall, readPoints } from './metric-points.ts'
+import { factsStatement } from './metric-rows.ts'
+import { metricStatement } from './metric-series.ts'
+import { groupsOfPoints } from './point-series.ts'
+import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow } from './series-statement.ts'
+import type { StatementLimits } from './telemetry.ts'
+import type { TenantReader } from './tenant-reader.ts'
+
+export interface MetricReading extends MetricChoice {
+  readonly rows: readonly PackedGroup[]
+}
+
+interface Question {
+  readonly reader: TenantReader
+  readonly frame: SeriesFrame
+  readonly metric: string
+  readonly asked: Aggregation | undefined
+  readonly limits: StatementLimits | undefined
+}
+
+/** Null where the metric has no points. The frame has no members. */
+export async function readMetric(question: Question): Promise<MetricReading | null> {
+  const { metric, asked, reader } = question
+  const { kinds } = reader.gate
+  const { tenantId } = reader.place
+  const order = kindsFor(asked)
+  const name = JSON.stringify([metric, order[0]])
+  const remembered = kinds.recall(tenantId, name)
+  if (remembered !== undefined) {
+    const reading = await readAs(question, remembered)
+    if (reading !== null) return reading
+  }
+  const asOf = reader.gate.hidings(tenantId)
+  for (const kind of order) {
+    const reading = kind === remembered ? null : await readAs(question, kind)
+    if (reading === null) continue
+    // What was found before something was hidden may be what was hidden.
+    if (reader.gate.hidings(tenantId) === asOf) kinds.remember(tenantId, name, kind)
+    return reading
+  }
+  return null
+}
+
+/** The metric as one of that kind; null where that has no points of the name. */
+function readAs(question: Question, kind: MetricKind): Promise<MetricReading | null> {
+  const aggregation = aggregationOf({ kind, flows: 1 }, question.asked)
+  if (isStepwise(kind, aggregation)) return readSteps(question, kind, aggregation)
+  return mayBeSmall(question.frame, kind) ? readSmall(question, kind, aggregation) : readLarge(question, kind)
+}
+
+async function readSteps(
+  question: Question,
+  kind: MetricKind,
+  aggregation: Aggregation,
+): Promise<MetricReading | null> {
+  const rows = await readRows(question, kind, aggregation)
+  const [first] = rows
+  if (first?.steps[0] === undefined) return null
+  return { ...choiceOf({ kind, unit: first.unit ?? '', flows: 0 }, aggregation), rows }
+}
+
+async function readSmall(
+  question: Question,
+  kind: MetricKind,
+  aggregation: Aggregation,
+): Promise<MetricReading | null> {
+  const { asked, frame, limits, metric, reader } = question
+  const { series, ...facts } = await readPoints(reader, frame, { metric, kind, aggregation }, limits)
+  if (series?.length === 0) return null
+  const choice = choiceOf({ kind, unit: facts.unit, flows: facts.flows ? 1 : 0 }, asked)
+  const computed = series === null ? null : groupsOfPoints(frame, series, choice)
+  return { ...choice, rows: computed ?? (await readRows(question, kind, choice.aggregation)) }
+}
+
+async function readLarge(question: Question, kind: MetricKind): Promise<MetricReading | null> {
+  const { asked, frame, limits, metric, reader } = question
+  const [facts] = await reader.rows<MetricFacts>(
+    (from) => factsStatement(from, frame, metric, [kind]),
+    limits,
+  )
+  if (facts === undefined) return null
+  const choice = choiceOf(facts, asked)
+  return { ...choice, rows: await readRows(question, kind, choice.aggregation) }
+}
+
+async function readRows(
+  { frame, limits, metric, reader }: Question,
+  kind: MetricKind,
+  aggregation: Aggregation,
+): Promise<PackedGroup[]> {
+  const statement = { metric, kind, aggregation }
+  const rows = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, statement), limits)
+  return groupsOf(frame, rows, false)
+}

@@ -1,0 +1,40 @@
+// What a cumulative point is to the one before it in the same underlying series, and where it falls on the time axis:
+// the rules that means and quantiles of distributions share. Pure.
+
+import type { Point } from './metric-points.ts'
+import { reachNs } from './metric-rows.ts'
+
+/** The time axis in numbers; nanoseconds. */
+export interface Axis {
+  readonly stepNs: number
+  readonly lengthNs: number
+  readonly steps: number
+}
+
+/** Readings of one group by step; `amounts` is zero in a step without one. */
+export interface Steps {
+  readonly readings: Float64Array
+  readonly amounts: Float64Array
+  isCounting: boolean
+}
+
+export const reach = Number(reachNs)
+
+export function stepAt({ stepNs }: Axis, t: number): number {
+  return Math.floor(t / stepNs)
+}
+
+/** Whether a cumulative point has a zero of its own, by the number of its observations. */
+export function startsAnew(point: Point, before: Point): boolean {
+  return point.value < before.value || point.s >= before.t
+}
+
+/** Whether what a point adds belongs to the series at all. */
+export function isCounted(axis: Axis, isDelta: boolean, point: Point, before: Point | undefined): boolean {
+  const { s, t } = point
+  return isInside(axis, t) && (isDelta || before !== undefined || (s >= -reach && s < t))
+}
+
+export function isInside({ lengthNs }: Axis, t: number): boolean {
+  return t >= 0 && t < lengthNs
+}
