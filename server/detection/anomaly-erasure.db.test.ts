@@ -94,6 +94,7 @@ async function record(
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs() + 3_600_000,
     outcome,
+    tuning: null,
     found: {
       findings,
       window: { startNs: at(-60), windowStartNs: at(-60), judgedUntilNs: null, isTruncated: false },

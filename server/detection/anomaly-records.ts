@@ -14,8 +14,9 @@ import type { Selection } from '../telemetry/gate.ts'
 import { signals as allSignals, type Signal } from '../telemetry/schema/tables.ts'
 import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import type { StoredDetector } from './detector.ts'
-import { effectOf } from './feedback.ts'
+import { effectOf, type Tuning } from './feedback.ts'
 import type { Finding } from './findings.ts'
+import { ofDetectors } from './id-list.ts'
 import type { Outcome } from './outcome.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from './reconcile.ts'
 
@@ -26,8 +27,8 @@ export interface RunRecord {
   readonly outcome: Outcome
   /** Null where nothing could be evaluated: then no anomaly changes. */
   readonly found: RunFound | null
-  /** Whether mutes and feedback are still what the run went by. */
-  readonly stillHolds?: (trx: ControlTransaction) => Promise<boolean>
+  /** What the run went by beside the definition; where that has changed, it is not recorded. Null where it is left aside. */
+  readonly tuning: Tuning | null
 }
 
 export interface RunFound {
@@ -47,9 +48,12 @@ interface KnownRange {
   readonly endNs: Ns
 }
 
-/** Creates, updates and closes what a run's findings mean for the anomalies on record. */
-export async function recordFindings(trx: ControlTransaction, run: RunRecord, seen: RunFound): Promise<void> {
-  const recorded = await recordedAnomalies(trx, run.detector, seen.window)
+/** Creates, updates and closes what a run's findings mean for the anomalies on record, which are `recorded`. */
+export async function recordFindings(
+  trx: ControlTransaction,
+  run: RunRecord,
+  { recorded, seen }: { recorded: readonly RecordedAnomaly[]; seen: RunFound },
+): Promise<void> {
   const changes = reconcile(recorded, seen.findings, seen.window)
   for (const finding of changes.create) {
     await trx
@@ -78,32 +82,41 @@ export async function recordFindings(trx: ControlTransaction, run: RunRecord, se
   }
 }
 
-async function recordedAnomalies(
+/** What is on record of the time that these runs of one organisation looked at, by detector; at most `idsMax` runs. */
+export async function recordedAnomalies(
   trx: ControlTransaction,
-  detector: StoredDetector,
-  window: RunWindow,
-): Promise<RecordedAnomaly[]> {
+  runs: readonly RunRecord[],
+): Promise<Map<string, RecordedAnomaly[]>> {
+  const windows = new Map(
+    runs.flatMap(({ detector, found }) =>
+      found === null ? [] : [[detector.id, { detector, startNs: found.window.startNs }] as const],
+    ),
+  )
+  const [first] = windows.values()
+  if (first === undefined) return new Map()
+  let { startNs } = first
+  for (const window of windows.values()) if (window.startNs < startNs) startNs = window.startNs
   const rows = await trx
     .selectFrom('anomalies')
-    .select(['id', 'group_key', 'metric_key', 'started_at_ns', 'seen_until_ns', 'ended_at_ns'])
-    .where('tenant_id', '=', detector.tenantId)
-    .where('detector_id', '=', detector.id)
+    .select(['id', 'detector_id', 'group_key', 'metric_key', 'started_at_ns', 'seen_until_ns', 'ended_at_ns'])
+    .where(ofDetectors(first.detector.tenantId, [...windows.keys()]))
     .where((where) =>
-      where.or([where('ended_at_ns', 'is', null), where(ns('seen_until_ns'), '>', bound(window.startNs))]),
+      where.or([where('ended_at_ns', 'is', null), where(ns('seen_until_ns'), '>', bound(startNs))]),
     )
     .orderBy(ns('started_at_ns'))
     .execute()
-  return rows.map((row) => ({
-    id: row.id,
+  const recorded = rows.flatMap((row) => {
+    const window = windows.get(row.detector_id)
+    const isOpen = row.ended_at_ns === null
+    const seenUntilNs = BigInt(row.seen_until_ns)
+    if (window === undefined || !(isOpen || seenUntilNs > window.startNs)) return []
     // Of a metric the detector no longer watches nothing can be found again: its group matches none.
-    groupKey:
-      row.metric_key === detector.definition.metric_key
-        ? row.group_key
-        : `${row.metric_key} ${row.group_key}`,
-    startedNs: BigInt(row.started_at_ns),
-    seenUntilNs: BigInt(row.seen_until_ns),
-    isOpen: row.ended_at_ns === null,
-  }))
+    const isWatched = row.metric_key === window.detector.definition.metric_key
+    const groupKey = isWatched ? row.group_key : `${row.metric_key} ${row.group_key}`
+    const { detector_id: detectorId, id } = row
+    return [{ detectorId, id, groupKey, startedNs: BigInt(row.started_at_ns), seenUntilNs, isOpen }]
+  })
+  return Map.groupBy(recorded, ({ detectorId }) => detectorId)
 }
 
 function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {

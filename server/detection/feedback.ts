@@ -14,6 +14,7 @@
 import type { Verdict } from '../../contract/detection-feedback.ts'
 import type { Ns } from '../../contract/instant.ts'
 import { highestScore } from './methods/method.ts'
+import type { MuteRule } from './mute.ts'
 
 export const widestFactor = 10
 const margin = 1.1
@@ -41,6 +42,24 @@ export interface Widening {
   readonly below: number
   /** What the factors were computed from: an erasure of it reaches the bands that were drawn with them. */
   readonly learntFrom: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
+}
+
+/** What a run goes by beside the definition. */
+export interface Tuning {
+  /** By `groupKey`. */
+  readonly widenings: ReadonlyMap<string, Widening>
+  readonly mutes: readonly MuteRule[]
+}
+
+export function isSameTuning(one: Tuning, other: Tuning): boolean {
+  return textOf(one) === textOf(other)
+}
+
+function textOf({ mutes, widenings }: Tuning): string {
+  if (mutes.length === 0 && widenings.size === 0) return ''
+  return JSON.stringify([mutes, [...widenings]], (_, value) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  )
 }
 
 export const noWidening: Widening = { above: 1, below: 1, learntFrom: [] }

@@ -2,7 +2,7 @@
 // removes or hides the one does so with the other, and mutes. Either makes the detectors it concerns due at once, and
 // a run that was under way meanwhile records nothing: it went by what no longer holds.
 
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import {
   type CreateMute,
   type GiveFeedback,
@@ -12,15 +12,16 @@ import {
 } from '../../contract/detection-feedback.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
-import type { Control, ControlTransaction, DetectorMutesTable } from '../control/database.ts'
+import type { AnomaliesTable, Control, ControlTransaction, DetectorMutesTable } from '../control/database.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { fateOf } from './anomaly-fate.ts'
+import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import { sourceOf } from './anomaly-records.ts'
 import type { StoredDetector } from './detector.ts'
-import { type GivenVerdict, type Widening, wideningsOf } from './feedback.ts'
+import { type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
+import { ofDetectors } from './id-list.ts'
 import { type MuteRule, muteAt } from './mute.ts'
 
 /** Each is compared with each series of each run. */
@@ -32,13 +33,6 @@ const verdictsMax = 500
  * forgotten: it shows nowhere, counts for nothing, and its row goes with the next change to the mutes.
  */
 const keptNs = 90n * 86_400_000_000_000n
-
-/** What a run goes by beside the definition. */
-export interface Tuning {
-  /** By `groupKey`. */
-  readonly widenings: ReadonlyMap<string, Widening>
-  readonly mutes: readonly MuteRule[]
-}
 
 export interface MutePage {
   readonly limit: number
@@ -58,65 +52,67 @@ export class QuietStore {
     this.#gate = gate
   }
 
-  /** `trx` to see what a run is about to be recorded with. */
-  async tuningOf(
-    detector: StoredDetector,
+  /**
+   * What runs of these detectors of one organisation go by, in their order; at most `idsMax`. `trx` to see what they are
+   * about to be recorded with.
+   */
+  async tuningsOf(
+    detectors: readonly StoredDetector[],
     trx: ControlTransaction | Control = this.#control,
-  ): Promise<Tuning> {
-    const mutes = await trx
+  ): Promise<Tuning[]> {
+    const [first] = detectors
+    if (first === undefined) return []
+    const rows = await trx
       .selectFrom('detector_mutes')
       .selectAll()
-      .where('tenant_id', '=', detector.tenantId)
-      .where((where) => where.or([where('detector_id', '=', detector.id), where('detector_id', 'is', null)]))
+      .where('tenant_id', '=', first.tenantId)
       .orderBy('id')
       .execute()
     const nowNs = this.#clock.nowNs()
-    return {
-      widenings: wideningsOf(await this.#verdicts(detector, trx)),
-      mutes: mutes.filter((row) => !isForgotten(row, nowNs)).map(ruleOf),
-    }
+    const mutes = rows
+      .filter((row) => !isForgotten(row, nowNs))
+      .map((row) => ({ detectorId: row.detector_id, rule: ruleOf(row) }))
+    const verdicts = await this.#verdicts(first.tenantId, detectors, trx)
+    return detectors.map(({ id }) => ({
+      widenings: wideningsOf(verdicts.get(id) ?? []),
+      mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
+    }))
   }
 
-  /** Whether a run that went by `tuning` may still be recorded. */
-  async stillHolds(detector: StoredDetector, tuning: Tuning, trx: ControlTransaction): Promise<boolean> {
-    return textOf(await this.tuningOf(detector, trx)) === textOf(tuning)
-  }
-
-  /** What was given about hidden telemetry, or learnt from it, has no effect any more. */
+  /** By detector. What was given about hidden telemetry, or learnt from it, has no effect any more. */
   async #verdicts(
-    { definition, id, tenantId }: StoredDetector,
+    tenantId: string,
+    detectors: readonly StoredDetector[],
     trx: ControlTransaction | Control,
-  ): Promise<GivenVerdict[]> {
-    const rows = await trx
+  ): Promise<Map<string, GivenVerdict[]>> {
+    const ids = detectors.map(({ id }) => id)
+    const given = trx
       .selectFrom('anomalies')
       .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('detector_id', '=', id)
-      .where('metric_key', '=', definition.metric_key)
+      .select(nthVerdict.as('nth'))
+      .where(ofDetectors(tenantId, ids))
       .where('verdict', 'is not', null)
-      .orderBy('verdict_at_ms', 'desc')
-      .orderBy('id', 'desc')
-      .limit(verdictsMax)
+    const rows = await trx
+      .selectFrom(given.as('given'))
+      .selectAll()
+      .where('nth', '<=', verdictsMax)
+      .orderBy('verdict_at_ms')
+      .orderBy('id')
       .execute()
     const hidden = this.#gate.hidden(tenantId)
-    return rows.reverse().flatMap((row) => {
+    const metrics = new Map(detectors.map(({ definition, id }) => [id, definition.metric_key]))
+    const known = rows.flatMap((row) => {
+      if (row.metric_key !== metrics.get(row.detector_id)) return []
       const source = sourceOf(row)
       if (hidden.some((part) => fateOf(source, { ...part, held: [] }) !== 'kept')) return []
-      return [
-        {
-          groupKey: row.group_key,
-          verdict: Verdict.parse(row.verdict),
-          givenAtMs: row.verdict_at_ms ?? 0,
-          value: row.value,
-          expected: row.expected,
-          score: row.score,
-          edgeFactor: row.edge_factor ?? 1,
-          read: source.read.flatMap(({ startNs, endNs }) =>
-            startNs === null || endNs === null ? [] : [{ startNs, endNs }],
-          ),
-        },
-      ]
+      return [{ detectorId: row.detector_id, verdict: givenVerdict(row, source) }]
     })
+    return new Map(
+      [...Map.groupBy(known, ({ detectorId }) => detectorId)].map(([id, each]) => [
+        id,
+        each.map(({ verdict }) => verdict),
+      ]),
+    )
   }
 
   /** The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile. */
@@ -241,6 +237,25 @@ export class QuietStore {
   }
 }
 
+/** 1 for the newest verdict of a detector on its metric. */
+const nthVerdict = sql<number>`row_number() over (
+  partition by detector_id, metric_key order by verdict_at_ms desc, id desc)`
+
+function givenVerdict(row: Selectable<AnomaliesTable>, { read }: AnomalySource): GivenVerdict {
+  return {
+    groupKey: row.group_key,
+    verdict: Verdict.parse(row.verdict),
+    givenAtMs: row.verdict_at_ms ?? 0,
+    value: row.value,
+    expected: row.expected,
+    score: row.score,
+    edgeFactor: row.edge_factor ?? 1,
+    read: read.flatMap(({ startNs, endNs }) =>
+      startNs === null || endNs === null ? [] : [{ startNs, endNs }],
+    ),
+  }
+}
+
 function ruleOf(row: Selectable<DetectorMutesTable>): MuteRule {
   return {
     id: row.id,
@@ -259,12 +274,6 @@ function isOver({ until_ns }: Ending, nowNs: Ns): boolean {
 
 function isForgotten({ until_ns }: Ending, nowNs: Ns): boolean {
   return until_ns !== null && BigInt(until_ns) + keptNs < nowNs
-}
-
-function textOf({ mutes, widenings }: Tuning): string {
-  return JSON.stringify([mutes, [...widenings]], (_, value) =>
-    typeof value === 'bigint' ? value.toString() : value,
-  )
 }
 
 /** A null id is every detector of the organisation. */

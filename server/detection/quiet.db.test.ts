@@ -251,7 +251,7 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
     [[null, null]],
   )
   assert.equal(
-    (await store.quiet.tuningOf((await store.findDetector('acme', mine.id)) as never)).widenings.size,
+    (await store.quiet.tuningsOf([(await store.findDetector('acme', mine.id)) as never]))[0]?.widenings.size,
     0,
   )
   const count = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
@@ -276,16 +276,31 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
   )
 })
 
-test('a run that went by feedback or mutes that have changed meanwhile records nothing', async () => {
-  const detector = await create()
-  const stored = await store.findDetector('acme', detector.id)
-  assert(stored !== null)
-  const tuning = await store.quiet.tuningOf(stored)
-  const holds = () =>
-    fixture.control.transaction().execute((trx) => store.quiet.stillHolds(stored, tuning, trx))
-  assert(await holds())
+test('a run that went by feedback or mutes that have changed meanwhile records nothing, and those beside it do', async () => {
+  const ids = [(await create()).id, (await create()).id]
+  const found = await store.findDetectors('acme', [...ids, 'det_gone'])
+  const detectors = ids.flatMap((id) => found.get(id) ?? [])
+  assert.equal(detectors.length, 2)
+  const tunings = await store.quiet.tuningsOf(detectors)
+  const recorded = (ranAtMs: number) =>
+    store.recordRuns(
+      detectors.map((detector, i) => ({
+        detector,
+        ranAtMs,
+        nextRunAtMs: ranAtMs + 1,
+        outcome: { status: 'ok', note: null },
+        found: null,
+        tuning: tunings[i] ?? null,
+      })),
+    )
+  const ranAt = async () =>
+    [...(await store.findDetectors('acme', ids)).values()].map((one) => one.lastRunAtMs)
+  assert.equal(await recorded(1), 2)
+  await ok(send('POST', '/anomalies/mutes', { detector_id: ids[0] }), 201)
+  assert.equal(await recorded(2), 1)
+  assert.deepEqual((await ranAt()).sort(), [1, 2])
   await ok(send('POST', '/anomalies/mutes', {}), 201)
-  assert(!(await holds()))
+  assert.equal(await recorded(3), 0, 'a mute of all is one of each')
 })
 
 test('what happens in a mute is recorded but not alarmed, and alarms when it outlasts the mute', async () => {
@@ -379,7 +394,7 @@ test('a mute that ended longer ago than any window reaches is forgotten everywhe
   const stored = await store.findDetector(acme.tenantId, detector.id)
   assert(stored !== null)
   assert.deepEqual(
-    (await store.quiet.tuningOf(stored)).mutes.map(({ id }) => id),
+    (await store.quiet.tuningsOf([stored]))[0]?.mutes.map(({ id }) => id),
     [kept.id],
     'nor gone by',
   )

@@ -22,14 +22,17 @@ export function rollingSpreads(values: Float64Array, points: number): Float64Arr
     if (largest === 0) return 0
     // In units of the largest deviation, so that no square overflows.
     let sum = 0
-    for (let j = i - points + 1; j <= i; j++) sum += ((at(values, j) - mean) / largest) ** 2 / points
+    for (let j = i - points + 1; j <= i; j++) {
+      const deviation = (at(values, j) - mean) / largest
+      sum += (deviation * deviation) / points
+    }
     return largest * Math.sqrt(sum)
   })
 }
 
 /** Distance from each value to the nearest of the values seen lately. */
 export function valueGaps(values: Float64Array): Float64Array {
-  const past = new SortedWindow(gapHistory)
+  const past = new SortedWindow(Math.min(gapHistory, values.length))
   return values.map((value) => {
     const below = past.countBelow(value)
     const upper = past.rank(below)

@@ -21,11 +21,12 @@ import type { DetectorState, Verdict } from './alarm.ts'
 import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
 import { evaluateSeries, peersOf } from './evaluate.ts'
+import type { Tuning } from './feedback.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
+import { idsMax } from './id-list.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import { type MuteRule, muteAt, mutesFor } from './mute.ts'
 import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from './outcome.ts'
-import type { Tuning } from './quiet-store.ts'
 import { wordsFor } from './reason.ts'
 import type { RunWindow } from './reconcile.ts'
 import { nextRunMs, planRun, type RunPlan } from './run-plan.ts'
@@ -42,9 +43,6 @@ export interface RunnerOptions {
 
 /** Series per detector; a detector with more is `degraded` and says so. */
 const groupsMax = 50
-
-/** Runs recorded in one transaction: what costs is the wait for the disk, and others wait for the connection. */
-const recordsMax = 25
 
 /** Everything a run is about; made once and passed along. */
 export interface Run {
@@ -109,22 +107,42 @@ export class DetectorRunner {
     const reader = new TenantReader(engine, place, gate)
     const ranAtMs = clock.nowMs()
     const detectors: StoredDetector[] = []
-    await eachOnItsOwn(ids, round, async (id) => {
-      const detector = await store.findDetector(place.tenantId, id)
-      if (detector === null) throw new AppError('not_found')
-      detectors.push(detector)
-    })
     const runs: Run[] = []
-    for (const detector of detectors) {
-      const choice = methodChoiceOf(detector.definition)
-      if (choice === null) continue
-      const tuning = await store.quiet.tuningOf(detector)
-      runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+    for (const some of chunksOf(ids)) {
+      if (round.signal?.aborted) break
+      const found = await this.#findSome(place.tenantId, some, round)
+      const tunings = await store.quiet.tuningsOf(found)
+      for (const [i, detector] of found.entries()) {
+        detectors.push(detector)
+        const choice = methodChoiceOf(detector.definition)
+        if (choice === null) continue
+        const tuning = tunings[i] ?? null
+        runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+      }
     }
     const read = await this.#readAhead(reader, runs)
-    for (let i = 0; i < detectors.length; i += recordsMax) {
-      await this.#runSome(detectors.slice(i, i + recordsMax), { ...round, runs, read, ranAtMs })
+    for (const some of chunksOf(detectors)) await this.#runSome(some, { ...round, runs, read, ranAtMs })
+  }
+
+  /** In order of their ids; where that fails, each on its own, so that one's fault is one's own. */
+  async #findSome(tenantId: string, ids: readonly string[], round: Round): Promise<StoredDetector[]> {
+    const { store } = this.#options
+    let found = new Map<string, StoredDetector>()
+    try {
+      found = await store.findDetectors(tenantId, ids)
+    } catch {
+      await eachOnItsOwn(ids, { failures: round.failures, signal: undefined }, async (id) => {
+        const detector = await store.findDetector(tenantId, id)
+        if (detector !== null) found.set(id, detector)
+      })
     }
+    return ids.flatMap((id) => {
+      const detector = found.get(id)
+      if (detector === undefined && !round.failures.has(id)) {
+        round.failures.set(id, new AppError('not_found'))
+      }
+      return detector ?? []
+    })
   }
 
   /** Judges, then records in one transaction; where that fails, each in its own, so that one's fault is one's own. */
@@ -140,9 +158,7 @@ export class DetectorRunner {
           : await this.#evaluate(run, round.read.get(run))
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
       const tuning = run?.tuning ?? null
-      const stillHolds: RunRecord['stillHolds'] = async (trx) =>
-        tuning === null || store.quiet.stillHolds(detector, tuning, trx)
-      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, stillHolds })
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, tuning })
     }
     try {
       await store.recordRuns([...records.values()])
@@ -183,6 +199,11 @@ export class DetectorRunner {
       return failed(isKnown ? err.message : 'Its telemetry could not be read; the next run tries again.')
     }
   }
+}
+
+function chunksOf<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / idsMax)
+  return Array.from({ length: count }, (_, i) => all.slice(i * idsMax, (i + 1) * idsMax))
 }
 
 /** What befell those that were run together. */

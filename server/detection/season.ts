@@ -20,6 +20,8 @@ export interface Usual {
 export class SeasonalPast {
   readonly #values: Float64Array
   readonly #counts: Uint32Array
+  /** Written anew for each moment that is asked for. */
+  readonly #pool: Float64Array
   readonly #depth: number
   readonly #moments: number
   readonly #stepMinutes: number
@@ -33,6 +35,7 @@ export class SeasonalPast {
     this.#values = new Float64Array(this.#moments * depth)
     this.#counts = new Uint32Array(this.#moments)
     this.#neighbours = Math.min(mostNeighbours, Math.floor(neighbourMinutes / stepMinutes))
+    this.#pool = new Float64Array((2 * this.#neighbours + 1) * depth)
   }
 
   learn(minuteOfSeason: number, value: number): void {
@@ -47,7 +50,9 @@ export class SeasonalPast {
     const pool = this.#poolAround(this.#momentOf(minuteOfSeason))
     if (pool === null) return null
     const centre = medianOf(pool)
-    const distances = pool.map((value) => Math.abs(value - centre)).sort()
+    const distances = pool
+    for (let i = 0; i < pool.length; i++) distances[i] = Math.abs(at(pool, i) - centre)
+    distances.sort()
     const mad = at(distances, distances.length >> 1)
     return { centre, sigma: mad > 0 ? sigmaPerMad * mad : (distances.find((each) => each > 0) ?? 0) }
   }
@@ -59,13 +64,13 @@ export class SeasonalPast {
   #poolAround(moment: number): Float64Array | null {
     const least = Math.min(this.#depth, this.#counts[moment] ?? 0)
     if (least < 2) return null
-    const pool: number[] = []
+    let size = 0
     for (let shift = -this.#neighbours; shift <= this.#neighbours; shift++) {
       const other = (moment + shift + this.#moments) % this.#moments
       const kept = Math.min(this.#depth, this.#counts[other] ?? 0)
-      for (let i = 0; i < kept; i++) pool.push(at(this.#values, other * this.#depth + i))
+      for (let i = 0; i < kept; i++) this.#pool[size++] = at(this.#values, other * this.#depth + i)
     }
-    return pool.length < fewestValues ? null : Float64Array.from(pool).sort()
+    return size < fewestValues ? null : this.#pool.subarray(0, size).sort()
   }
 }
 

@@ -90,6 +90,7 @@ async function record(
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs() + 60_000,
     outcome: { status: 'ok', note: null },
+    tuning: null,
     found: {
       findings,
       window: { startNs: 0n, windowStartNs: 0n, judgedUntilNs: null, isTruncated: false },
@@ -324,6 +325,7 @@ test('a run that failed leaves the anomalies as they are', async () => {
     nextRunAtMs: clock.nowMs() + 1,
     outcome: { status: 'error', note: 'It could not be read.' },
     found: null,
+    tuning: null,
   })
   assert.deepEqual(await anomalies(), before)
   const after = await store.findDetector('acme', detector.id)

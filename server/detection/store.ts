@@ -1,4 +1,4 @@
-// All SQL of detectors, and of anomalies together with `anomaly-records.ts`. A change by a person and its audit entry share one transaction, and so do the
+// All SQL of detectors, and of anomalies together with `anomaly-records.ts` and `record-runs.ts`. A change by a person and its audit entry share one transaction, and so do the
 // outcome of a run and the anomalies it records. Changes are compare-and-set on `revision`: a run that read an
 // older definition records nothing, so an anomaly always belongs to the definition it names.
 //
@@ -21,7 +21,7 @@ import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { bound, isTouched, ns, type RunRecord, recordFindings, toAnomaly } from './anomaly-records.ts'
+import { bound, isTouched, ns, type RunRecord, toAnomaly } from './anomaly-records.ts'
 import {
   applyPatch,
   changedFields,
@@ -31,7 +31,9 @@ import {
   refusedOnSystem,
   type StoredDetector,
 } from './detector.ts'
+import { idList } from './id-list.ts'
 import { QuietStore } from './quiet-store.ts'
+import { recordRunsIn } from './record-runs.ts'
 
 /** One detector costs a query per run; past this an organisation would starve the others of the worker. */
 const detectorsMax = 1000
@@ -87,6 +89,17 @@ export class DetectionStore {
 
   async findDetector(tenantId: string, id: string): Promise<StoredDetector | null> {
     return find(this.#control, tenantId, id)
+  }
+
+  /** Those there are, by id; at most `idsMax` are asked for. Throws where one of them can't be read. */
+  async findDetectors(tenantId: string, ids: readonly string[]): Promise<Map<string, StoredDetector>> {
+    const rows = await this.#control
+      .selectFrom('detectors')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', idList(ids))
+      .execute()
+    return new Map(rows.map((row) => [row.id, readDetector(row)]))
   }
 
   /** Throws InvalidInput where the organisation has as many as it may. */
@@ -206,17 +219,19 @@ export class DetectionStore {
 
   /**
    * Writes the outcome and what it means for the anomalies on record. False, and nothing written, where the
-   * detector was changed or deleted since it was read, or some of what the run read has been hidden since.
+   * detector, its mutes or its feedback were changed or deleted since they were read, or some of what the run read has
+   * been hidden since.
    */
   async recordRun(run: RunRecord): Promise<boolean> {
-    return this.#control.transaction().execute((trx) => recordRunIn(trx, run))
+    return (await this.recordRuns([run])) === 1
   }
 
-  /** The same for several runs, all or none: what costs here is that a transaction waits for the disk. */
-  async recordRuns(runs: readonly RunRecord[]): Promise<void> {
-    await this.#control.transaction().execute(async (trx) => {
-      for (const run of runs) await recordRunIn(trx, run)
-    })
+  /**
+   * The same for several runs of one organisation, at most `idsMax`: all that are to be written or none, because what
+   * costs here is that a transaction waits for the disk. Answers how many were.
+   */
+  async recordRuns(runs: readonly RunRecord[]): Promise<number> {
+    return this.#control.transaction().execute((trx) => recordRunsIn(trx, this.quiet, runs))
   }
 
   /** By start, latest first. */
@@ -259,27 +274,6 @@ export class DetectionStore {
     }
     return query
   }
-}
-
-async function recordRunIn(trx: ControlTransaction, run: RunRecord): Promise<boolean> {
-  const { detector, found: seen } = run
-  if (seen?.read.some(seen.isUnknown)) return false
-  if (run.stillHolds !== undefined && !(await run.stillHolds(trx))) return false
-  const { numUpdatedRows } = await trx
-    .updateTable('detectors')
-    .set({
-      last_run_at_ms: run.ranAtMs,
-      last_status: run.outcome.status,
-      last_note: run.outcome.note,
-      next_run_at_ms: run.nextRunAtMs,
-    })
-    .where('tenant_id', '=', detector.tenantId)
-    .where('id', '=', detector.id)
-    .where('revision', '=', detector.revision)
-    .executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) return false
-  if (seen !== null) await recordFindings(trx, run, seen)
-  return true
 }
 
 /** Inserts a detector that is due at once and answers its id. For system detectors and for the store. */

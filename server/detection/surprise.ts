@@ -20,7 +20,7 @@ const capacity = 16_384
 
 /** Surprise of each number given those before it; 0 until enough were seen, and where there is no number (NaN). */
 export function surprisesOf(numbers: Float64Array): Float64Array {
-  const past = new SortedWindow(capacity)
+  const past = new SortedWindow(Math.min(capacity, numbers.length))
   return numbers.map((number) => {
     if (Number.isNaN(number)) return 0
     const surprise = past.size < fewestNumbers ? 0 : upperSurprise(past, number)
@@ -31,7 +31,7 @@ export function surprisesOf(numbers: Float64Array): Float64Array {
 
 /** The same for numbers that are unusual on either side. */
 export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
-  const past = new SortedWindow(capacity)
+  const past = new SortedWindow(Math.min(capacity, numbers.length))
   return numbers.map((number) => {
     if (Number.isNaN(number)) return 0
     const surprise = past.size < fewestNumbers ? 0 : twoSidedSurprise(past, number)
@@ -86,7 +86,10 @@ export function recordSurprisesOf(values: Float64Array, tolerance: number): Floa
 export function combinedSurprise(members: readonly Float64Array[]): Float64Array {
   const squares = new Float64Array(members[0]?.length ?? 0)
   for (const member of members) {
-    for (let i = 0; i < squares.length; i++) squares[i] = at(squares, i) + at(member, i) ** 2 / members.length
+    for (let i = 0; i < squares.length; i++) {
+      const surprise = at(member, i)
+      squares[i] = at(squares, i) + (surprise * surprise) / members.length
+    }
   }
   return squares.map(Math.sqrt)
 }

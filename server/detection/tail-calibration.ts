@@ -49,6 +49,7 @@ const scaleSteps = 6
 const scaleStep = 0.9
 /** Tails less plausible than this beside the best one are left out. */
 const leastWeight = 1e-7
+const mostSteps = 60
 
 export interface CalibrationPolicy {
   readonly violateN: number
@@ -201,16 +202,34 @@ export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
 /** The excess that the next peak passes with probability 1 / `rarity`; 0 for rarities up to 1. */
 export function excessPassedOnceIn(rarity: number, tails: readonly ParetoTail[]): number {
   if (rarity <= 1) return 0
+  const tooOften = (excess: number) => Math.log(chanceBeyond(excess, tails) * rarity)
   let low = 0
+  let atLow = Math.log(rarity)
   let high = Math.max(...tails.map(({ scale }) => scale))
-  while (chanceBeyond(high, tails) * rarity > 1) {
+  let atHigh = tooOften(high)
+  for (; atHigh > 0; atHigh = tooOften(high)) {
     low = high
+    atLow = atHigh
     high *= 2
   }
-  for (let halvings = 0; halvings < 30; halvings++) {
-    const middle = (low + high) / 2
-    if (chanceBeyond(middle, tails) * rarity > 1) low = middle
-    else high = middle
+  // The secant through both ends, of which one that stays twice counts half (the Illinois rule): a third of the looks
+  // that halving takes. Where all tails have ended there is no secant, so there it is halved.
+  let moved: 'low' | 'high' | null = null
+  for (let steps = 0; steps < mostSteps && high - low > 1e-11 * high; steps++) {
+    const secant = high - (atHigh * (high - low)) / (atHigh - atLow)
+    const guess = secant > low && secant < high ? secant : (low + high) / 2
+    const atGuess = tooOften(guess)
+    if (atGuess > 0) {
+      if (moved === 'low') atHigh /= 2
+      low = guess
+      atLow = atGuess
+      moved = 'low'
+    } else {
+      if (moved === 'high') atLow /= 2
+      high = guess
+      atHigh = atGuess
+      moved = 'high'
+    }
   }
   return high
 }

@@ -29,6 +29,9 @@ const recordTolerance = 0.01
 /** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
 const edgeSurprise = 1.7
 
+/** Made once: to accept a time zone, the schema asks the time zone database. */
+const seasonalDefaults = methodParams.seasonal_band.parse({})
+
 export const memberNames = [
   'shape_12',
   'shape_36',
@@ -64,8 +67,7 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
-  const seasonal = methodParams.seasonal_band.parse({ timezone: params.timezone })
-  const residuals = seasonalBand.score(series, seasonal).score
+  const residuals = seasonalBand.score(series, { ...seasonalDefaults, timezone: params.timezone }).score
   const empty = new Float64Array(values.length)
   const surprises = {
     shape_12: shape12 ?? empty,
