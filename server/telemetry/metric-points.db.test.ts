@@ -106,7 +106,11 @@ function rounded(groups: readonly PackedGroup[]): unknown {
   const digits = (value: number | null) => (value === null ? null : Number(value.toFixed(7)) + 0)
   return groups.map(({ grp, counting, groups: all, ...group }) => {
     const order = group.steps.map((_, i) => i).sort((a, b) => (group.steps[a] ?? 0) - (group.steps[b] ?? 0))
-    const steps = order.map((i) => [Number(group.steps[i]), digits(group.readings[i] ?? null), Number(group.amounts[i])])
+    const steps = order.map((i) => [
+      Number(group.steps[i]),
+      digits(group.readings[i] ?? null),
+      Number(group.amounts[i]),
+    ])
     return { grp, counting, all: Number(all), steps }
   })
 }
