@@ -5,7 +5,7 @@
 // Which season a series has is not asked but measured: each clock predicts the next value from its own past, and the
 // one with the smaller faded absolute error is followed. A day is known after two days, a week after two weeks; until
 // then nothing is judged. A value far from usual enters its moment's past all the same, where the median outvotes it;
-// a new level therefore is usual after half of the kept seasons. About 5 microseconds per value at one per minute.
+// a new level therefore is usual after half of the kept seasons. About a microsecond per value at one per minute.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { localClock } from '../local-clock.ts'

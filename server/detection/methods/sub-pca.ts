@@ -6,7 +6,7 @@
 //
 // The model is refitted every 256 values from values before it, in units of their own spread. The score is the
 // surprise of the distance over 2; no band. `length` squared operations per value and as many per value for the
-// refits: 5 to 10 microseconds at 24. Good on smooth metrics with a rhythm; on pure noise it is a slow z-score.
+// refits: 10 to 25 microseconds at 24. Good on smooth metrics with a rhythm; on pure noise it is a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
