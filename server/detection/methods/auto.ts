@@ -22,10 +22,8 @@ import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
 
-const shapeLengths = [12, 96]
+const shapeLengths = [12, 36, 96]
 const smoothPoints = 6
-/** A level that creeps is a record of slow means long before it is one of values; 24 to 120 values do about as well. */
-const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
 /** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
@@ -33,12 +31,11 @@ const edgeSurprise = 1.7
 
 export const memberNames = [
   'shape_12',
+  'shape_36',
   'shape_96',
   'record',
   'smooth_record',
-  'slow_record',
   'spread',
-  'spread_record',
   'value_gap',
   'season',
 ] as const
@@ -66,19 +63,17 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
   const dense = denseValuesOf(series.values)
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
-  const [shape12, shape96] = distances.map(surprisesOf)
+  const [shape12, shape36, shape96] = distances.map(surprisesOf)
   const seasonal = methodParams.seasonal_band.parse({ timezone: params.timezone })
   const residuals = seasonalBand.score(series, seasonal).score
-  const spreads = rollingSpreads(values, spreadPoints)
   const empty = new Float64Array(values.length)
   const surprises = {
     shape_12: shape12 ?? empty,
+    shape_36: shape36 ?? empty,
     shape_96: shape96 ?? empty,
     record: recordSurprisesOf(values, recordTolerance),
     smooth_record: recordSurprisesOf(rollingMeans(values, smoothPoints), recordTolerance),
-    slow_record: recordSurprisesOf(rollingMeans(values, slowPoints), recordTolerance),
-    spread: twoSidedSurprisesOf(spreads),
-    spread_record: recordSurprisesOf(spreads, recordTolerance),
+    spread: twoSidedSurprisesOf(rollingSpreads(values, spreadPoints)),
     value_gap: surprisesOf(valueGaps(values)),
     season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
   }
