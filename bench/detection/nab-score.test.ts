@@ -3,7 +3,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NabFile, NabProfile } from './nab-corpus.ts'
-import { fixedScore, heldOutChoice, heldOutScore, oracleScore, rateRows, splitScore } from './nab-score.ts'
+import {
+  fixedScore,
+  heldOutChoice,
+  heldOutScore,
+  lossesByGroup,
+  oracleScore,
+  rateRows,
+  splitScore,
+} from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
 const profile: NabProfile = { name: 'standard', tpWeight: 1, fpWeight: 0.11, fnWeight: 1 }
@@ -90,6 +98,24 @@ test('a choice of variant is judged where it was not made', () => {
   assert.deepEqual(choices, { a: 'sees b alone', b: 'sees a alone' })
   assert.ok(Math.abs(final - (100 * -0.11) / 2) < 1e-9)
   assert.equal(heldOutChoice(new Map([['one', rate(firing(50), firing(50))]]), profile).final, 100)
+})
+
+test('what is lost by windows missed, by coming late and by false alarms is all that is missing to 100', () => {
+  const other = fileOf('b/two', [[50, 59]])
+  const rows = new Map([
+    ['a/one', firing(20, 55, 58, 61)],
+    ['b/two', firing(3)],
+  ])
+  const rated = rateRows([file, other], rows)
+  const losses = lossesByGroup(rated, profile, 1)
+  const { a, b } = Object.fromEntries(losses)
+  assert.deepEqual([a?.missed, a?.falseAlarms, b?.missed, b?.falseAlarms], [0, 2, 1, 0])
+  assert.equal(b?.missedPoints, 50)
+  assert.ok((a?.latePoints ?? 0) > 0 && b?.latePoints === 0)
+  const lost = [...losses.values()].reduce((sum, { falsePoints, latePoints, missedPoints }) => {
+    return sum + missedPoints + latePoints + falsePoints
+  }, 0)
+  assert.ok(Math.abs(100 - lost - fixedScore(rated, profile, 1).final) < 1e-9, String(lost))
 })
 
 test('VUS-PR is near 1 for the labels themselves and near their share for a constant score', () => {

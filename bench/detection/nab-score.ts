@@ -107,6 +107,58 @@ export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: n
   return { threshold, final: normalised(raw, windowsOf(rated), profile) }
 }
 
+/** Where the points up to 100 went, in points of the whole corpus. */
+export interface Loss {
+  windows: number
+  /** Windows without a detection. */
+  missed: number
+  /** Detections outside of windows. */
+  falseAlarms: number
+  missedPoints: number
+  /** For coming later than the first row of the window. */
+  latePoints: number
+  falsePoints: number
+}
+
+/** By group; all points together are what is missing to 100. */
+export function lossesByGroup(
+  rated: RatedCorpus,
+  profile: NabProfile,
+  threshold: number,
+): ReadonlyMap<string, Loss> {
+  const best = new Map<number, RatedRow>()
+  const point = 100 / (windowsOf(rated) * (profile.tpWeight + profile.fnWeight))
+  const losses = new Map<string, Loss>()
+  for (const [group, windows] of rated.windowsOfGroup) {
+    const missedPoints = windows * point * (profile.tpWeight + profile.fnWeight)
+    losses.set(group, {
+      windows,
+      missed: windows,
+      falseAlarms: 0,
+      missedPoints,
+      latePoints: 0,
+      falsePoints: 0,
+    })
+  }
+  for (const row of rated.rows) {
+    const loss = losses.get(row.group)
+    if (row.score < threshold || loss === undefined) continue
+    if (row.window < 0) {
+      loss.falseAlarms++
+      loss.falsePoints -= row.worth * profile.fpWeight * point
+    } else if (row.worth > (best.get(row.window)?.worth ?? Number.NEGATIVE_INFINITY))
+      best.set(row.window, row)
+  }
+  for (const { group, worth } of best.values()) {
+    const loss = losses.get(group)
+    if (loss === undefined) continue
+    loss.missed--
+    loss.missedPoints -= point * (profile.tpWeight + profile.fnWeight)
+    loss.latePoints += (1 - worth) * profile.tpWeight * point
+  }
+  return losses
+}
+
 const windowsOf = (rated: RatedCorpus) => rated.windowsOfGroup.values().reduce((sum, each) => sum + each, 0)
 
 export function rateRows(files: readonly NabFile[], scores: RowScores): RatedCorpus {

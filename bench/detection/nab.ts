@@ -1,12 +1,13 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
 // `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
 //
-//   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate]
+//   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate | --losses]
 //   LETHE_NAB_DIR=... node bench/detection/nab.ts
 //
 // --methods measures only these; a method that compares peers has none here. --ablate asks instead what each member of
 // `auto` is worth, and the candidates that are none: every choice of members beside the trivial control, chosen on some
-// groups and judged on the others, both ways, and last the choice itself held out group by group.
+// groups and judged on the others, both ways, and last the choice itself held out group by group. --losses tells where `auto`
+// and the leader lose their points, group by group.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
@@ -24,7 +25,7 @@ import { evaluateSeries } from '../../server/detection/evaluate.ts'
 import { autoMembers, combineMembers, memberNames } from '../../server/detection/methods/auto.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
-import { forestSurprises } from '../../server/detection/methods/rcf.ts'
+import { candidateSurprises, variantsOf } from './candidates.ts'
 import {
   hasNab,
   type NabFile,
@@ -39,6 +40,7 @@ import {
   fixedScore,
   heldOutChoice,
   heldOutScore,
+  lossesByGroup,
   oracleScore,
   type RatedCorpus,
   type RowScores,
@@ -49,7 +51,11 @@ import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { methods: { type: 'string' }, ablate: { type: 'boolean', default: false } },
+  options: {
+    methods: { type: 'string' },
+    ablate: { type: 'boolean', default: false },
+    losses: { type: 'boolean', default: false },
+  },
 })
 if (positionals.length > 1) throw new Error('Name methods with --methods, and ablation with --ablate')
 const folder = nabFolder(positionals[0])
@@ -70,7 +76,12 @@ const halfLifePoints = methodParams.auto.parse({}).memory_points
 
 /** Limits are the user's own, and without a volume a rate has no test: neither has a default to measure. */
 const measured = methodKeys.filter(
-  (key) => key !== 'threshold' && !comparesPeers(key) && !options.ablate && (wanted?.includes(key) ?? true),
+  (key) =>
+    key !== 'threshold' &&
+    !comparesPeers(key) &&
+    !options.ablate &&
+    !options.losses &&
+    (wanted?.includes(key) ?? true),
 )
 
 function choiceOf(key: MethodKey): MethodChoice {
@@ -219,42 +230,19 @@ const results = measured.map((key) => {
 /** Groups the members were first chosen on; the other three are the judges, and then the other way round. */
 const workedOn = ['realAWSCloudwatch', 'artificialNoAnomaly', 'artificialWithAnomaly', 'realTweets']
 
-/** Every choice of members that is asked about: as shipped, less one, with a candidate, with it in the place of one. */
-function variantsOf(candidates: readonly string[]): Map<string, readonly string[]> {
-  const shipped: readonly string[] = memberNames
-  const variants = new Map([['auto as it is', shipped]])
-  for (const name of shipped)
-    variants.set(
-      `auto without ${name}`,
-      shipped.filter((each) => each !== name),
-    )
-  for (const candidate of candidates) {
-    variants.set(`auto with ${candidate}`, [...shipped, candidate])
-    for (const name of shipped) {
-      const others = shipped.filter((each) => each !== name)
-      variants.set(`auto with ${candidate} without ${name}`, [...others, candidate])
-    }
-  }
-  return variants
-}
-
 function ablate() {
   const params = methodParams.auto.parse({})
-  const forest = methodParams.rcf.parse({})
-  const isCandidate = !memberNames.some((name) => String(name) === 'rcf')
   const members = files.map((file) => {
     const own = autoMembers(file.series, params)
-    const surprises: Record<string, Float64Array> = { ...own.surprises }
-    if (isCandidate) surprises.rcf = forestSurprises(own.dense, forest)
-    return { ...own, file, surprises }
+    return { ...own, file, surprises: { ...own.surprises, ...candidateSurprises(own.dense) } }
   })
   const rated = new Map<string, RatedCorpus>()
   const [standard] = profiles
   if (standard === undefined) throw new Error('NAB has no profiles')
-  const lines = [...variantsOf(isCandidate ? ['rcf'] : [])].map(([name, names]) => {
+  const lines = [...variantsOf(memberNames)].map(([name, names]) => {
     const rows = new Map(
       members.map(({ file, surprises, ...rest }) => {
-        const chosen = names.map((each) => surprises[each] ?? new Float64Array())
+        const chosen = names.map((each) => surprises[each])
         return [file.path, scoresOfRows(file, newsIn(combineMembers(chosen, rest, params)))]
       }),
     )
@@ -297,8 +285,40 @@ if (ablation !== null) {
   )
 }
 
-const lines: Line[] = options.ablate ? [] : [...references, ...controls, silent, ...results]
-if (!options.ablate)
+/** By group, what of 100 points is lost at the best threshold, and why. */
+function losses() {
+  const [standard] = profiles
+  if (standard === undefined) throw new Error('NAB has no profiles')
+  const params = methodParams.auto.parse({})
+  const own = files.map((file) => {
+    return [file.path, scoresOfRows(file, newsIn(scoreSeries('auto', file.series, params)))] as const
+  })
+  const sides: [string, RowScores][] = [
+    ['auto', new Map(own)],
+    ['ARTime', readPublishedScores(folder, 'ARTime')],
+  ]
+  return sides.flatMap(([method, rows]) => {
+    const rated = rateRows(files, rows)
+    const { threshold } = oracleScore(rated, standard)
+    return [...lossesByGroup(rated, standard, threshold)].map(([group, loss]) => ({
+      method,
+      threshold: round(threshold, 3),
+      group,
+      windows: loss.windows,
+      missed: loss.missed,
+      false_alarms: loss.falseAlarms,
+      points_missed: round(loss.missedPoints),
+      points_late: round(loss.latePoints),
+      points_false: round(loss.falsePoints),
+    }))
+  })
+}
+
+const lost = options.losses ? losses() : null
+if (lost !== null) console.table(lost)
+
+const lines: Line[] = options.ablate || options.losses ? [] : [...references, ...controls, silent, ...results]
+if (lines.length > 0)
   console.table(
     lines.map((line) => ({
       method: line.method,
@@ -327,6 +347,7 @@ console.log(
       silent,
       results,
       ablation,
+      lost,
     },
     null,
     2,
