@@ -160,11 +160,9 @@ class RequestReader {
   }
 
   #metadataOf(labels: readonly string[]): SeriesMetadata {
-    // Prometheus sends metadata in requests of their own, where there are no series.
     if (this.#families.size === 0) return noMetadata
     const name = labels.find((_, i) => labels[i - 1] === '__name__' && i % 2 === 1) ?? ''
-    const family = familyNames(name).find((candidate) => this.#families.has(candidate))
-    return this.#families.get(family ?? '') ?? noMetadata
+    return familyNames(name).flatMap((family) => this.#families.get(family) ?? [])[0] ?? noMetadata
   }
 
   #readSeriesV2(end: number): Series {
