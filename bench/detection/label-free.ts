@@ -105,6 +105,8 @@ interface Planting {
   readonly every: number
   /** Lengths, taken in turn. */
   readonly lasting: readonly number[]
+  /** With which of the sizes, sides and lengths to begin, so that several series with few incidents have all of them. */
+  readonly firstTurn?: number
 }
 
 /** Six, twelve and twenty-four deviations up and down in turn, away from real changes of level. */
@@ -112,7 +114,7 @@ export function plantedIn(values: Float64Array, of: Family, planting: Planting) 
   const changed = values.slice()
   const incidents: Planted[] = []
   for (let from = planting.from + perDay; from + perDay < values.length; from += planting.every) {
-    const turn = incidents.length
+    const turn = incidents.length + (planting.firstTurn ?? 0)
     const size = [6, 12, 24][turn % 3] ?? 6
     const to = from + (planting.lasting[Math.floor(turn / 6) % planting.lasting.length] ?? 1)
     const isUp = turn % 2 === 0 || of.isCount === true
