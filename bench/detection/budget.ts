@@ -25,7 +25,7 @@ import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../c
 import { evaluateSeries, peersOf } from '../../server/detection/evaluate.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Series } from '../../server/detection/series.ts'
-import { families as allFamilies, type Family, type Planted, plantedIn } from './label-free.ts'
+import { families as allFamilies, type Family, namedFamilies, type Planted, plantedIn } from './label-free.ts'
 import { leastMean } from './least-rate.ts'
 import { hasNab, readCorpus } from './nab-corpus.ts'
 
@@ -52,7 +52,9 @@ const seeds = Array.from({ length: Number(positionals[2] ?? 3) }, (_, i) => i + 
 const families =
   options.families === undefined
     ? allFamilies
-    : allFamilies.filter(({ name }) => options.families?.split(/,(?! )/).includes(name))
+    : [...allFamilies, ...namedFamilies].filter(({ name }) =>
+        options.families?.split(/,(?! )/).includes(name),
+      )
 const isWanted = (way: Way | 'often' | 'rare') => options.ways?.split(',').includes(way) ?? true
 
 const ways = ['whole', 'sliding', 'short'] as const

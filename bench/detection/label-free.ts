@@ -93,6 +93,13 @@ export const families: readonly Family[] = [
   family('restless', restless, 1),
 ]
 
+const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
+
+/** Measured only where they are named: a rhythm that no method without a clock can know. */
+export const namedFamilies: readonly Family[] = [1, 2, 3, 4, 6].map((buckets) =>
+  family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
+)
+
 /** `to` is exclusive. */
 export interface Planted {
   readonly from: number

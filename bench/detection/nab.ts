@@ -309,6 +309,7 @@ if (!options.ablate)
       precision: line.event_precision ?? '',
       recall: line.event_recall ?? '',
       'alarms/week': line.alarms_per_series_week ?? '',
+      delay: line.median_delay_of_window ?? '',
       'buckets/s': line.buckets_per_cpu_s ?? '',
     })),
   )
