@@ -112,7 +112,6 @@ test('feedback widens each side by its own factor, after everything else has', (
     windowM: 1,
     widening: { above: 2, below: 1 },
   }
-  // Until a few scores are known nothing alarms.
   const first = [100, 100, 100, 100, 100]
   const verdict = verdictOn([...first, 139, 100, 79], { ...policy, windowM: 1 })
   assert.deepEqual([verdict.scores.upper[5], verdict.scores.lower[5]], [140, 80])
@@ -123,13 +122,6 @@ test('feedback widens each side by its own factor, after everything else has', (
     'only the side that was left alone',
   )
   assert.deepEqual(spans(verdictOn([...first, 141], policy)), [[5, 5]], 'it is no blindfold')
-})
-
-test('before the first few scores there is no edge, not even of a band without width', () => {
-  const verdict = verdictOn([200, 200, 200], { budgetPerBucket: 0.001 })
-  assert.deepEqual(spans(verdict), [])
-  assert.deepEqual([verdict.scores.upper[2], verdict.scores.lower[2]], [Infinity, -Infinity])
-  assert.equal(verdict.scores.score[2], 0)
 })
 
 test('each side of a lopsided band has its own measure', () => {

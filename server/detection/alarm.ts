@@ -270,16 +270,11 @@ function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration
     return
   }
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
-  const above = Math.max(least, widened(at(edges.upper, i) - expected, tail.above))
-  const below = Math.max(least, widened(expected - at(edges.lower, i), tail.below))
+  const above = Math.max(least, tail.above * (at(edges.upper, i) - expected))
+  const below = Math.max(least, tail.below * (expected - at(edges.lower, i)))
   edges.upper[i] = expected + above
   edges.lower[i] = expected - below
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)
-}
-
-/** Half a band times a threshold; where nothing may alarm, also one without width has no edge. */
-function widened(half: number, threshold: number): number {
-  return threshold === Number.POSITIVE_INFINITY ? threshold : half * threshold
 }
 
 /** Moves the edges of row i out by a factor for each side; without a band, only what is measured by one. */

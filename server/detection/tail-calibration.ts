@@ -21,9 +21,8 @@
 //   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
 //
 // The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
-// false. It is 1, the edge as the method drew it, where the past has no tail at all, as in a series that never moved.
-// Before the first few scores nothing can be told, and nothing alarms. It depends on earlier scores only, so a backtest
-// does not peek at the future. decisions/0009 has what it keeps to, measured.
+// false. It is 1, the edge as the method drew it, where the past has no tail at all, as in a series that never moved, and
+// while it is too short to speak. It depends on earlier scores only, so a backtest does not peek at the future. decisions/0009 has what it keeps to, measured.
 
 import { type Excess, excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
 import { at } from './series.ts'
@@ -38,8 +37,7 @@ const thickestTailShare = 0.25
 const refitGrowth = 1.25
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
-/** So many peaks above a level that is not the lowest score. */
-const fewestScores = fewestPeaks + 2
+const fewestScores = 16
 
 export interface CalibrationPolicy {
   readonly violateN: number
@@ -72,7 +70,7 @@ export class TailCalibration {
     this.#below = hasSides ? new ScoreTail(policy, capacity) : null
   }
 
-  /** In units of the method's score; at least `leastThreshold`; Infinity where nothing may alarm yet. */
+  /** In units of the method's score; at least `leastThreshold`. */
   get threshold(): number {
     return this.#all.threshold
   }
@@ -107,20 +105,19 @@ export class TailCalibration {
 
 /** The tail of one stream of scores. */
 class ScoreTail {
-  threshold: number
+  threshold = 1
   readonly #policy: CalibrationPolicy
   readonly #recent: SortedWindow
   readonly #history: Float64Array
   readonly #isOpening: Uint8Array
   #length = 0
-  #nextFit = 0
+  #nextFit = fewestScores
 
   constructor(policy: CalibrationPolicy, capacity: number) {
     this.#policy = policy
     this.#recent = new SortedWindow(policy.windowM)
     this.#history = new Float64Array(capacity)
     this.#isOpening = new Uint8Array(capacity)
-    this.threshold = untold(0, policy)
   }
 
   learn(score: number, opens: boolean, time: { buckets: number; budgetPerBucket: number }): void {
@@ -128,7 +125,7 @@ class ScoreTail {
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
     this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    if (this.#length < this.#nextFit && !opens) return
+    if (this.#length < (opens ? fewestScores : this.#nextFit)) return
     const scores = this.#history.subarray(0, this.#length)
     const isOpening = this.#isOpening.subarray(0, this.#length)
     const history = { scores, isOpening, buckets: time.buckets }
@@ -146,23 +143,18 @@ export interface ScoreHistory {
   readonly buckets: number
 }
 
-/** The score that will be passed as often as the budget allows; 1 where there is no tail, Infinity after too few scores. */
+/** The score that will be passed as often as the budget allows; 1 where that can't be told. */
 export function thresholdFor(
   history: ScoreHistory,
   policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket' | 'leastThreshold'>,
 ): number {
   const { scores, buckets } = history
-  if (scores.length < fewestScores) return untold(scores.length, policy)
+  if (scores.length < fewestScores) return 1
   const tail = tailOf(history, policy.clearN)
   if (tail === null) return 1
   const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
   const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
   return Math.max(policy.leastThreshold, tail.level + excess)
-}
-
-/** After n scores the next is the largest with a chance of 1 in n + 1; if that is too often, no edge can be named. */
-function untold(scores: number, { budgetPerBucket }: Pick<CalibrationPolicy, 'budgetPerBucket'>): number {
-  return budgetPerBucket * (scores + 1) >= 1 ? 1 : Number.POSITIVE_INFINITY
 }
 
 /** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */
