@@ -93,6 +93,13 @@ export const families: readonly Family[] = [
   family('restless', restless, 1),
 ]
 
+const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
+
+/** Measured only where they are named: a rhythm that no method without a clock can know. */
+export const namedFamilies: readonly Family[] = [1, 2, 3, 4, 6].map((buckets) =>
+  family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
+)
+
 /** `to` is exclusive. */
 export interface Planted {
   readonly from: number
@@ -105,6 +112,8 @@ interface Planting {
   readonly every: number
   /** Lengths, taken in turn. */
   readonly lasting: readonly number[]
+  /** With which of the sizes, sides and lengths to begin, so that several series with few incidents have all of them. */
+  readonly firstTurn?: number
 }
 
 /** Six, twelve and twenty-four deviations up and down in turn, away from real changes of level. */
@@ -112,7 +121,7 @@ export function plantedIn(values: Float64Array, of: Family, planting: Planting) 
   const changed = values.slice()
   const incidents: Planted[] = []
   for (let from = planting.from + perDay; from + perDay < values.length; from += planting.every) {
-    const turn = incidents.length
+    const turn = incidents.length + (planting.firstTurn ?? 0)
     const size = [6, 12, 24][turn % 3] ?? 6
     const to = from + (planting.lasting[Math.floor(turn / 6) % planting.lasting.length] ?? 1)
     const isUp = turn % 2 === 0 || of.isCount === true

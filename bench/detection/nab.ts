@@ -329,6 +329,7 @@ if (lines.length > 0)
       precision: line.event_precision ?? '',
       recall: line.event_recall ?? '',
       'alarms/week': line.alarms_per_series_week ?? '',
+      delay: line.median_delay_of_window ?? '',
       'buckets/s': line.buckets_per_cpu_s ?? '',
     })),
   )

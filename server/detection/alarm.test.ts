@@ -112,11 +112,16 @@ test('feedback widens each side by its own factor, after everything else has', (
     windowM: 1,
     widening: { above: 2, below: 1 },
   }
-  const verdict = verdictOn([100, 100, 139, 100, 79], policy)
-  assert.deepEqual([verdict.scores.upper[2], verdict.scores.lower[2]], [140, 80])
-  assert.deepEqual(spans(verdict), [[4, 4]], 'only the side that was left alone')
-  assert.equal(verdict.scores.score[2], 39 / 40)
-  assert.deepEqual(spans(verdictOn([100, 100, 141], policy)), [[2, 2]], 'it is no blindfold')
+  const first = [100, 100, 100, 100, 100]
+  const verdict = verdictOn([...first, 139, 100, 79], { ...policy, windowM: 1 })
+  assert.deepEqual([verdict.scores.upper[5], verdict.scores.lower[5]], [140, 80])
+  assert.equal(verdict.scores.score[5], 39 / 40)
+  assert.deepEqual(
+    spans(verdictOn([...first, 100, 79], policy)),
+    [[6, 6]],
+    'only the side that was left alone',
+  )
+  assert.deepEqual(spans(verdictOn([...first, 141], policy)), [[5, 5]], 'it is no blindfold')
 })
 
 test('each side of a lopsided band has its own measure', () => {

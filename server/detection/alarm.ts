@@ -29,7 +29,7 @@ import { bucketKind } from './evidence.ts'
 import type { Scores } from './methods/method.ts'
 import { scoreOf } from './methods/method.ts'
 import { at } from './series.ts'
-import { TailCalibration } from './tail-calibration.ts'
+import { type Side, TailCalibration } from './tail-calibration.ts'
 
 /** After a cool-down has begun, only a peak this many times the last one is news. */
 const clearlyWorse = 1.5
@@ -103,7 +103,9 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
   const edges = copyOf(scores)
   const budget = policy.budgetPerBucket
   const length = evidence.kinds.length
-  const tail = budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length)
+  const hasSides = policy.direction === 'both' && scores.upper.some((edge) => !Number.isNaN(edge))
+  const tail =
+    budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length, hasSides)
   const episodes = new Episodes(policy)
   let hasHadValue = false
   for (let i = 0; i < length; i++) {
@@ -112,7 +114,7 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     if (kind === bucketKind.value) hasHadValue = true
     if (kind === bucketKind.unknown) blankRow(edges, i)
     else if (tail) {
-      widenRow(edges, i, value, tail.threshold, policy)
+      widenRow(edges, i, value, tail, policy)
       if (policy.widening !== undefined) stretchRow(edges, i, value, policy.widening)
     }
 
@@ -122,7 +124,7 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
       const isCounted = !episodes.isAlarming
       episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
       const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
-      if (isCounted) tail?.learn(learnt, episodes.isAlarming)
+      if (isCounted) tail?.learn(learnt, episodes.isAlarming, sideFor(value, at(scores.expected, i)))
     } else if (kind !== bucketKind.unknown && !episodes.isAlarming) tail?.pass()
   }
   return { incidents: episodes.incidents, state: stateAfter(evidence, episodes, policy), scores: edges }
@@ -254,17 +256,22 @@ function directedScore(scores: Scores, i: number, value: number, policy: AlarmPo
   return isOtherSide ? 0 : at(scores.score, i)
 }
 
+function sideFor(value: number, expected: number): Side {
+  if (value === expected || Number.isNaN(expected)) return 'none'
+  return value > expected ? 'above' : 'below'
+}
+
 /** Moves both edges of row i out to where an alarm begins, and the score onto that scale. */
-function widenRow(edges: Scores, i: number, value: number, threshold: number, policy: AlarmPolicy): void {
+function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration, policy: AlarmPolicy): void {
   const expected = at(edges.expected, i)
   if (Number.isNaN(at(edges.upper, i))) {
-    edges.score[i] = at(edges.score, i) / threshold
-    if (edges.news) edges.news[i] = at(edges.news, i) / threshold
+    edges.score[i] = at(edges.score, i) / tail.threshold
+    if (edges.news) edges.news[i] = at(edges.news, i) / tail.threshold
     return
   }
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
-  const above = Math.max(least, threshold * (at(edges.upper, i) - expected))
-  const below = Math.max(least, threshold * (expected - at(edges.lower, i)))
+  const above = Math.max(least, tail.above * (at(edges.upper, i) - expected))
+  const below = Math.max(least, tail.below * (expected - at(edges.lower, i)))
   edges.upper[i] = expected + above
   edges.lower[i] = expected - below
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)

@@ -1,6 +1,7 @@
 // The values of a series without its gaps, for methods that look at runs of values: what is missing or erased is not
 // there at all, so it can't be taken for a number. A short gap is stepped over; after a long one a new run begins,
-// because a shape across it would be made of two ends that never met.
+// because a shape across it would be made of two ends that never met. So would one across a change to or from summer time,
+// in a series that follows people's clocks: an hour is left out or comes twice.
 
 import { at } from './series.ts'
 
@@ -16,7 +17,8 @@ export interface DenseValues {
   readonly runs: Int32Array
 }
 
-export function denseValuesOf(sparse: Float64Array): DenseValues {
+/** `seams`: buckets with which a new run begins in any case, in order. */
+export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
   const count = sparse.reduce((sum, value) => (Number.isNaN(value) ? sum : sum + 1), 0)
   const values = new Float64Array(count)
   const buckets = new Int32Array(count)
@@ -26,7 +28,8 @@ export function denseValuesOf(sparse: Float64Array): DenseValues {
     const value = at(sparse, bucket)
     if (Number.isNaN(value)) continue
     const before = next > 0 ? (buckets[next - 1] ?? 0) : Number.NEGATIVE_INFINITY
-    runs[next] = bucket - before - 1 > longestBridge ? 1 : (runs[next - 1] ?? 0) + 1
+    const isCut = bucket - before - 1 > longestBridge || seams.some((seam) => before < seam && seam <= bucket)
+    runs[next] = isCut ? 1 : (runs[next - 1] ?? 0) + 1
     values[next] = value
     buckets[next++] = bucket
   }

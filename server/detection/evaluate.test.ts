@@ -5,7 +5,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { methodParams } from '../../contract/detection-methods.ts'
 import { alarmPolicy, evaluateSeries } from './evaluate.ts'
+import { localClock } from './local-clock.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
+import { seededUniform } from './repeatable-chance.ts'
 import { noises, seededNormal } from './seeded-noise.ts'
 import type { Series } from './series.ts'
 
@@ -213,6 +215,88 @@ for (const [name, noise] of Object.entries(noises)) {
     })
     const ratio = alarms.reduce((sum, each) => sum + each, 0) / (seeds.length * weeks * budget)
     assert.ok(ratio < 1.5, `${ratio} of the budget`)
+  })
+}
+
+/** Alarms over the budget in the first four days of series of five minutes. */
+function rateInYoung(choice: MethodChoice, valueAt: (i: number, uniform: () => number) => number): number {
+  const seeds = Array.from({ length: 30 }, (_, i) => i + 1)
+  const alarms = seeds.map((seed) => {
+    const uniform = seededUniform(seed)
+    const values = Array.from({ length: 1152 }, (_, i) => valueAt(i, uniform))
+    return evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice).incidents.length
+  })
+  const expected = (seeds.length * (1152 - 64)) / 2016
+  return alarms.reduce((sum, each) => sum + each, 0) / expected
+}
+
+/** Few events, of mean 0.4. */
+function fewEvents(_: number, uniform: () => number): number {
+  let count = 0
+  for (let product = uniform(); product > Math.exp(-0.4); product *= uniform()) count++
+  return count
+}
+
+const records: MethodChoice = {
+  method_key: 'record_range',
+  params: methodParams.record_range.parse({ min_rel_dev: 0 }),
+}
+
+test('young series of few events keep to one alarm a week, although their scores come in steps', () => {
+  for (const choice of [band({ min_rel_dev: 0 }), records]) {
+    const ratio = rateInYoung(choice, fewEvents)
+    assert.ok(ratio < 1.5, `${choice.method_key}: ${ratio} of the budget`)
+  }
+})
+
+test('young skewed series keep to one alarm a week, although all large distances are those of the small values', () => {
+  const skewed = (_: number, uniform: () => number) => {
+    const normal = Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
+    return 50 * Math.exp(0.8 * normal)
+  }
+  const ratio = rateInYoung(records, skewed)
+  assert.ok(ratio < 1.5, `${ratio} of the budget`)
+})
+
+/** Four weeks of a nightly job on people's clocks, and a day and a half after the change of 01:00 UTC. */
+function nightlyJob(changeAt: string, seed: number): Series {
+  const [stepMinutes, before, after] = [5, 28 * 288, 432]
+  const startNs = BigInt(Date.parse(changeAt) - before * stepMinutes * 60_000) * 1_000_000n
+  const next = seededNormal(seed)
+  const clock = localClock({ startNs, stepMinutes }, 'Europe/Berlin')
+  const values = Float64Array.from({ length: before + after }, (_, i) => {
+    const { minuteOfDay } = clock(i)
+    const job = minuteOfDay >= 120 && minuteOfDay < 240 ? 300 : 0
+    return 100 + job + 50 * Math.sin((2 * Math.PI * minuteOfDay) / 1440) + 5 * next()
+  })
+  return { startNs, stepMinutes, values, unknown: new Uint8Array(values.length), volumes: null }
+}
+
+for (const changeAt of ['2026-03-29T01:00:00Z', '2026-10-25T01:00:00Z']) {
+  test(`auto that knows the time zone tells nothing of the clocks changed on ${changeAt}, and of an incident that day`, () => {
+    const choice: MethodChoice = {
+      method_key: 'auto',
+      params: methodParams.auto.parse({ timezone: 'Europe/Berlin' }),
+    }
+    const change = 28 * 288
+    for (const seed of [1, 2]) {
+      const calm = nightlyJob(changeAt, seed)
+      const openedIn = (series: Series): number[] =>
+        evaluateSeries(series, choice)
+          .incidents.map(({ openedIndex }) => openedIndex - change)
+          .filter((opened) => opened >= -12)
+      assert.deepEqual(openedIn(calm), [], `seed ${seed}`)
+      for (const from of [12, 144]) {
+        const broken = calm.values.map((value, i) =>
+          i >= change + from && i < change + from + 12 ? value - 120 : value,
+        )
+        const opened = openedIn({ ...calm, values: broken })
+        assert.ok(
+          opened.some((bucket) => bucket >= from && bucket < from + 12),
+          `seed ${seed}: ${opened} for ${from}`,
+        )
+      }
+    }
   })
 }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { localClock } from './local-clock.ts'
+import { clockChanges, localClock } from './local-clock.ts'
 
 const from = (instant: string) => ({ startNs: BigInt(Date.parse(instant)) * 1_000_000n, stepMinutes: 60 })
 
@@ -22,4 +22,15 @@ test('the clock jumps with summer time, and the bucket count does not', () => {
 test('zones that are not whole hours away are right too, and so is time before 1970', () => {
   assert.equal(localClock(from('2026-01-01T00:00:00Z'), 'Asia/Kathmandu')(0).minuteOfDay, 345)
   assert.equal(localClock(from('1969-12-31T23:00:00Z'), 'UTC')(0).minuteOfDay, 1380)
+})
+
+test('the buckets with which a change of the clock begins are found, and there are none in UTC', () => {
+  const year = { ...from('2026-01-01T00:30:00Z'), values: new Float64Array(365 * 24) }
+  const instants = (timezone: string) =>
+    clockChanges(year, timezone).map((i) =>
+      new Date(Number(year.startNs / 1_000_000n) + i * 3_600_000).toISOString(),
+    )
+  assert.deepEqual(instants('Europe/Berlin'), ['2026-03-29T01:30:00.000Z', '2026-10-25T01:30:00.000Z'])
+  assert.deepEqual(instants('UTC'), [])
+  assert.deepEqual(clockChanges({ ...year, values: new Float64Array(0) }, 'Europe/Berlin'), [])
 })

@@ -31,6 +31,34 @@ export function localClock(
   }
 }
 
+/**
+ * The buckets with which a new offset to UTC begins, oldest first: from the one before to them the local clock jumped, as
+ * it does to and from summer time. Days at both ends of which the offset is the same are not looked into.
+ */
+export function clockChanges(
+  series: Pick<Series, 'startNs' | 'stepMinutes' | 'values'>,
+  timezone: string,
+): number[] {
+  if (timezone === 'UTC') return []
+  const startMinute = Number(bucketStartNs(series, 0) / nsPerMinute)
+  const offsetAt = offsetReader(timezone)
+  const offsetOf = (i: number) => offsetAt(startMinute + i * series.stepMinutes)
+  const day = Math.max(1, Math.floor(minutesPerDay / series.stepMinutes))
+  const changes: number[] = []
+  for (let from = 0; from < series.values.length - 1; from += day) {
+    let before = from
+    let after = Math.min(from + day, series.values.length - 1)
+    if (offsetOf(before) === offsetOf(after)) continue
+    while (after - before > 1) {
+      const middle = (before + after) >> 1
+      if (offsetOf(middle) === offsetOf(from)) before = middle
+      else after = middle
+    }
+    changes.push(after)
+  }
+  return changes
+}
+
 function offsetReader(timezone: string): (minute: number) => number {
   const format = new Intl.DateTimeFormat('en-GB', {
     timeZone: timezone,

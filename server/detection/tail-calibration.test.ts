@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
 import { seededUniform } from './repeatable-chance.ts'
 import { noises } from './seeded-noise.ts'
-import { excessPassedOnceIn, plausibleTails, TailCalibration, thresholdFor } from './tail-calibration.ts'
+import { TailCalibration, thresholdFor } from './tail-calibration.ts'
 
 const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4, leastThreshold: 1 }
 
@@ -25,7 +26,7 @@ function paretoDraws(shape: number, scale: number, count: number, seed: number):
 
 const exponentialScores = (count: number, seed: number) => Float64Array.from(paretoDraws(0, 1, count, seed))
 
-const exact = (sizes: readonly number[]) => sizes.map((size) => ({ size, isLeast: false }))
+const exact = (sizes: readonly number[]) => sizes.map((size) => ({ size, below: size, isLeast: false }))
 
 test('the plausible tails gather around the law that the excesses were drawn from', () => {
   for (const shape of [0, 0.2, 0.4]) {
@@ -59,7 +60,7 @@ test('a peak beyond five medians says only that it is, and so does one that was 
   const usual = Array.from({ length: 40 }, (_, i) => -Math.log((i + 0.5) / 40))
   const rare = (size: number) => excessPassedOnceIn(1000, plausibleTails(exact([...usual, size])))
   assert.equal(rare(1e9), rare(10))
-  const cutShort = usual.map((size, i) => ({ size, isLeast: i < 4 }))
+  const cutShort = usual.map((size, i) => ({ size, below: size, isLeast: i < 4 }))
   const seenWhole = excessPassedOnceIn(1000, plausibleTails(exact(usual)))
   assert.ok(excessPassedOnceIn(1000, plausibleTails(cutShort)) > 1.05 * seenWhole)
 })
@@ -76,6 +77,7 @@ const laws = {
     score: (uniform: number) => ((1 - uniform) ** -0.2 - 1) / 0.2,
     chance: (threshold: number) => (1 + 0.2 * threshold) ** -5,
   },
+  'Poisson of mean 0.4': { draws: seededUniform, score: poissonCount, chance: poissonBeyond },
   'Student of 3 degrees': {
     draws: noises.heavy,
     score: Math.abs,
@@ -84,6 +86,19 @@ const laws = {
       return 1 - (2 / Math.PI) * (Math.atan(ratio) + ratio / (1 + ratio * ratio))
     },
   },
+}
+
+/** Counts of mean 0.4 by inversion. */
+function poissonCount(uniform: number): number {
+  let count = 0
+  for (let below = Math.exp(-0.4), term = below; below < uniform; below += term) term *= 0.4 / ++count
+  return count
+}
+
+function poissonBeyond(threshold: number): number {
+  let chance = 1
+  for (let count = 0, term = Math.exp(-0.4); count <= threshold; term *= 0.4 / ++count) chance -= term
+  return chance
 }
 
 for (const [name, { draws, score, chance }] of Object.entries(laws)) {
@@ -120,6 +135,31 @@ test('the threshold is near the true quantile where the history is long', () => 
 test('a few scores leave the band to the method', () => {
   assert.equal(thresholdAfter(exponentialScores(15, 1)), 1)
   assert.ok(thresholdAfter(exponentialScores(64, 1)) > 1)
+})
+
+test('a score that is met again and again is a step: the threshold lies beyond the step, not just short of the next', () => {
+  const counts = Float64Array.from({ length: 400 }, (_, i) => (i % 8 === 0 ? 1 : 0))
+  const threshold = thresholdAfter(counts, { clearN: 1, budgetPerBucket: 1 / 2016 })
+  assert.ok(threshold >= 2 && threshold < 4, `${threshold}, where only 0 and 1 were seen`)
+})
+
+test('a side that is everyday and ends soon does not hide one that is rare and goes far', () => {
+  const both = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  const uniform = seededUniform(5)
+  for (let i = 0; i < 2000; i++) {
+    if (i % 10 === 0) both.learn(-0.15 * Math.log(1 - uniform()), false, 'above')
+    else both.learn(0.9 + 0.05 * uniform(), false, 'below')
+  }
+  // Of the rare side one in a hundred is one in a thousand of all: 0.15 times the logarithm of a hundred.
+  const truth = 0.15 * Math.log(100)
+  assert.equal(both.below, both.threshold)
+  assert.equal(both.threshold, 1, 'both in one')
+  const rare = new TailCalibration({ ...policy, budgetPerBucket: 1e-3, leastThreshold: 0.1 }, 2000, true)
+  for (let i = 0; i < 2000; i++) {
+    if (i % 10 === 0) rare.learn(-Math.log(1 - uniform()), false, 'above')
+    else rare.learn(0.9 + 0.05 * uniform(), false, 'below')
+  }
+  assert.ok(rare.above > 0.7 * (truth / 0.15) && rare.above < 1.6 * (truth / 0.15), `${rare.above}`)
 })
 
 test('a short history of long bursts is calibrated from a thicker tail', () => {

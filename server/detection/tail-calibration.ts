@@ -1,34 +1,30 @@
 // How far must a score go before it is worth an alarm? Not a matter of taste: the user states how many false alarms
 // a week are bearable, and the past of the series says how high its scores go that often. That is a quantile far
-// out in the tail, beyond most of what was seen, so it can't be counted; extreme value theory extends the tail.
+// out in the tail, beyond most of what was seen, so it can't be counted; pareto-tail.ts extends the tail. Doing so for an
+// alarm threshold on a stream is SPOT (Siffer et al. 2017). What is particular here:
 //
-// - The law: excesses over a high level follow a generalised Pareto distribution (Pickands 1975; Balkema and
-//   de Haan 1974). Using it as an alarm threshold on a stream is SPOT (Siffer et al. 2017).
 // - What is counted: not scores but alarms. An alarm opens when n of the last m buckets violate, that is when the
 //   n-th largest of the last m scores passes the threshold, so that is the number followed here. Exceedances close
 //   together are one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3). Without both, scores
 //   that come in bursts would make the threshold far too high or the rate far too large. Alarms are counted over
 //   all buckets, also those without a value: a budget is for a week, however little of it has data.
-// - The promise is about alarms to come, so what is asked is the *predictive* quantile: the excess that the next peak
-//   passes with the wanted probability, averaged over all the tails that the peaks seen leave plausible (Coles 2001,
-//   section 9.1). Putting the one best fitted tail in their place, as SPOT does, keeps no promise: a threshold that
-//   is too low by chance costs more alarms than one too high saves. With 16 exponential peaks and a budget one
-//   hundredth of their rate, that alone is one and a half to twice the budget; with heavy tails it was four times.
-// - What is plausible beforehand: shapes from -0.2 to 0.6, all alike. So a tail is never believed to end soon on the
-//   word of a dozen peaks, and one without a variance is the heaviest. Scales: all alike in their logarithm.
-// - An incident that slipped in must teach little: of a peak beyond five median excesses only that is learnt, that
-//   it was beyond (it is censored there, not cut off: cutting would make every heavy tail look light). Of a peak
-//   that opened an incident only the beginning was learnt, so it too counts as "at least that".
-//
+// - The promise is about alarms to come, so the quantile is predictive: few peaks, wide edge. A threshold that is too
+//   low by chance costs more alarms than one too high saves, so the best guess of a quantile would keep no promise.
+// - Each side of a band keeps to the budget too, by a tail of its own. In one tail for both, the side that is everyday and
+//   ends soon hides the one that is rare and goes far: of latencies, which lie near the bottom of their range, all
+//   the largest distances from its middle are those of the small ones.
+// - Counts score in steps, and between two steps every threshold lets the same values pass. So where scores repeat, a
+//   score is taken for all of its step up to the next one seen.
+// - Of a peak that opened an incident only the beginning was learnt, so it counts as "at least that".
 // - What is overspent is saved again: the law holds for a series that stays as it is, and few do. Where more alarms
 //   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
 //   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
 //
 // The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
-// false. It is 1, the edge as the method drew it, while the history is too short to speak (see `fewestScores` and
-// `fewestPeaks`). It depends on earlier scores only, so a backtest does
-// not peek at the future. decisions/0009 has what it keeps to, measured.
+// false. It is 1, the edge as the method drew it, where the past has no tail at all, as in a series that never moved, and
+// while it is too short to speak. It depends on earlier scores only, so a backtest does not peek at the future. decisions/0009 has what it keeps to, measured.
 
+import { type Excess, excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
@@ -42,14 +38,6 @@ const refitGrowth = 1.25
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
 const fewestScores = 16
-const censoredBeyondMedians = 5
-const shapes = [-0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-/** Scales tried on either side of the one that the median suggests, this far apart in standard errors. */
-const scaleSteps = 6
-const scaleStep = 0.9
-/** Tails less plausible than this beside the best one are left out. */
-const leastWeight = 1e-7
-const mostSteps = 60
 
 export interface CalibrationPolicy {
   readonly violateN: number
@@ -61,19 +49,70 @@ export interface CalibrationPolicy {
   readonly leastThreshold: number
 }
 
-/** Learns scores one by one, oldest first; `threshold` is valid for the next score. */
+/** Where a score lies of what was expected: above, below, or of no side. */
+export type Side = 'above' | 'below' | 'none'
+
+/** Learns scores one by one, oldest first; thresholds are valid for the next score. */
 export class TailCalibration {
+  readonly #policy: CalibrationPolicy
+  readonly #all: ScoreTail
+  readonly #above: ScoreTail | null
+  readonly #below: ScoreTail | null
+  #scores = 0
+  #emptyBuckets = 0
+  #openings = 0
+
+  /** `capacity`: the most scores that will be learnt. Sides are of use for a band of which both can alarm. */
+  constructor(policy: CalibrationPolicy, capacity: number, hasSides = false) {
+    this.#policy = policy
+    this.#all = new ScoreTail(policy, capacity)
+    this.#above = hasSides ? new ScoreTail(policy, capacity) : null
+    this.#below = hasSides ? new ScoreTail(policy, capacity) : null
+  }
+
+  /** In units of the method's score; at least `leastThreshold`. */
+  get threshold(): number {
+    return this.#all.threshold
+  }
+
+  /** The same for a score of one side. */
+  get above(): number {
+    return Math.max(this.#all.threshold, this.#above?.threshold ?? 0)
+  }
+
+  get below(): number {
+    return Math.max(this.#all.threshold, this.#below?.threshold ?? 0)
+  }
+
+  /** Takes a score (not NaN) of a bucket outside any incident, or of the one that `opens` an incident. */
+  learn(score: number, opens = false, side: Side = 'none'): void {
+    this.#scores++
+    if (opens) this.#openings++
+    const buckets = this.#scores + this.#emptyBuckets
+    const { budgetPerBucket } = this.#policy
+    const left = Math.min(1, (1 + budgetPerBucket * buckets) / (1 + this.#openings))
+    const time = { buckets, budgetPerBucket: budgetPerBucket * left }
+    this.#all.learn(score, opens, time)
+    this.#above?.learn(side === 'above' ? score : 0, opens && side === 'above', time)
+    this.#below?.learn(side === 'below' ? score : 0, opens && side === 'below', time)
+  }
+
+  /** Takes a bucket that has no score but belongs to the time the budget is for. */
+  pass(): void {
+    if (this.#scores > 0) this.#emptyBuckets++
+  }
+}
+
+/** The tail of one stream of scores. */
+class ScoreTail {
+  threshold = 1
   readonly #policy: CalibrationPolicy
   readonly #recent: SortedWindow
   readonly #history: Float64Array
   readonly #isOpening: Uint8Array
   #length = 0
-  #emptyBuckets = 0
-  #openings = 0
   #nextFit = fewestScores
-  #threshold = 1
 
-  /** `capacity`: the most scores that will be learnt. */
   constructor(policy: CalibrationPolicy, capacity: number) {
     this.#policy = policy
     this.#recent = new SortedWindow(policy.windowM)
@@ -81,35 +120,17 @@ export class TailCalibration {
     this.#isOpening = new Uint8Array(capacity)
   }
 
-  /** In units of the method's score; at least `leastThreshold`. */
-  get threshold(): number {
-    return this.#threshold
-  }
-
-  /** Takes a score (not NaN) of a bucket outside any incident, or of the one that `opens` an incident. */
-  learn(score: number, opens = false): void {
+  learn(score: number, opens: boolean, time: { buckets: number; budgetPerBucket: number }): void {
     this.#recent.push(score)
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
-    if (opens) this.#openings++
     this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
     if (this.#length < (opens ? fewestScores : this.#nextFit)) return
-    const buckets = this.#length + this.#emptyBuckets
-    const left = Math.min(1, (1 + this.#policy.budgetPerBucket * buckets) / (1 + this.#openings))
-    this.#threshold = thresholdFor(
-      {
-        scores: this.#history.subarray(0, this.#length),
-        isOpening: this.#isOpening.subarray(0, this.#length),
-        buckets,
-      },
-      { ...this.#policy, budgetPerBucket: this.#policy.budgetPerBucket * left },
-    )
+    const scores = this.#history.subarray(0, this.#length)
+    const isOpening = this.#isOpening.subarray(0, this.#length)
+    const history = { scores, isOpening, buckets: time.buckets }
+    this.threshold = thresholdFor(history, { ...this.#policy, budgetPerBucket: time.budgetPerBucket })
     this.#nextFit = Math.ceil(this.#length * refitGrowth)
-  }
-
-  /** Takes a bucket that has no score but belongs to the time the budget is for. */
-  pass(): void {
-    if (this.#length > 0) this.#emptyBuckets++
   }
 }
 
@@ -140,16 +161,58 @@ export function thresholdFor(
 function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: Excess[] } | null {
   const { scores } = history
   const sorted = scores.slice().sort()
-  const most = scores.length * thickestTailShare
+  const most = Math.max(fewestPeaks, scores.length * thickestTailShare)
+  const different = sorted.filter((score, i) => score !== sorted[i - 1])
   const least = Math.floor(Math.min(most, Math.max(fewestExceedances, scores.length * tailShare)))
   for (const calmScores of [clearN, 0]) {
     for (let exceedances = least; exceedances <= most; exceedances = Math.ceil(exceedances * 1.5)) {
-      const level = aboveAtom(sorted, scores.length - 1 - exceedances)
-      const peaks = clusterPeaks(history, level, calmScores)
-      if (peaks.length >= fewestPeaks) return { level, peaks }
+      const rank = scores.length - 1 - exceedances
+      const steps = haveSteps(sorted, rank) ? different : null
+      const own = at(sorted, rank)
+      for (const level of steps === null ? [aboveAtom(sorted, rank)] : levelsFrom(steps, own)) {
+        const peaks = clusterPeaks(history, { level, calmScores, steps })
+        if (peaks.length >= fewestPeaks) return { level, peaks }
+      }
     }
   }
   return null
+}
+
+/** The next step, and the own one unless it is the lowest. */
+function levelsFrom(steps: Float64Array, own: number): number[] {
+  const next = nextStep(steps, own)
+  return own > at(steps, 0) ? [next, own] : [next]
+}
+
+/** Whether of the scores above a rank, those of the lowest kind apart, most are not the only ones of their size. */
+function haveSteps(sorted: Float64Array, rank: number): boolean {
+  let different = 0
+  let above = 0
+  for (let i = rank + 1; i < sorted.length; i++) {
+    if (at(sorted, i) === at(sorted, 0)) continue
+    above++
+    if (at(sorted, i) !== at(sorted, i - 1)) different++
+  }
+  return above > 0 && 2 * different <= above
+}
+
+/** The next larger step; above the largest, as far again as that is from the one before it. */
+function nextStep(steps: Float64Array, score: number): number {
+  const next = at(steps, countUpTo(steps, score))
+  if (!Number.isNaN(next)) return next
+  return 2 * score - (steps.at(-2) ?? 0)
+}
+
+/** How many of the sorted scores are not larger. */
+function countUpTo(sorted: Float64Array, score: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (at(sorted, middle) <= score) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /**
@@ -163,147 +226,33 @@ function aboveAtom(sorted: Float64Array, rank: number): number {
   return above < 0 ? level : at(sorted, (above + sorted.length) >> 1)
 }
 
-/** How far a peak went beyond the level, in order of nothing. */
-export interface Excess {
-  readonly size: number
-  /** It went at least so far. */
-  readonly isLeast: boolean
+interface Clustering {
+  readonly level: number
+  /** So many scores that do not exceed the level end a run. */
+  readonly calmScores: number
+  /** The different scores in order of size where they are steps, of which the level is one: to meet it is to exceed it. */
+  readonly steps: Float64Array | null
 }
 
-/** A generalised Pareto law. Scale in units of the excesses; shape 0 is the exponential law, larger is heavier. */
-export interface ParetoTail {
-  readonly scale: number
-  readonly shape: number
-  /** How plausible it is beside the others; all add up to 1. */
-  readonly weight: number
-}
-
-/** The tails that such excesses may have come from: the posterior on a grid. At least one excess is above 0. */
-export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
-  const sizes = Float64Array.from(excesses, ({ size }) => size).sort()
-  const median = at(sizes, sizes.length >> 1)
-  const cut = cutAt(censoredBeyondMedians * median, excesses)
-  const step = scaleStep / Math.sqrt(excesses.length)
-  const tails = shapes.flatMap((shape) => {
-    const middle = shape === 0 ? median / Math.LN2 : (median * shape) / (2 ** shape - 1)
-    return Array.from({ length: 2 * scaleSteps + 1 }, (_, i) => {
-      const scale = middle * Math.exp(step * (i - scaleSteps))
-      return { shape, scale, likelihood: logLikelihood(cut, shape, scale) }
-    })
-  })
-  const best = tails.reduce((most, { likelihood }) => Math.max(most, likelihood), Number.NEGATIVE_INFINITY)
-  const kept = tails
-    .map(({ shape, scale, likelihood }) => ({ shape, scale, weight: Math.exp(likelihood - best) }))
-    .filter(({ weight }) => weight > leastWeight)
-  const total = kept.reduce((sum, { weight }) => sum + weight, 0)
-  return kept.map((tail) => ({ ...tail, weight: tail.weight / total }))
-}
-
-/** The excess that the next peak passes with probability 1 / `rarity`; 0 for rarities up to 1. */
-export function excessPassedOnceIn(rarity: number, tails: readonly ParetoTail[]): number {
-  if (rarity <= 1) return 0
-  const tooOften = (excess: number) => Math.log(chanceBeyond(excess, tails) * rarity)
-  let low = 0
-  let atLow = Math.log(rarity)
-  let high = Math.max(...tails.map(({ scale }) => scale))
-  let atHigh = tooOften(high)
-  for (; atHigh > 0; atHigh = tooOften(high)) {
-    low = high
-    atLow = atHigh
-    high *= 2
-  }
-  // The secant through both ends, of which one that stays twice counts half (the Illinois rule): a third of the looks
-  // that halving takes. Where all tails have ended there is no secant, so there it is halved.
-  let moved: 'low' | 'high' | null = null
-  for (let steps = 0; steps < mostSteps && high - low > 1e-11 * high; steps++) {
-    const secant = high - (atHigh * (high - low)) / (atHigh - atLow)
-    const guess = secant > low && secant < high ? secant : (low + high) / 2
-    const atGuess = tooOften(guess)
-    if (atGuess > 0) {
-      if (moved === 'low') atHigh /= 2
-      low = guess
-      atLow = atGuess
-      moved = 'low'
-    } else {
-      if (moved === 'high') atLow /= 2
-      high = guess
-      atHigh = atGuess
-      moved = 'high'
-    }
-  }
-  return high
-}
-
-function chanceBeyond(excess: number, tails: readonly ParetoTail[]): number {
-  let chance = 0
-  for (const { shape, scale, weight } of tails) chance += weight * survival(excess / scale, shape)
-  return chance
-}
-
-function survival(units: number, shape: number): number {
-  return shape === 0 ? Math.exp(-units) : Math.max(0, 1 + shape * units) ** (-1 / shape)
-}
-
-/** -Infinity where the law makes one of the excesses impossible. */
-function logLikelihood({ exact, least }: Cut, shape: number, scale: number): number {
-  if (shape === 0) return -(sumOf(exact) + sumOf(least)) / scale - exact.length * Math.log(scale)
-  const perUnit = shape / scale
-  const beyond = (1 + 1 / shape) * logOfProduct(exact, perUnit) + logOfProduct(least, perUnit) / shape
-  return Number.isNaN(beyond) ? Number.NEGATIVE_INFINITY : -beyond - exact.length * Math.log(scale)
-}
-
-/** The logarithm of the product of 1 + size * perUnit; NaN where a factor is not positive. */
-function logOfProduct(sizes: Float64Array, perUnit: number): number {
-  // One logarithm for many factors: a fit takes thousands of them.
-  let product = 1
-  let logs = 0
-  for (const size of sizes) {
-    const factor = 1 + size * perUnit
-    if (factor <= 0) return Number.NaN
-    product *= factor
-    if (product > 1e200 || product < 1e-200) {
-      logs += Math.log(product)
-      product = 1
-    }
-  }
-  return logs + Math.log(product)
-}
-
-function sumOf(sizes: Float64Array): number {
-  let sum = 0
-  for (const size of sizes) sum += size
-  return sum
-}
-
-/** Excesses as far as they are learnt from. */
-interface Cut {
-  readonly exact: Float64Array
-  /** The true excess is at least so large. */
-  readonly least: Float64Array
-}
-
-function cutAt(limit: number, excesses: readonly Excess[]): Cut {
-  const isExact = ({ isLeast, size }: Excess) => !isLeast && size <= limit
-  const sizesOf = (some: readonly Excess[]) => Float64Array.from(some, ({ size }) => Math.min(size, limit))
-  return {
-    exact: sizesOf(excesses.filter(isExact)),
-    least: sizesOf(excesses.filter((each) => !isExact(each))),
-  }
-}
-
-/** The highest score of each run above the level; `calmScores` at or below it end a run. */
-function clusterPeaks({ scores, isOpening }: ScoreHistory, level: number, calmScores: number): Excess[] {
+/** The highest score of each run beyond the level. */
+function clusterPeaks(
+  { scores, isOpening }: ScoreHistory,
+  { calmScores, level, steps }: Clustering,
+): Excess[] {
   const peaks: Excess[] = []
   let calm = calmScores
   for (let i = 0; i < scores.length; i++) {
-    const size = at(scores, i) - level
-    if (size <= 0) {
+    const score = at(scores, i)
+    if (steps === null ? score <= level : score < level) {
       calm++
       continue
     }
-    const peak = { size, isLeast: isOpening[i] === 1 }
+    const size = score - level
     const before = calm < calmScores ? peaks.pop() : undefined
-    peaks.push(before === undefined || size > before.size ? peak : before)
+    const below = steps === null ? size : nextStep(steps, score) - level
+    peaks.push(
+      before === undefined || size > before.size ? { size, below, isLeast: isOpening[i] === 1 } : before,
+    )
     calm = 0
   }
   return peaks

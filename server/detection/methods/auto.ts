@@ -14,6 +14,7 @@ import { methodParams } from '../../../contract/detection-methods.ts'
 import { newsOf } from '../alert-once.ts'
 import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
 import { leftProfile } from '../left-profile.ts'
+import { clockChanges } from '../local-clock.ts'
 import { rollingMeans, rollingSpreads, valueGaps } from '../rolling.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
@@ -63,7 +64,7 @@ export interface AutoMembers {
 
 /** What each member makes of a series. */
 export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
-  const dense = denseValuesOf(series.values)
+  const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
   const [shape12, shape36, shape96] = distances.map(surprisesOf)
