@@ -291,6 +291,33 @@ describe('grouping', () => {
     assert.equal(await count(place), 100)
   })
 
+  test('much of one table goes in as two inserts, and is acknowledged when both are in', async () => {
+    const doors = [door(), door()]
+    const begun = door()
+    const { clock, inserts, writer } = scene({
+      beforeInsert: async (nth) => {
+        if (nth === 2) begun.open()
+        await doors[nth - 1]?.passed
+      },
+    })
+    const place = newPlace()
+    const large = 'x'.repeat(1000)
+    const commits = Array.from({ length: 5 }, () => commit(writer, place, logs(2000, large)))
+    await clock.advance(commitDelayMs)
+    await begun.passed
+    assert.deepEqual(
+      inserts.map(({ rows }) => rows),
+      [6000, 4000],
+    )
+    doors[1]?.open()
+    while ((await count(place)) < 4000) await turn()
+    assert.equal(writer.totals.rows, 0)
+    doors[0]?.open()
+    await Promise.all(commits)
+    assert.equal(await count(place), 10_000)
+    assert.equal(writer.totals.rows, 10_000)
+  })
+
   test('one sender after the other is served, also without a pause between them', async () => {
     const { clock, writer } = scene()
     const place = newPlace()
