@@ -12,13 +12,12 @@ import { recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../../serve
 
 const historyPoints = 4096
 const recordTolerance = 0.01
-const candidateNames = ['slow_record', 'spread_record', 'coarse_shape', 'level', 'resonance', 'rcf'] as const
+const candidateNames = ['spread_record', 'coarse_shape', 'level', 'resonance', 'rcf'] as const
 type CandidateName = (typeof candidateNames)[number]
 
 export function candidateSurprises(dense: DenseValues): Record<CandidateName, Float64Array> {
   const { values } = dense
   return {
-    slow_record: recordSurprisesOf(rollingMeans(values, 72), recordTolerance),
     spread_record: recordSurprisesOf(rollingSpreads(values, 36), recordTolerance),
     coarse_shape: surprisesOf(coarseDistances(values, 6, 12)),
     level: twoSidedSurprisesOf(rollingMeans(values, 24)),
@@ -35,10 +34,6 @@ export function variantsOf(
   const variants = new Map<string, readonly (MemberName | CandidateName)[]>([
     ['auto as it is', shipped],
     ...shipped.map((name) => [`auto without ${name}`, without(name)] as const),
-    [
-      'auto with slow_record, spread_record for shape_36',
-      [...without('shape_36'), 'slow_record', 'spread_record'],
-    ],
   ])
   for (const candidate of candidateNames) {
     variants.set(`auto with ${candidate}`, [...shipped, candidate])

@@ -25,10 +25,12 @@ import { seasonalBand } from './seasonal-band.ts'
 
 const shapeLengths = [12, 36, 96]
 const smoothPoints = 6
+/** Long enough that one huge value hardly moves the mean, and so doesn't silence every record after it. */
+const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
 /** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
-const edgeSurprise = 1.7
+const edgeSurprise = 1.6
 
 /** Made once: to accept a time zone, the schema asks the time zone database. */
 const seasonalDefaults = methodParams.seasonal_band.parse({})
@@ -39,6 +41,7 @@ export const memberNames = [
   'shape_96',
   'record',
   'smooth_record',
+  'slow_record',
   'spread',
   'value_gap',
   'season',
@@ -76,6 +79,7 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
     shape_96: shape96 ?? empty,
     record: recordSurprisesOf(values, recordTolerance),
     smooth_record: recordSurprisesOf(rollingMeans(values, smoothPoints), recordTolerance),
+    slow_record: recordSurprisesOf(rollingMeans(values, slowPoints), recordTolerance),
     spread: twoSidedSurprisesOf(rollingSpreads(values, spreadPoints)),
     value_gap: surprisesOf(valueGaps(values)),
     season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
