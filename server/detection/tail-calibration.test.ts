@@ -248,3 +248,13 @@ test('what was overspent is saved again: after more alarms than the budget allow
   const apart = lavish.threshold - thrifty.threshold
   assert.ok(apart > Math.log(20) && apart < 20, `${apart} after sixty alarms instead of two`)
 })
+
+test('an incident ends by the edge it began with, and only those after it by one that knows of it', () => {
+  const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  for (const score of exponentialScores(1000, 4)) tail.learn(score, false, 'above')
+  const before = [tail.threshold, tail.above]
+  tail.learn(30, true, 'above')
+  assert.deepEqual([tail.threshold, tail.above], before)
+  tail.learn(0, false, 'above')
+  assert.ok(tail.above > (before[1] ?? 0), `${tail.above} after ${before[1]}`)
+})

@@ -33,7 +33,7 @@ const tailShare = 0.02
 const fewestExceedances = 32
 /** Up to this share of the history; bursts, which merge into few peaks, thicken it as far too. */
 const thickestTailShare = 0.25
-/** The fit is repeated as the history grows by this factor, and whenever an alarm says that it may be too low. */
+/** The fit is repeated as the history grows by this factor, and after each incident, which says that it may be too low. */
 const refitGrowth = 1.25
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
@@ -112,6 +112,7 @@ class ScoreTail {
   readonly #isOpening: Uint8Array
   #length = 0
   #nextFit = fewestScores
+  #hasOpened = false
 
   constructor(policy: CalibrationPolicy, capacity: number) {
     this.#policy = policy
@@ -125,7 +126,10 @@ class ScoreTail {
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
     this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    if (this.#length < (opens ? fewestScores : this.#nextFit)) return
+    // An incident ends by the edge it began with: what it teaches is for those after it.
+    if (opens) this.#hasOpened = true
+    if (opens || this.#length < (this.#hasOpened ? fewestScores : this.#nextFit)) return
+    this.#hasOpened = false
     const scores = this.#history.subarray(0, this.#length)
     const isOpening = this.#isOpening.subarray(0, this.#length)
     const history = { scores, isOpening, buckets: time.buckets }
