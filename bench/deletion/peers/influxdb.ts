@@ -3,18 +3,17 @@
 // written to it for `compact-full-write-cold-duration`, here 30 seconds instead of the 4 hours it comes with.
 
 import { execFile } from 'node:child_process'
-import { createReadStream, writeFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { freePort, startServer, untilReady } from '../../peers/server.ts'
+import { influxdProgram, startInfluxdb } from '../../peers/influxdb.ts'
 import { watchErasure } from '../erasure.ts'
 import { filesUnder } from '../files.ts'
 import { expect200 } from '../load.ts'
 import { askedMetric, dayStart, historyDays } from '../rows.ts'
 import { feed, type OpenPeer, type Peer } from './peer.ts'
 
-const program = '/usr/bin/influxd'
 const bodyBytes = 4 << 20
 
 /** Longer than its snapshots and full compactions wait for quiet. */
@@ -22,19 +21,14 @@ const settleMs = 60_000
 
 export const influxdb: Peer = {
   name: 'InfluxDB',
-  programs: [program],
+  programs: [influxdProgram],
   async open({ folder, history }): Promise<OpenPeer> {
     const dataFolder = join(folder, 'data')
-    const address = `127.0.0.1:${await freePort()}`
-    writeFileSync(join(folder, 'influxdb.conf'), configText(folder, address, `127.0.0.1:${await freePort()}`))
-    const server = startServer([program, '-config', join(folder, 'influxdb.conf')], { folder })
-    const url = `http://${address}`
+    const { server, url } = await startInfluxdb(folder, folder, { cacheMaxBytes: '2g' })
     const query = (text: string) =>
       expect200(`${url}/query?db=points&q=${encodeURIComponent(text)}`, { method: 'POST' })
     const write = (body: NonNullable<RequestInit['body']>) =>
       expect200(`${url}/write?db=points`, { method: 'POST', body })
-    await untilReady(() => expect200(`${url}/ping`, {}))
-    await query('CREATE DATABASE points')
     const line = `concat(metric, ',tenant=', tenant, ',service=', service, ',host=', host, ',route=', route,
       ' value=', toString(value), ' ', toString(ns))`
     await feed({ folder, history }, line, 'organisation', async (file) => {
@@ -45,7 +39,7 @@ export const influxdb: Peer = {
     const asked = `SELECT mean(value) FROM "${askedMetric}" WHERE tenant = 'org-61' AND time >= '${from}'
       AND time < '${dayStart(historyDays).toISOString()}' GROUP BY time(5m)`
     return {
-      version: (await promisify(execFile)(program, ['version'])).stdout.trim(),
+      version: (await promisify(execFile)(influxdProgram, ['version'])).stdout.trim(),
       dataFolder,
       clients: { query: () => query(asked), ingest: () => write(freshLines()) },
       ways: [
@@ -62,27 +56,6 @@ export const influxdb: Peer = {
       stop: () => server.stop(),
     }
   },
-}
-
-function configText(folder: string, http: string, rpc: string): string {
-  return `reporting-disabled = true
-bind-address = "${rpc}"
-[meta]
-  dir = "${folder}/meta"
-[data]
-  dir = "${folder}/data"
-  wal-dir = "${folder}/wal"
-  index-version = "tsi1"
-  cache-max-memory-size = "2g"
-  cache-snapshot-write-cold-duration = "5s"
-  compact-full-write-cold-duration = "30s"
-  query-log-enabled = false
-[monitor]
-  store-enabled = false
-[http]
-  bind-address = "${http}"
-  log-enabled = false
-`
 }
 
 /** The file in pieces that end with a line. */

@@ -3,10 +3,10 @@
 // rewrites every block that has one. Nothing is sent while it erases: it scrapes, and takes no samples by HTTP.
 
 import { execFile } from 'node:child_process'
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { freePort, startServer, untilReady } from '../../peers/server.ts'
+import { prometheusProgram, startPrometheus } from '../../peers/prometheus.ts'
 import { watchErasure } from '../erasure.ts'
 import { filesUnder } from '../files.ts'
 import { expect200 } from '../load.ts'
@@ -14,13 +14,12 @@ import { askedMetric, dayStart, historyDays } from '../rows.ts'
 import { feed, labelledMetric, type OpenPeer, type Peer } from './peer.ts'
 
 const run = promisify(execFile)
-const programs = ['/usr/bin/prometheus', '/usr/bin/promtool'] as const
+const promtool = '/usr/bin/promtool'
 
 export const prometheus: Peer = {
   name: 'Prometheus',
-  programs,
+  programs: [prometheusProgram, promtool],
   async open({ folder, history }): Promise<OpenPeer> {
-    const [program, promtool] = programs
     const dataFolder = join(folder, 'data')
     mkdirSync(dataFolder)
     const line = `concat(${labelledMetric}, ' ', toString(value), ' ', toString(intDiv(ns, 1000000) / 1000))`
@@ -31,25 +30,12 @@ export const prometheus: Peer = {
         ...[file, dataFolder],
       ])
     })
-    const config = join(folder, 'prometheus.yml')
-    writeFileSync(config, 'global: {}\n')
-    const address = `127.0.0.1:${await freePort()}`
-    const server = startServer(
-      [
-        program,
-        `--config.file=${config}`,
-        `--storage.tsdb.path=${dataFolder}`,
-        '--storage.tsdb.retention.time=50y',
-        '--storage.tsdb.max-block-duration=1d',
-        '--web.enable-admin-api',
-        `--web.listen-address=${address}`,
-      ],
-      { folder },
-    )
-    const url = `http://${address}`
-    await untilReady(() => expect200(`${url}/-/ready`, {}))
+    const { server, url } = await startPrometheus(folder, dataFolder, [
+      '--storage.tsdb.retention.time=50y',
+      '--storage.tsdb.max-block-duration=1d',
+    ])
     return {
-      version: (await run(program, ['--version'])).stdout.split('\n')[0] ?? '',
+      version: (await run(prometheusProgram, ['--version'])).stdout.split('\n')[0] ?? '',
       dataFolder,
       clients: { ingest: null, query: () => expect200(rangeQuery(url, 61), {}) },
       ways: [

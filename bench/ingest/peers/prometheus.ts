@@ -2,39 +2,21 @@
 // of two hours later; a snapshot writes what is there as blocks now, which is what merged means here.
 
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect200 } from '../../deletion/load.ts'
-import { freePort, startServer, untilReady } from '../../peers/server.ts'
+import { prometheusProgram, startPrometheus } from '../../peers/prometheus.ts'
 import { folderBytes, type IngestStore } from './store.ts'
-
-const program = '/usr/bin/prometheus'
 
 export const prometheus: IngestStore = {
   name: 'Prometheus',
-  programs: [program],
+  programs: [prometheusProgram],
   format: 'remote-write-1',
   durability: 'in the system’s cache: its log is synced when a segment is full',
   async open({ folder }) {
     const dataFolder = join(folder, 'data')
-    const config = join(folder, 'prometheus.yml')
-    writeFileSync(config, 'global: {}\n')
-    const address = `127.0.0.1:${await freePort()}`
-    const server = startServer(
-      [
-        program,
-        `--config.file=${config}`,
-        `--storage.tsdb.path=${dataFolder}`,
-        '--web.enable-admin-api',
-        '--web.enable-remote-write-receiver',
-        `--web.listen-address=${address}`,
-      ],
-      { folder },
-    )
-    const url = `http://${address}`
-    await untilReady(() => expect200(`${url}/-/ready`, {}))
+    const { server, url } = await startPrometheus(folder, dataFolder, ['--web.enable-remote-write-receiver'])
     return {
-      version: execFileSync(program, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '',
+      version: execFileSync(prometheusProgram, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '',
       pid: server.pid,
       dataFolder,
       door: { url: `${url}/api/v1/write`, headers: {} },
