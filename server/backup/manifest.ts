@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
-import { tables } from '../telemetry/schema/tables.ts'
+import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { type FileSeals, FileSeals as FileSealsSchema, isMissing, syncPath } from './files.ts'
 
 /** Names in a backup's folder. */
@@ -86,7 +86,20 @@ export function instanceHash(secret: string): string {
 
 /** Two programs with the same hash have the same telemetry tables. */
 export function telemetrySchemaHash(): string {
-  return sha256(tables.map(createTableText).join('\n'))
+  return schemaHashOf(tables)
+}
+
+/** Whether telemetry of tables with that hash can stand in this program's: also of before what the engine fills by itself. */
+export function isReadableSchema(hash: string): boolean {
+  const before = tables.map((table) => ({
+    ...table,
+    columns: table.columns.filter(({ fallback }) => fallback === undefined),
+  }))
+  return hash === schemaHashOf(tables) || hash === schemaHashOf(before)
+}
+
+function schemaHashOf(specs: readonly TableSpec[]): string {
+  return sha256(specs.map(createTableText).join('\n'))
 }
 
 function sha256(text: string): string {

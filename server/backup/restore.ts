@@ -20,10 +20,10 @@ import {
   engineFolder,
   instanceFile,
   instanceHash,
+  isReadableSchema,
   type Manifest,
   manifestFile,
   readManifest,
-  telemetrySchemaHash,
 } from './manifest.ts'
 
 /** Where a service keeps its things. */
@@ -141,9 +141,7 @@ async function place(from: string, to: string): Promise<void> {
 }
 
 function assertReadable(manifest: Manifest): void {
-  const isReadable =
-    manifest.telemetry_schema === telemetrySchemaHash() && migrationNames.includes(manifest.migration)
-  if (isReadable) return
+  if (isReadableSchema(manifest.telemetry_schema) && migrationNames.includes(manifest.migration)) return
   throw new BackupError(
     `The backup ${manifest.backup_id} was taken by Lethe ${manifest.service_version}, whose tables differ from this version's; restore it with that version.`,
   )

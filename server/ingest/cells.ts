@@ -3,6 +3,7 @@
 // stays where it is until it is copied into the row. Both encodings fill the same cells, so they give the same rows.
 
 import { RowBinary } from '../telemetry/row-binary.ts'
+import type { SeriesId } from '../telemetry/schema/series-id.ts'
 import { maxAttributes } from './record-fault.ts'
 import type { Uint64 } from './uint64.ts'
 
@@ -225,6 +226,15 @@ export class MapCell {
       }
     }
     out.text('')
+  }
+
+  /** Adds what the row will hold to the identity of its series. */
+  addTo(series: SeriesId, part: number): void {
+    for (let at = 0; at < this.#added; at++) {
+      const length = this.#keyLengths[at] ?? -1
+      const start = this.#starts[at] ?? 0
+      if (length >= 0) series.addPair(this.#entries, start, start + length, this.#stopOf(at), part)
+    }
   }
 
   #stopOf(at: number): number {

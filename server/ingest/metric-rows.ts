@@ -7,6 +7,7 @@
 // NaN (the exporter writes 0). An unknown id is '' and never a row of zeros.
 
 import { RowBinary } from '../telemetry/row-binary.ts'
+import { SeriesId, seriesParts } from '../telemetry/schema/series-id.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { IdCell, ListCell, ListsCell, MapCell, TextCell } from './cells.ts'
 import { type Fault, fault, maxMetricNameLength, noFault } from './record-fault.ts'
@@ -131,6 +132,9 @@ export class MetricRows {
   readonly exemplar = new Exemplar()
   /** Name, description and unit, which all points of the metric have in common. */
   readonly #head = new RowBinary()
+  /** What all points of the metric add to the identity of their series. */
+  readonly #metricSeries = new SeriesId()
+  readonly #series = new SeriesId()
 
   constructor(rows: RowCollector) {
     this.rows = rows
@@ -147,6 +151,8 @@ export class MetricRows {
     this.#head.clear()
     if (metric.fault !== noFault) return
     metric.name.writeTo(this.#head, rows.body)
+    this.#metricSeries.copy(rows.scopeSeries)
+    this.#metricSeries.addText(this.#head, 0, this.#head.length, seriesParts.metric)
     metric.description.writeTo(this.#head, rows.body)
     metric.unit.writeTo(this.#head, rows.body)
   }
@@ -162,6 +168,9 @@ export class MetricRows {
     out.uint64(point.startTime.hi, point.startTime.lo)
     out.uint64(point.time.hi, point.time.lo)
     this.#writeOwn(kind, out)
+    this.#series.copy(this.#metricSeries)
+    point.attributes.addTo(this.#series, seriesParts.attributes)
+    out.uint64(this.#series.hi, this.#series.lo)
     rows.finishRow(point.time)
   }
 

@@ -8,6 +8,7 @@ import { AppError } from '../core/app-error.ts'
 import { RowBinary } from '../telemetry/row-binary.ts'
 import { markLength, type RowBatch, rowMemory, type TableRows } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
+import { SeriesId, seriesParts } from '../telemetry/schema/series-id.ts'
 import { type Signal, type TableName, tables } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { MapCell, TextCell } from './cells.ts'
@@ -181,6 +182,8 @@ export class RowCollector {
   readonly resource = new Resource()
   readonly scope = new Scope()
   readonly body: Buffer
+  /** What resource and scope add to the identity of the scope's series; of metrics. */
+  readonly scopeSeries = new SeriesId()
   /** Worst fault of what is being read; readers lower it, {@link takeFault} hands it over. */
   fault: Fault = noFault
   readonly #origin: RowOrigin
@@ -225,7 +228,9 @@ export class RowCollector {
     this.noteLongText(this.scope.schemaUrl)
     this.scope.fault = Math.min(this.takeFault(), this.resource.fault)
     this.#prefix.clear()
-    if (this.scope.fault === noFault) this.#writePrefix()
+    if (this.scope.fault !== noFault) return
+    this.#writePrefix()
+    if (this.#shape.signal === 'metrics') this.#identifyScope()
   }
 
   noteManyAttributes(count: number): void {
@@ -306,6 +311,18 @@ export class RowCollector {
     out.uint16(placement)
     out.text(tenantId)
     for (const column of sharedColumns[this.#shape.signal]) this.#writeShared(column, out)
+  }
+
+  #identifyScope(): void {
+    const { resource, scope, scopeSeries: series } = this
+    series.clear()
+    resource.attributes.addTo(series, seriesParts.resource)
+    const texts = new RowBinary()
+    scope.name.writeTo(texts, this.body)
+    series.addText(texts, 0, texts.length, seriesParts.scope)
+    const start = texts.length
+    resource.attributes.writeValueTo(texts, 'service.name')
+    series.addText(texts, start, texts.length, seriesParts.service)
   }
 
   #writeShared(column: SharedColumn, out: RowBinary): void {

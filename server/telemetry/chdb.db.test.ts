@@ -11,8 +11,10 @@ import { drainPending, Session } from 'chdb'
 import { batchOf, encodeRows, insertRows, tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
+import { insertFixture } from './row-fixture.ts'
 import { insertColumns } from './schema/create-schema.ts'
-import { tables } from './schema/tables.ts'
+import { seriesIdExpression } from './schema/series-id.ts'
+import { tables, tablesOf } from './schema/tables.ts'
 import { raw, sql, strings } from './sql.ts'
 import { EngineError, type TelemetryEngine } from './telemetry.ts'
 
@@ -271,6 +273,11 @@ test('tables that differ from this program’s are refused by name, and the fold
       /Table otel_logs should have nothing as column 19 but has Foreign String/,
     ],
     [
+      ['alter table otel_metrics_sum modify column SeriesId remove default'],
+      [`alter table otel_metrics_sum modify column SeriesId default ${seriesIdExpression}`],
+      /otel_metrics_sum should have SeriesId UInt64 with a default as column 26 but has SeriesId UInt64;/,
+    ],
+    [
       copy({ ...keys, by: 'toMonday(Timestamp)' }),
       ['exchange tables other and otel_logs', 'drop table other'],
       /otel_logs should be partitioned by \(Placement, toMonday\(Timestamp\)\) but is by toMonday\(Timestamp\)/,
@@ -332,5 +339,45 @@ test('a table that an earlier build made gets the settings of this one', async (
   await withEngine(folder, async (engine) => {
     assert.match(await settingsOf(engine), /merge_selector_base = 10\b/)
     assert.match(await settingsOf(engine), /old_parts_lifetime = 0\b/)
+  })
+})
+
+test('tables of before a column that the engine can fill get it, and so do side tables of an erasure', async () => {
+  const folder = newFolder()
+  const row = (pod: string) => ({
+    ...{ MetricName: 'm', ServiceName: 'shop', ScopeName: 'meter', TimeUnix: monday },
+    ...{ Attributes: { pod, zone: 'z' }, ResourceAttributes: { 'service.name': 'shop' } },
+  })
+  const idsIn = async (engine: TelemetryEngine, table: string) => {
+    const found = await engine.select<{ id: string }>(
+      raw(`select SeriesId as id from ${table} order by Attributes['pod']`),
+    )
+    return found.map(({ id }) => id)
+  }
+  let ids: string[] = []
+  await withEngine(folder, async (engine) => {
+    await insertFixture(engine, place, 'otel_metrics_sum', [row('a'), row('b')])
+    ids = await idsIn(engine, 'otel_metrics_sum')
+    for (const { name } of tablesOf(['metrics']))
+      await engine.command(raw(`alter table ${name} drop column SeriesId`))
+    await engine.command(raw('create table erasure_swap_1_otel_metrics_sum as otel_metrics_sum'))
+    await engine.command(
+      raw(
+        `insert into erasure_swap_1_otel_metrics_sum select * from otel_metrics_sum where Attributes['pod'] = 'b'`,
+      ),
+    )
+  })
+  await withEngine(folder, async (engine) => {
+    assert.equal(new Set(ids).size, 2)
+    assert.deepEqual(await idsIn(engine, 'otel_metrics_sum'), ids)
+    await engine.command(
+      raw(
+        "alter table otel_metrics_sum replace partition id '1-20260105' from erasure_swap_1_otel_metrics_sum",
+      ),
+    )
+    assert.deepEqual(await idsIn(engine, 'otel_metrics_sum'), ids.slice(1))
+    await insertFixture(engine, place, 'otel_metrics_sum', [row('b')])
+    await engine.command(raw('optimize table otel_metrics_sum final'))
+    assert.deepEqual(await idsIn(engine, 'otel_metrics_sum'), [ids[1], ids[1]])
   })
 })

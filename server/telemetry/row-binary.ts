@@ -22,7 +22,8 @@ export class RowBinary {
   /** Holds what was written up to {@link length}, and rubbish behind it. */
   bytes: Buffer = empty
   length = 0
-  #view = new DataView(empty.buffer, 0, 0)
+  /** Of {@link bytes}, and only until more are written. */
+  view = new DataView(empty.buffer, 0, 0)
 
   clear(): void {
     this.length = 0
@@ -40,21 +41,21 @@ export class RowBinary {
 
   uint16(value: number): void {
     this.reserve(2)
-    this.#view.setUint16(this.length, value, true)
+    this.view.setUint16(this.length, value, true)
     this.length += 2
   }
 
   /** Also takes a signed integer, as its two's complement. */
   uint32(value: number): void {
     this.reserve(4)
-    this.#view.setUint32(this.length, value, true)
+    this.view.setUint32(this.length, value, true)
     this.length += 4
   }
 
   uint64(hi: number, lo: number): void {
     this.reserve(8)
-    this.#view.setUint32(this.length, lo, true)
-    this.#view.setUint32(this.length + 4, hi, true)
+    this.view.setUint32(this.length, lo, true)
+    this.view.setUint32(this.length + 4, hi, true)
     this.length += 8
   }
 
@@ -65,7 +66,7 @@ export class RowBinary {
       return
     }
     this.reserve(8)
-    this.#view.setFloat64(this.length, value, true)
+    this.view.setFloat64(this.length, value, true)
     this.length += 8
   }
 
@@ -172,6 +173,6 @@ export class RowBinary {
     const larger = size <= slabBytes ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
     if (this.length > 0) larger.set(this.bytes.subarray(0, this.length))
     this.bytes = larger
-    this.#view = new DataView(larger.buffer, larger.byteOffset, larger.length)
+    this.view = new DataView(larger.buffer, larger.byteOffset, larger.length)
   }
 }

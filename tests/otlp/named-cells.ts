@@ -8,10 +8,11 @@ import { markLength, type RowBatch, type TableRows } from '../../server/telemetr
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { here } from './decode-here.ts'
+import { seriesIdOf } from './series-id-model.ts'
 
 /**
- * Rows of one table as objects by column, without placement and tenant; empty when the batch has none. Instants are
- * text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for `nan`, `inf`,
+ * Rows of one table as objects by column, without placement, tenant and the identity of a metric's series, which were
+ * held against what they should be; empty when the batch has none. Instants are text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for `nan`, `inf`,
  * `-inf` and `-0`.
  */
 export function namedRows(batch: RowBatch, table: TableName): Record<string, Cell>[] {
@@ -44,8 +45,9 @@ function readRows(part: TableRows): Record<string, Cell>[] {
   const reader = new CellReader(part.bytes)
   const rows: Record<string, Cell>[] = []
   for (let at = 0; at < part.marks.length; at += markLength) {
-    const { Placement, TenantId, ...row } = reader.row(columns)
+    const { Placement, TenantId, SeriesId, ...row } = reader.row(columns)
     assert.deepEqual([Placement, TenantId], [part.place.placement, part.place.tenantId])
+    assert.equal(SeriesId, spec.signal === 'metrics' ? seriesIdOf(row) : undefined)
     assert.equal(reader.pos, part.marks[at], 'a mark stands at the end of its row')
     rows.push(row)
   }

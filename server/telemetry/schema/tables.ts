@@ -5,6 +5,8 @@
 // first in every table and are written by the engine port, never by a decoder. Codecs and sort keys differ from the
 // exporter's where docs/decisions/0006 measured better ones.
 
+import { seriesIdExpression } from './series-id.ts'
+
 /** A kind of telemetry an organisation may hold or erase on its own. */
 export type Signal = 'metrics' | 'logs' | 'traces'
 
@@ -24,6 +26,8 @@ export interface ColumnSpec {
   readonly type: string
   /** Column codec; the engine's default where absent. */
   readonly codec?: string
+  /** What the engine puts into rows that came without it. Tables of before the column get it with the next start. */
+  readonly fallback?: string
 }
 
 export interface TableSpec {
@@ -78,12 +82,15 @@ const exemplars: readonly ColumnSpec[] = [
   column('Exemplars.TraceId', 'Array(String)'),
 ]
 
+/** docs/decisions/0015. Behind the columns of the exporter, so that what reads those goes on. */
+const seriesId: ColumnSpec = { ...column('SeriesId', 'UInt64'), fallback: seriesIdExpression }
+
 const metricTable = (name: TableName, own: readonly ColumnSpec[]): TableSpec => ({
   name,
   signal: 'metrics',
   timeColumn: 'TimeUnix',
   orderBy: ['MetricName', 'ServiceName', 'TimeUnix'],
-  columns: [...metricHead, ...own],
+  columns: [...metricHead, ...own, seriesId],
   indexes: [],
 })
 
