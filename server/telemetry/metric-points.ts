@@ -5,7 +5,7 @@
 import type { Ns } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
-import { around, pointConditions, seriesHashIn } from './metric-rows.ts'
+import { around, pointConditions } from './metric-rows.ts'
 import { halvesOf, RowBinaryReader } from './row-binary-reader.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
 import { join, raw, sql } from './sql.ts'
@@ -88,8 +88,7 @@ export async function readPoints(
   const columns = join(
     [
       groupOf(frame, 'Attributes'),
-      seriesHashIn(frame),
-      ...['MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
+      ...['SeriesId', 'MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',
   )

@@ -1,5 +1,6 @@
 // Which rows of the tables are points of a metric, and of which underlying series: one service, resource, scope and
-// attribute set. What reads metrics, by the engine or point by point, takes both from here, so that they agree.
+// attribute set, which each row says by its SeriesId. What reads metrics, by the engine or point by point, takes its rows
+// from here, so that both agree.
 
 import { type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
@@ -8,17 +9,6 @@ import { type From, rangeCondition } from './tenant-reader.ts'
 
 /** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
 export const reachNs = 300_000_000_000n
-
-/** Metric, scope and service are part of the identity; the order of attributes is not. */
-export const seriesHash = raw(
-  'cityHash64(MetricName, ServiceName, mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))',
-)
-
-/** The same among the points of one metric, and of one service where the frame names it: what is equal needs no hash. */
-export function seriesHashIn({ service }: SeriesFrame): Sql {
-  const more = service === undefined ? 'ServiceName, ' : ''
-  return raw(`cityHash64(${more}mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))`)
-}
 
 /** The time of a series with what completes its first and last step. */
 export function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'startNs' | 'endNs'> {
