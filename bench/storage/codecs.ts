@@ -3,7 +3,10 @@
 // after all parts are merged into one per partition. Beside the bytes: the CPU of writing the rows once (encoding is
 // not in it), and of reading what a detector, a chart and a log search read. Raw OTLP is the body as it was sent.
 //
-//   node bench/storage/codecs.ts [--days 14] [--only 'as it is|ids']
+//   node bench/storage/codecs.ts [--days 14] [--only 'as it is|ids'] [--senders 0]
+//
+// With senders it is not the shop's telemetry but what they send in two hours in `bench/ingest/peers.ts`: gauges and
+// counters of a thousand series each.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,20 +21,27 @@ import { rowCount } from '../../server/telemetry/rows.ts'
 import { createTableText, insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import {
   type ColumnSpec,
+  type Signal,
   type TableName,
   type TableSpec,
   tables,
 } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
+import { bodiesOf } from '../ingest/peers/bodies.ts'
 import { provenance, timed } from './bench-store.ts'
 
 const { values: options } = parseArgs({
-  options: { days: { type: 'string', default: '14' }, only: { type: 'string', default: '' } },
+  options: {
+    days: { type: 'string', default: '14' },
+    only: { type: 'string', default: '' },
+    senders: { type: 'string', default: '0' },
+  },
 })
 const anchorNs = BigInt(Date.UTC(2026, 0, 20)) * 1_000_000n
 
 interface Candidate {
-  readonly column?: (column: ColumnSpec) => ColumnSpec
+  /** Null leaves it out. */
+  readonly column?: (column: ColumnSpec) => ColumnSpec | null
   readonly orderBy?: (table: TableSpec) => readonly string[]
 }
 
@@ -44,7 +54,7 @@ const isFloat = ({ type }: ColumnSpec) => type === 'Float64'
 const isCount = ({ type }: ColumnSpec) => type === 'UInt64'
 const isId = ({ name }: ColumnSpec) => /^(?:Trace|Span|ParentSpan)Id$/.test(name)
 const isMetric = ({ signal }: TableSpec) => signal === 'metrics'
-const seriesKey = 'cityHash64(mapSort(ResourceAttributes), ScopeName, mapSort(Attributes))'
+const isSeries = ({ name }: ColumnSpec) => name === 'SeriesId'
 
 const candidates: Readonly<Record<string, Candidate>> = {
   'as it is': {},
@@ -69,14 +79,22 @@ const candidates: Readonly<Record<string, Candidate>> = {
   },
   'metrics by series': {
     orderBy: (table) =>
-      isMetric(table) ? ['MetricName', 'ServiceName', seriesKey, 'TimeUnix'] : table.orderBy,
+      isMetric(table) ? ['MetricName', 'ServiceName', 'SeriesId', 'TimeUnix'] : table.orderBy,
   },
   'metrics by hour and series': {
     orderBy: (table) =>
       isMetric(table)
-        ? ['MetricName', 'ServiceName', 'toStartOfHour(TimeUnix)', seriesKey, 'TimeUnix']
+        ? ['MetricName', 'ServiceName', 'toStartOfHour(TimeUnix)', 'SeriesId', 'TimeUnix']
         : table.orderBy,
   },
+  'metrics by time and series': {
+    orderBy: (table) => (isMetric(table) ? [...table.orderBy, 'SeriesId'] : table.orderBy),
+  },
+  'without series': { column: (column) => (isSeries(column) ? null : column) },
+  'series LZ4': coded(isSeries, 'LZ4'),
+  'series ZSTD(3)': coded(isSeries, 'ZSTD(3)'),
+  'series T64, ZSTD(1)': coded(isSeries, 'T64, ZSTD(1)'),
+  'series Delta, ZSTD(1)': coded(isSeries, 'Delta(8), ZSTD(1)'),
   'logs and spans by time': {
     orderBy: (table) => (isMetric(table) ? table.orderBy : ['Timestamp']),
   },
@@ -94,7 +112,7 @@ const candidateName = ({ name }: { readonly name: TableName }): string => `candi
 /** What is read most, over the whole store, so that decoding is what costs. */
 const scans: Readonly<Record<string, string>> = {
   window: `SELECT toStartOfFiveMinutes(TimeUnix) AS t, avg(Value) FROM candidate_of_otel_metrics_gauge GROUP BY t FORMAT Null`,
-  counter: `SELECT cityHash64(mapSort(ResourceAttributes), mapSort(Attributes)) AS s, max(Value) FROM candidate_of_otel_metrics_sum GROUP BY s FORMAT Null`,
+  counter: `SELECT SeriesId AS s, max(Value) FROM candidate_of_otel_metrics_sum GROUP BY s FORMAT Null`,
   logs: `SELECT count() FROM candidate_of_otel_logs WHERE positionCaseInsensitiveUTF8(Body, 'quota rebalanced') > 0 FORMAT Null`,
   'errors of a service, a day': `SELECT toStartOfFiveMinutes(Timestamp) AS t, countIf(StatusCode = 'Error') FROM candidate_of_otel_traces WHERE TenantId = 'shop' AND ServiceName = 'checkout' AND Timestamp >= toDateTime64('2026-01-18', 9, 'UTC') AND Timestamp < toDateTime64('2026-01-19', 9, 'UTC') GROUP BY t FORMAT Null`,
   'errors of all services, a day': `SELECT toStartOfFiveMinutes(Timestamp) AS t, countIf(StatusCode = 'Error') FROM candidate_of_otel_traces WHERE TenantId = 'shop' AND Timestamp >= toDateTime64('2026-01-18', 9, 'UTC') AND Timestamp < toDateTime64('2026-01-19', 9, 'UTC') GROUP BY t FORMAT Null`,
@@ -107,7 +125,7 @@ const arrival = { place: { tenantId: 'shop', placement: 0 }, receivedNs: anchorN
 const root = mkdtempSync(join(tmpdir(), 'lethe-codecs-'))
 const engine = await openChdb({ folder: root, maxMemoryBytes: 2 ** 31 })
 try {
-  const sent = await insertShop()
+  const sent = await insertSent()
   const results: Record<string, unknown> = {}
   const asked = new Set(options.only.split('|'))
   for (const [name, candidate] of Object.entries(candidates)) {
@@ -122,11 +140,10 @@ try {
 }
 
 /** Bytes per record as sent, plain and gzipped, by signal. */
-async function insertShop() {
+async function insertSent() {
   const sent: Record<string, { rows: number; plain: number; gzip: number }> = {}
-  const shop = openShop({ seed: 7, anchorNs, historyDays: Number(options.days) })
   let waiting = new Map<TableName, Buffer[]>()
-  for (const { signal, body } of historyPayloads(shop, 2_000)) {
+  for (const { signal, body } of payloads()) {
     const { batch } = decodeExport(signal, 'protobuf', Buffer.from(body), arrival)
     const total = sent[signal] ?? { rows: 0, plain: 0, gzip: 0 }
     sent[signal] = total
@@ -150,6 +167,25 @@ async function insertShop() {
   )
 }
 
+function payloads(): Iterable<{ readonly signal: Signal; readonly body: Uint8Array }> {
+  const senders = Number(options.senders)
+  if (senders > 0) return senderPayloads(senders)
+  return historyPayloads(openShop({ seed: 7, anchorNs, historyDays: Number(options.days) }), 2_000)
+}
+
+/** In the order in which they arrive: one body of each sender a minute. */
+function* senderPayloads(senders: number) {
+  const endMs = Number(anchorNs / 1_000_000n)
+  const shape = { senders, seriesPerSender: 1000, rounds: 120, seed: 1, endMs }
+  const bodies = Array.from({ length: senders }, (_, sender) => bodiesOf('otlp', shape, sender))
+  for (let round = 0; round < shape.rounds; round++) {
+    for (const own of bodies) {
+      const { value } = own.next()
+      if (value !== undefined) yield { signal: 'metrics' as const, body: value }
+    }
+  }
+}
+
 async function insertAll(waiting: ReadonlyMap<TableName, readonly Buffer[]>): Promise<void> {
   for (const table of tables) {
     const parts = waiting.get(table.name) ?? []
@@ -165,10 +201,14 @@ async function measure({ column = (own) => own, orderBy = (table) => table.order
   const bytes: Record<string, number> = {}
   let writeCpuS = 0
   for (const table of tables) {
-    const own = { ...table, columns: table.columns.map(column), orderBy: orderBy(table) }
+    const columns = table.columns.flatMap((one) => column(one) ?? [])
+    const own = { ...table, columns, orderBy: orderBy(table) }
+    const names = insertColumns(own).map(({ name }) => `\`${name}\``)
     await engine.command(raw(createTableText(own).replace(table.name, candidateName(table))))
     const written = await timed(() =>
-      engine.command(raw(`INSERT INTO ${candidateName(table)} SELECT * FROM ${table.name}`)),
+      engine.command(
+        raw(`INSERT INTO ${candidateName(table)} (${names}) SELECT ${names} FROM ${table.name}`),
+      ),
     )
     writeCpuS += written.cpuS
     await engine.command(raw(`OPTIMIZE TABLE ${candidateName(table)} FINAL`))
@@ -177,10 +217,12 @@ async function measure({ column = (own) => own, orderBy = (table) => table.order
         `SELECT sum(bytes_on_disk) / sum(rows) AS each FROM system.parts WHERE active AND table = '${candidateName(table)}'`,
       ),
     )
-    bytes[table.name.replace('otel_', '')] = rounded(size?.each ?? 0)
+    bytes[table.name.replace('otel_', '')] = Number((size?.each ?? 0).toFixed(2))
   }
   const readCpuMs: Record<string, number> = {}
-  for (const [name, text] of Object.entries(scans)) readCpuMs[name] = await cpuOf(text)
+  const hasSeries = tables.some(({ columns }) => columns.some((one) => isSeries(one) && column(one) !== null))
+  for (const [name, text] of Object.entries(scans))
+    if (hasSeries || !text.includes('SeriesId')) readCpuMs[name] = await cpuOf(text)
   for (const table of tables) await engine.command(raw(`DROP TABLE ${candidateName(table)} SYNC`))
   return { bytes, writeCpuS: rounded(writeCpuS), readCpuMs }
 }

@@ -12,7 +12,7 @@ import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
 import { openChdb } from './chdb.ts'
 import { TelemetryGate } from './gate.ts'
 import { isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
-import { readPoints } from './metric-points.ts'
+import { pointsMax, readPoints } from './metric-points.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
 import { type FixtureRow, insertFixture } from './row-fixture.ts'
@@ -259,11 +259,26 @@ test('a name of two kinds is read as the one that is asked for, or as a gauge, a
 
 test('more points than are computed here are computed by the engine', async () => {
   const place = { tenantId: 'many', placement: 1 }
-  const rows = Array.from({ length: 5001 }, (_, i) => point(i / 10, i))
+  const rows = Array.from({ length: pointsMax.histogram + 1 }, (_, i) => point(i / 40, i))
   await fill(place, 'histogram', rows)
   const { engine: used, asked } = watched()
   const reader = new TenantReader(used, place, new TelemetryGate())
   const set = await readSeries(reader, { ...request, aggregation: 'p50' })
   assert.deepEqual(asked, ['histogram', 'histogram'])
-  assert.deepEqual([set.unit, set.groups[0]?.values[1], set.groups[0]?.volume[1]], ['By', 5, 600])
+  assert.deepEqual([set.unit, set.groups[0]?.values[1], set.groups[0]?.volume[1]], ['By', 5, 2400])
+})
+
+test('of a long time points are counted first, and fetched where they are few', async () => {
+  const place = { tenantId: 'long', placement: 1 }
+  await fill(place, 'sum', [point(5, 10), point(65, 70)])
+  const { engine: used, asked } = watched()
+  const reader = new TenantReader(used, place, new TelemetryGate())
+  const day = 86_400
+  const long = { ...request, aggregation: 'rate', startNs: at(-2 * day), stepSeconds: 3600 } as const
+  const set = await readSeries(reader, long)
+  assert.deepEqual(asked.splice(0), ['sum', 'sum'])
+  assert.deepEqual(set.groups[0]?.values.slice(-2).map(Math.round), new Float64Array([0, 0]))
+  assert.ok((set.groups[0]?.values.at(-1) ?? 0) > 0)
+  assert.deepEqual((await readSeries(reader, { ...long, metricKey: 'none' })).groups, [])
+  assert.equal(asked.length, 5, 'where there is none, each kind is asked once')
 })

@@ -2,7 +2,6 @@
 // relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
 // (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
 
-import type { Ns } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { around, pointConditions } from './metric-rows.ts'
@@ -32,6 +31,8 @@ export interface Point {
   readonly value: number
   /** Of what was observed; zero where the kind has none. */
   readonly total: number
+  /** Counts since the point before, not since the start. */
+  readonly isDelta: boolean
   readonly onlyGrows: boolean
   readonly buckets: Buckets | undefined
 }
@@ -53,22 +54,15 @@ export interface MetricPoints {
 }
 
 /**
- * Points that are read at most; of more the engine computes the series, which then takes less than to fetch them.
- * A distribution may have a hundred buckets.
+ * Points that are read at most: to fetch and compute them takes half of what the engine takes to compute the series, but
+ * nobody else computes meanwhile, some ten milliseconds for so many. A distribution may have a hundred buckets.
  */
-const pointsMax: Record<MetricKind, number> = {
-  gauge: 20_000,
-  sum: 20_000,
-  histogram: 5000,
-  exponential_histogram: 5000,
-  summary: 20_000,
-}
-
-const minuteNs = 60_000_000_000n
-
-/** Whether a series may be small enough: one that reports each minute, as senders do, has so many points. */
-export function mayBeSmall(frame: SeriesFrame, kind: MetricKind): boolean {
-  return (frame.endNs - frame.startNs) / minuteNs <= BigInt(pointsMax[kind])
+export const pointsMax: Record<MetricKind, number> = {
+  gauge: 100_000,
+  sum: 100_000,
+  histogram: 20_000,
+  exponential_histogram: 20_000,
+  summary: 100_000,
 }
 
 /**
@@ -87,8 +81,9 @@ export async function readPoints(
   const withBuckets = quantileOf(aggregation) !== undefined
   const columns = join(
     [
+      raw('SeriesId'),
       groupOf(frame, 'Attributes'),
-      ...['SeriesId', 'MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
+      ...['MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',
   )
@@ -102,7 +97,8 @@ export async function readPoints(
       }),
     limits,
   )
-  return decode(bytes, frame.startNs, kind, withBuckets, most)
+  const rows = new RowBinaryReader(bytes)
+  return decode({ rows, origin: halvesOf(frame.startNs), kind, withBuckets, bounds: [] }, most)
 }
 
 const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
@@ -126,41 +122,86 @@ function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
   return [...counted, 'AggregationTemporality', ...(withBuckets ? (bucketColumns[kind] ?? []) : [])]
 }
 
-function decode(
-  bytes: Uint8Array,
-  startNs: Ns,
-  kind: MetricKind,
-  withBuckets: boolean,
-  most: number,
-): MetricPoints {
-  const rows = new RowBinaryReader(bytes)
-  const origin = halvesOf(startNs)
-  const [cumulative, deltas] = [new Map<bigint, PointSeries>(), new Map<bigint, PointSeries>()]
+/** Where points are read from, and as what. */
+interface Reading {
+  readonly rows: RowBinaryReader
+  readonly origin: { readonly hi: number; readonly lo: number }
+  readonly kind: MetricKind
+  readonly withBuckets: boolean
+  /** Lists of bounds that were met, each once: most points of a metric have the same. */
+  readonly bounds: (readonly number[])[]
+}
+
+function decode(reading: Reading, most: number): MetricPoints {
+  const { rows } = reading
+  const index = new SeriesIndex()
   const first = { unit: '', flows: false }
   let count = 0
   for (; !rows.isDone; count++) {
-    const group = rows.text()
-    const id = rows.bigUint64()
-    const unit = rows.text()
-    const { isDelta, ...point } = readPoint(rows, origin, kind, withBuckets)
-    if (count === 0) Object.assign(first, { unit, flows: isDelta || point.onlyGrows })
-    const known = isDelta ? deltas : cumulative
-    const series = known.get(id)
-    if (series === undefined) known.set(id, { group, isDelta, points: [point] })
-    else series.points.push(point)
+    const known = index.next(rows)
+    if (count === 0) first.unit = rows.text()
+    else rows.skipText()
+    const point = readPoint(reading)
+    if (count === 0) first.flows = point.isDelta || point.onlyGrows
+    index.add(known, point)
   }
   if (count > most) return { ...first, series: null }
-  const series = [...cumulative.values(), ...deltas.values()]
+  const series = [...index.cumulative, ...index.deltas]
   for (const { points } of series) points.sort((a, b) => a.t - b.t)
   return { ...first, series }
 }
 
-function readPoint(
-  rows: RowBinaryReader,
-  origin: { readonly hi: number; readonly lo: number },
-  kind: MetricKind,
-  withBuckets: boolean,
-): Point & { readonly isDelta: boolean } {
+/** One identity of a series, and its points. */
+interface Identified {
+  readonly upper: number
+  readonly group: string
+  cumulative: PointSeries | undefined
+  deltas: PointSeries | undefined
+  /** Another identity with the same lower half. */
+  readonly other: Identified | undefined
+}
+
+/** Series by their identity, which is looked up by halves: a BigInt for each point would take longer than all else. */
+class SeriesIndex {
+  readonly cumulative: PointSeries[] = []
+  readonly deltas: PointSeries[] = []
+  readonly #byLower = new Map<number, Identified>()
+
+  /** Reads the identity and the group behind it, which is a text only once. */
+  next(rows: RowBinaryReader): Identified {
+    const lower = rows.int32()
+    const upper = rows.int32()
+    const other = this.#byLower.get(lower)
+    for (let known = other; known !== undefined; known = known.other) {
+      if (known.upper !== upper) continue
+      rows.skipText()
+      return known
+    }
+    const added = { upper, group: rows.text(), cumulative: undefined, deltas: undefined, other }
+    this.#byLower.set(lower, added)
+    return added
+  }
+
+  add(known: Identified, point: Point): void {
+    const { isDelta } = point
+    const series = isDelta ? known.deltas : known.cumulative
+    if (series !== undefined) {
+      series.points.push(point)
+      return
+    }
+    const begun = { group: known.group, isDelta, points: [point] }
+    if (isDelta) {
+      known.deltas = begun
+      this.deltas.push(begun)
+    } else {
+      known.cumulative = begun
+      this.cumulative.push(begun)
+    }
+  }
+}
+
+function readPoint(reading: Reading): Point {
+  const { rows, origin, kind } = reading
   const t = rows.int64From(origin)
   if (kind === 'gauge') {
     // What is no flow has no beginning at which it was zero.
@@ -176,12 +217,12 @@ function readPoint(
   const value = rows.uint64()
   const total = rows.float64()
   const isDelta = kind !== 'summary' && rows.int32() === 1
-  const buckets = withBuckets ? readBuckets(rows, kind) : undefined
+  const buckets = reading.withBuckets ? readBuckets(reading) : undefined
   return { t, s, value, total, isDelta, onlyGrows: true, buckets }
 }
 
-function readBuckets(rows: RowBinaryReader, kind: MetricKind): Buckets | undefined {
-  if (kind === 'histogram') return { counts: rows.uint64s(), bounds: rows.float64s() }
+function readBuckets({ rows, kind, bounds }: Reading): Buckets | undefined {
+  if (kind === 'histogram') return { counts: rows.uint64s(), bounds: shared(bounds, rows.float64s()) }
   if (kind !== 'exponential_histogram') return undefined
   const scale = rows.int32()
   const zeros = rows.uint64()
@@ -190,4 +231,15 @@ function readBuckets(rows: RowBinaryReader, kind: MetricKind): Buckets | undefin
   const negativeOffset = rows.int32()
   const negative = rows.uint64s()
   return { scale, zeros, positiveOffset, positive, negativeOffset, negative }
+}
+
+/** More lists than these are kept apart, which costs time alone. */
+const boundsMax = 16
+
+/** The list among those that were met that has the same items. */
+function shared(met: (readonly number[])[], own: readonly number[]): readonly number[] {
+  const known = met.find((one) => one.length === own.length && one.every((item, i) => item === own[i]))
+  if (known !== undefined) return known
+  if (met.length < boundsMax) met.push(own)
+  return own
 }

@@ -13,8 +13,8 @@ import {
   type MetricFacts,
   type MetricKind,
 } from './metric-kind.ts'
-import { mayBeSmall, readPoints } from './metric-points.ts'
-import { factsStatement } from './metric-rows.ts'
+import { pointsMax, readPoints } from './metric-points.ts'
+import { countStatement, factsStatement } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow } from './series-statement.ts'
@@ -32,6 +32,12 @@ interface Question {
   readonly asked: Aggregation | undefined
   readonly limits: StatementLimits | undefined
 }
+
+/**
+ * Two days: of what is longer the points are counted first, which takes as long as the statement of a window, and of
+ * what is shorter they are fetched at once, which is for nothing where there are too many.
+ */
+const shortNs = 172_800_000_000_000n
 
 /** Null where the metric has no points. The frame has no members. */
 export async function readMetric(question: Question): Promise<MetricReading | null> {
@@ -60,7 +66,8 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
 function readAs(question: Question, kind: MetricKind): Promise<MetricReading | null> {
   const aggregation = aggregationOf({ kind, flows: 1 }, question.asked)
   if (isStepwise(kind, aggregation)) return readSteps(question, kind, aggregation)
-  return mayBeSmall(question.frame, kind) ? readSmall(question, kind, aggregation) : readLarge(question, kind)
+  const { startNs, endNs } = question.frame
+  return endNs - startNs <= shortNs ? readSmall(question, kind, aggregation) : readLong(question, kind)
 }
 
 async function readSteps(
@@ -87,8 +94,16 @@ async function readSmall(
   return { ...choice, rows: computed ?? (await readRows(question, kind, choice.aggregation)) }
 }
 
-async function readLarge(question: Question, kind: MetricKind): Promise<MetricReading | null> {
+async function readLong(question: Question, kind: MetricKind): Promise<MetricReading | null> {
   const { asked, frame, limits, metric, reader } = question
+  const [counted] = await reader.rows<{ n: number }>(
+    (from) => countStatement(from, frame, kind, metric),
+    limits,
+  )
+  const count = counted?.n ?? 0
+  if (count === 0) return null
+  if (count <= pointsMax[kind])
+    return readSmall(question, kind, aggregationOf({ kind, flows: 1 }, question.asked))
   const [facts] = await reader.rows<MetricFacts>(
     (from) => factsStatement(from, frame, metric, [kind]),
     limits,

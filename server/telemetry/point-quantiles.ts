@@ -4,6 +4,13 @@
 import type { Buckets, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from './point-chain.ts'
 
+/** What the points of one step add and take. */
+interface StepBuckets {
+  readonly edges: Edges
+  /** The same for histograms, by their list of bounds, which few points have of their own. */
+  readonly counted: Map<readonly number[], Float64Array>
+}
+
 /** Observations between an edge and the one below, by edge. The lowest has none and says where the lowest begins. */
 type Edges = Map<number, number>
 
@@ -13,7 +20,7 @@ export function distribution(
   quantile: number,
   into: Steps,
 ): void {
-  const found = new Map<number, Edges>()
+  const found = new Map<number, StepBuckets>()
   for (const { isDelta, points } of series) {
     points.forEach((point, i) => {
       const isAdded = isCounted(axis, isDelta, point, points[i - 1])
@@ -22,12 +29,12 @@ export function distribution(
       const [step, nextStep] = [stepAt(axis, point.t), next === undefined ? -1 : stepAt(axis, next.t)]
       // What the next point takes away again in the same step is left out, and so are its edges.
       if (isAdded && isTaken && step === nextStep) return
-      if (isAdded) addBuckets(edgesAt(found, step), point.buckets, 1)
-      if (isTaken) addBuckets(edgesAt(found, nextStep), point.buckets, -1)
+      if (isAdded) addBuckets(bucketsAt(found, step), point.buckets, 1)
+      if (isTaken) addBuckets(bucketsAt(found, nextStep), point.buckets, -1)
     })
   }
-  for (const [step, edges] of found) {
-    const sorted = [...edges].sort(([a], [b]) => a - b)
+  for (const [step, own] of found) {
+    const sorted = [...edgesOf(own)].sort(([a], [b]) => a - b)
     const amount = sorted.reduce((sum, [, count]) => sum + count, 0)
     if (amount <= 0) continue
     into.amounts[step] = amount
@@ -35,31 +42,43 @@ export function distribution(
   }
 }
 
-function edgesAt(found: Map<number, Edges>, step: number): Edges {
+function bucketsAt(found: Map<number, StepBuckets>, step: number): StepBuckets {
   const known = found.get(step)
   if (known !== undefined) return known
-  const edges: Edges = new Map()
-  found.set(step, edges)
-  return edges
+  const own: StepBuckets = { edges: new Map(), counted: new Map() }
+  found.set(step, own)
+  return own
 }
 
-function addBuckets(edges: Edges, buckets: Buckets | undefined, sign: 1 | -1): void {
-  const put = (edge: number, count: number) => edges.set(edge, (edges.get(edge) ?? 0) + sign * count)
+function addBuckets({ edges, counted }: StepBuckets, buckets: Buckets | undefined, sign: 1 | -1): void {
   if (buckets === undefined) return
   if ('scale' in buckets) {
     const { scale, positive, negative, positiveOffset, negativeOffset } = buckets
     const edgeAt = (index: number) => 2 ** (index * 2 ** -scale)
     for (let i = 0; negative.length > 0 && i <= negative.length; i++)
-      put(-edgeAt(negativeOffset + i), negative[i] ?? 0)
-    put(0, buckets.zeros)
+      put(edges, -edgeAt(negativeOffset + i), sign * (negative[i] ?? 0))
+    put(edges, 0, sign * buckets.zeros)
     for (let i = 0; positive.length > 0 && i <= positive.length; i++)
-      put(edgeAt(positiveOffset + i), i === 0 ? 0 : (positive[i - 1] ?? 0))
+      put(edges, edgeAt(positiveOffset + i), i === 0 ? 0 : sign * (positive[i - 1] ?? 0))
     return
   }
   const { counts, bounds } = buckets
   if (counts.length === 0) return
-  put(Math.min(0, bounds[0] ?? 0), 0)
-  for (let i = 0; i <= bounds.length; i++) put(bounds[i] ?? Number.POSITIVE_INFINITY, counts[i] ?? 0)
+  const sums = counted.get(bounds) ?? new Float64Array(bounds.length + 1)
+  counted.set(bounds, sums)
+  for (let i = 0; i <= bounds.length; i++) sums[i] = (sums[i] ?? 0) + sign * (counts[i] ?? 0)
+}
+
+function edgesOf({ edges, counted }: StepBuckets): Edges {
+  for (const [bounds, sums] of counted) {
+    put(edges, Math.min(0, bounds[0] ?? 0), 0)
+    for (const [i, sum] of sums.entries()) put(edges, bounds[i] ?? Number.POSITIVE_INFINITY, sum)
+  }
+  return edges
+}
+
+function put(edges: Edges, edge: number, count: number): void {
+  edges.set(edge, (edges.get(edge) ?? 0) + count)
 }
 
 /** Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge. */

@@ -23,7 +23,8 @@ test('what was written is read', () => {
         out.float64(float)
         out.uint8(small)
         out.uint32(signed >>> 0)
-        for (const _ of [1, 2]) out.uint64(Math.floor(big / 2 ** 32), big % 2 ** 32)
+        out.uint64(Math.floor(big / 2 ** 32), big % 2 ** 32)
+        out.text(text)
         out.varint(list.length)
         for (const one of list) out.float64(one)
       }
@@ -34,7 +35,7 @@ test('what was written is read', () => {
         assert.equal(read.uint8(), row.small)
         assert.equal(read.int32(), row.signed)
         assert.equal(read.uint64(), row.big)
-        assert.equal(read.bigUint64(), BigInt(row.big))
+        read.skipText()
         assert.deepEqual(read.float64s(), row.list)
       }
       assert.ok(read.isDone)

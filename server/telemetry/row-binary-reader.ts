@@ -32,10 +32,6 @@ export class RowBinaryReader {
     return this.#view.getUint32(at + 4, true) * two32 + this.#view.getUint32(at, true)
   }
 
-  bigUint64(): bigint {
-    return this.#view.getBigUint64(this.#step(8), true)
-  }
-
   /** How far an Int64 lies above `origin`; exact where that is below 2^53. */
   int64From(origin: { readonly hi: number; readonly lo: number }): number {
     const at = this.#step(8)
@@ -51,6 +47,10 @@ export class RowBinaryReader {
     const length = this.#varint()
     const at = this.#step(length)
     return length === 0 ? '' : this.#bytes.toString('utf8', at, at + length)
+  }
+
+  skipText(): void {
+    this.#step(this.#varint())
   }
 
   float64s(): number[] {
