@@ -277,8 +277,7 @@ test('of a long time points are counted first, and fetched where they are few', 
   const long = { ...request, aggregation: 'rate', startNs: at(-2 * day), stepSeconds: 3600 } as const
   const set = await readSeries(reader, long)
   assert.deepEqual(asked.splice(0), ['sum', 'sum'])
-  assert.deepEqual(set.groups[0]?.values.slice(-2).map(Math.round), new Float64Array([0, 0]))
-  assert.ok((set.groups[0]?.values.at(-1) ?? 0) > 0)
+  assert.deepEqual([...(set.groups[0]?.values.slice(-2) ?? [])].map(Math.round), [0, 1])
   assert.deepEqual((await readSeries(reader, { ...long, metricKey: 'none' })).groups, [])
   assert.equal(asked.length, 5, 'where there is none, each kind is asked once')
 })
