@@ -257,6 +257,27 @@ test('a name of two kinds is read as the one that is asked for, or as a gauge, a
   assert.equal(await readingOf('p50'), 5)
 })
 
+test('series whose identities are alike in one half are as many as there are', async () => {
+  const place = { tenantId: 'alike', placement: 1 }
+  const halves = [1n, (1n << 32n) + 1n, 1n << 32n, (1n << 63n) + 1n, 2n ** 64n - 1n]
+  const rows = halves.flatMap((id, i) =>
+    [0, 60, 120].map((seconds) => ({
+      ...point(seconds, 100 - i + seconds * (i + 1)),
+      SeriesId: id.toString(),
+    })),
+  )
+  await fill(place, 'sum', rows)
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const what = { metric: 'm', kind: 'sum', aggregation: 'rate' } as const
+  const { series } = await readPoints(reader, frameOf(request), what, undefined)
+  assert.deepEqual(
+    series?.map(({ points }) => points.length),
+    halves.map(() => 3),
+  )
+  const set = await readSeries(reader, { ...request, aggregation: 'rate' })
+  assert.equal(set.groups[0]?.values[1], 15)
+})
+
 test('more points than are computed here are computed by the engine', async () => {
   const place = { tenantId: 'many', placement: 1 }
   const rows = Array.from({ length: pointsMax.histogram + 1 }, (_, i) => point(i / 40, i))

@@ -19,7 +19,10 @@ export type Cell = string | number | boolean | null | AttributeMap | readonly Ce
 /** Values by column; a bigint is an instant in nanoseconds since 1970. */
 export type FixtureRow = Readonly<Record<string, Cell | bigint>>
 
-/** Commits the rows; what the engine can fill by itself is left to it. Throws on a column that the table doesn't have. */
+/**
+ * Commits the rows; what the engine can fill by itself is left to it where no row names it. Throws on a column that the
+ * table doesn't have.
+ */
 export async function insertFixture(
   engine: TelemetryEngine,
   place: TenantPlace,
@@ -28,7 +31,9 @@ export async function insertFixture(
 ): Promise<void> {
   const spec = tables.find(({ name }) => name === table)
   if (spec === undefined) throw new Error(`No table ${table}`)
-  const columns = insertColumns(spec).filter(({ fallback }) => fallback === undefined)
+  const columns = insertColumns(spec).filter(
+    ({ fallback, name }) => fallback === undefined || rows.some((row) => name in row),
+  )
   await engine.insert(table, columns, [encodeFixture(columns, place, rows)])
 }
 
