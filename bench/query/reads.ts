@@ -4,7 +4,9 @@
 // size runs in a folder of its own, which is kept and used again where it is named, so that a change can be compared on
 // the same rows. Printed are p50, p99 and CPU of one read for either organisation, in milliseconds.
 //
-//   node bench/query/reads.ts [--rows 1000000] [--folder PATH] [--seconds 2] [--only text]
+//   node bench/query/reads.ts [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
+//
+// With `--largest` there are metrics alone, and the largest organisation has as many as it would have among so many rows.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,6 +29,7 @@ import {
   counterNames,
   endSeconds,
   fill,
+  fillWithLargest,
   gaugeNames,
   histogramNames,
   organisationOf,
@@ -38,6 +41,7 @@ import {
 const { values: options } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
+    largest: { type: 'string', default: '0' },
     folder: { type: 'string' },
     seconds: { type: 'string', default: '2' },
     only: { type: 'string', default: '' },
@@ -151,7 +155,10 @@ const isFilled = existsSync(join(folder, 'filled'))
 const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
 try {
   if (!isFilled) {
-    const filling = await timed(() => fill(engine, rows))
+    const largest = Number(options.largest)
+    const filling = await timed(() =>
+      largest > 0 ? fillWithLargest(engine, rows, largest) : fill(engine, rows),
+    )
     writeFileSync(join(folder, 'filled'), String(rows))
     process.stderr.write(
       `filled in ${Math.round(filling.ms / 1000)} s, ${Math.round(filling.cpuS)} s of CPU\n`,
