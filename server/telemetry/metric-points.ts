@@ -54,8 +54,8 @@ export interface MetricPoints {
 }
 
 /**
- * Points that are read at most: to fetch and compute them takes half of what the engine takes to compute the series, but
- * nobody else computes meanwhile, some ten milliseconds for so many. A distribution may have a hundred buckets.
+ * Points that are read at most. To fetch and compute them takes less than to have the engine compute the series, but
+ * nothing else runs while they are computed (docs/decisions/0015). A distribution may have a hundred buckets.
  */
 export const pointsMax: Record<MetricKind, number> = {
   gauge: 100_000,
