@@ -190,6 +190,8 @@ export class RowCollector {
   readonly #shape: SignalShape
   /** What all rows of the current scope begin with. */
   readonly #prefix = new RowBinary()
+  /** What the resource adds to the identity of its series; hashed once, because scopes may be many and resources large. */
+  readonly #resourceSeries = new SeriesId()
   readonly #tables = new Map<TableName, OpenTable>()
   readonly #rejections = new Map<Fault, number>()
   #open: OpenTable | null = null
@@ -219,6 +221,7 @@ export class RowCollector {
   finishResource(): void {
     this.noteLongText(this.resource.schemaUrl)
     this.resource.fault = this.takeFault()
+    if (this.#shape.signal === 'metrics' && this.resource.fault === noFault) this.#identifyResource()
   }
 
   /** Called when the scope's own fields are read and before its first record. A scope inherits its resource's fault. */
@@ -313,16 +316,21 @@ export class RowCollector {
     for (const column of sharedColumns[this.#shape.signal]) this.#writeShared(column, out)
   }
 
-  #identifyScope(): void {
-    const { resource, scope, scopeSeries: series } = this
+  #identifyResource(): void {
+    const { attributes } = this.resource
+    const series = this.#resourceSeries
     series.clear()
-    resource.attributes.addTo(series, seriesParts.resource)
-    const texts = new RowBinary()
-    scope.name.writeTo(texts, this.body)
-    series.addText(texts, 0, texts.length, seriesParts.scope)
-    const start = texts.length
-    resource.attributes.writeValueTo(texts, 'service.name')
-    series.addText(texts, start, texts.length, seriesParts.service)
+    attributes.addTo(series, seriesParts.resource)
+    const service = new RowBinary()
+    attributes.writeValueTo(service, 'service.name')
+    series.addText(service, 0, service.length, seriesParts.service)
+  }
+
+  #identifyScope(): void {
+    this.scopeSeries.copy(this.#resourceSeries)
+    const name = new RowBinary()
+    this.scope.name.writeTo(name, this.body)
+    this.scopeSeries.addText(name, 0, name.length, seriesParts.scope)
   }
 
   #writeShared(column: SharedColumn, out: RowBinary): void {
