@@ -14,6 +14,12 @@ const modules = join(root, 'node_modules')
 const stamp = join(modules, '.lethe-installed')
 const nodeMajorMin = 24
 
+/**
+ * What Node is started with. The old space begins at 192 MB because from a smaller one V8 collects garbage several times
+ * a second while bodies come in: each is memory outside its heap, of which it expects to find some inside.
+ */
+const nodeFlags = JSON.parse(readFileSync(join(root, 'scripts', 'node-flags.json'), 'utf8'))
+
 /** Installs when the lock file isn't the one that was last installed. */
 function install() {
   const lock = createHash('sha256')
@@ -48,7 +54,7 @@ function nodeBinary() {
 /** Starts `program` with `args`, passes signals on, and ends as it ends. */
 export function run(program, args) {
   install()
-  const child = spawn(nodeBinary(), ['--disable-warning=ExperimentalWarning', join(root, program), ...args], {
+  const child = spawn(nodeBinary(), [...nodeFlags, join(root, program), ...args], {
     stdio: 'inherit',
     env: { ...process.env, PATH: `${join(modules, '.bin')}:${process.env.PATH ?? ''}` },
   })

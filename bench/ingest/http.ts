@@ -18,6 +18,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { readConfig } from '../../server/config.ts'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
@@ -159,9 +160,7 @@ function yardstick(signal: Signal, organisations: number, bodies: readonly Body[
 
 function start(program: string, args: readonly string[]): ChildProcess & { stdin: NodeJS.WritableStream } {
   const path = fileURLToPath(new URL(program, import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', path, ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+  const child = spawn(process.execPath, [...nodeFlags, path, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   return child
 }
 

@@ -16,6 +16,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { provenance, quantile } from '../storage/bench-store.ts'
 
 const { values: options } = parseArgs({
@@ -120,7 +121,7 @@ function summary(
 
 async function startService(dataDir: string, secrets: readonly string[]) {
   const program = fileURLToPath(new URL('service-child.ts', import.meta.url))
-  const args = ['--disable-warning=ExperimentalWarning', program, dataDir, ...secrets]
+  const args = [...nodeFlags, program, dataDir, ...secrets]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = await once(createInterface({ input: child.stdout }), 'line')
   const { address }: { address: string } = JSON.parse(String(line))

@@ -7,6 +7,7 @@ import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { type LateSelection, withoutLate } from './late-rows.ts'
 import { requireFewPartitions } from './partition-spread.ts'
 import type { DecodedExport } from './row-collector.ts'
+import { Turns } from './turns.ts'
 import type { IngestWriter } from './writer.ts'
 
 /** One request's part of what its organisation may send. */
@@ -48,6 +49,7 @@ export interface Outcome {
 
 export class Intake {
   readonly #options: IntakeOptions
+  readonly #turns = new Turns()
 
   constructor(options: IntakeOptions) {
     this.#options = options
@@ -68,6 +70,7 @@ export class Intake {
   ): Promise<{ [Index in keyof Parts]: Outcome }> {
     const admission = await this.#options.quota.admit(place.tenantId, bodyBytes)
     try {
+      await this.#turns.take(bodyBytes)
       const { committed, outcomes, late } = this.#begin(place, admission, decode)
       await committed
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)

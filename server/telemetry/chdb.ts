@@ -200,8 +200,8 @@ class ChdbEngine implements TelemetryEngine {
 
   async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
     await this.#guard(() =>
-      this.#writing.lend((session) =>
-        this.#spool.lend(rows, (path) => session.queryAsync(insertText(table, columns, path))),
+      this.#spool.lend(rows, (path) =>
+        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path))),
       ),
     )
   }
@@ -217,6 +217,7 @@ class ChdbEngine implements TelemetryEngine {
     if (this.#closed) return
     this.#closed = true
     await Promise.allSettled([...this.#running])
+    await this.#spool.close()
     for (const session of this.#sessions) session.close()
     await drainPending()
     this.#lock.close()

@@ -1,9 +1,11 @@
-// What the engine is lent can be read as one file while it is lent, and is under no name then or later.
+// What the engine is lent can be read as one file while it is lent, is under no name then or later, and leaves nothing
+// behind in the file that the next one is lent.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { Spool } from './spool.ts'
 
@@ -38,10 +40,34 @@ test('the chunks are one file, more than one at a time, and no folder has it', a
     ),
   )
   assert.deepEqual(read, [Buffer.concat(chunks), Buffer.from('other')])
+  await spool.close()
   assert.deepEqual(openFiles(), [])
 })
 
-test('where the reader fails its error comes through and the file is gone', async () => {
+test('files are used again, and hold nothing of what was lent before', { timeout: 30_000 }, async () => {
+  const spool = new Spool(join(folder, 'd'))
+  const paths = new Set<string>()
+  const rounds = Array.from({ length: 50 }, (_, at) => 'x'.repeat(50 - at))
+  for (const rows of rounds) {
+    await spool.lend([Buffer.from(rows)], async (path) => {
+      paths.add(path)
+      assert.equal(readFileSync(path, 'utf8'), rows)
+    })
+    await emptied()
+  }
+  assert.ok(paths.size < rounds.length, `${paths.size} files for ${rounds.length} loans`)
+  await spool.close()
+  assert.deepEqual(openFiles(), [])
+})
+
+/** Resolves when no file of this test holds a byte. */
+async function emptied(): Promise<void> {
+  const sizes = () => openFiles().map((fd) => statSync(`/proc/self/fd/${fd}`).size)
+  while (sizes().some((size) => size > 0)) await nextTurn()
+  await nextTurn()
+}
+
+test('where the reader fails its error comes through and the file is gone', { timeout: 30_000 }, async () => {
   const spool = new Spool(join(folder, 'b'))
   await assert.rejects(
     spool.lend([Buffer.from('rows')], async () => {
@@ -49,8 +75,10 @@ test('where the reader fails its error comes through and the file is gone', asyn
     }),
     /the engine says no/,
   )
-  assert.deepEqual(openFiles(), [])
+  await emptied()
   assert.deepEqual(readdirSync(join(folder, 'b')), [])
+  await spool.close()
+  assert.deepEqual(openFiles(), [])
 })
 
 test('what an earlier process left behind is removed', () => {

@@ -1,7 +1,8 @@
 // Lends bytes to the engine as a file that has no name: the library takes binary rows in no other way. The name is
-// removed before the first byte is written, so that neither a crash nor an erasure finds the bytes under any folder;
-// the kernel frees them when the last descriptor is closed, and the process's end closes it. Where there is no /proc
-// the name is kept until the engine has read it, and files left behind are removed when the folder is opened.
+// removed before the first byte is written, so that neither a crash nor an erasure finds the bytes under any folder.
+// A file is emptied as soon as the engine has read it and used again, because to make one takes three turns of the
+// event loop, which a commit would wait for. Where there is no /proc the names stay, of empty files, until the spool is
+// closed or the folder is opened again.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
@@ -10,9 +11,22 @@ import { join } from 'node:path'
 /** Whether a descriptor can be opened again by path after its name is gone. */
 const hasNamelessFiles = process.platform === 'linux'
 
+/** Empty files that are kept; more are in use at once only where many commits fail slowly. */
+const idleMax = 32
+
+interface SpoolFile {
+  readonly handle: FileHandle
+  /** What the engine opens. */
+  readonly path: string
+}
+
 export class Spool {
   readonly #folder: string
-  #lent = 0
+  readonly #idle: SpoolFile[] = []
+  /** Files that are being emptied or closed. */
+  readonly #settling = new Set<Promise<void>>()
+  #made = 0
+  #closed = false
 
   /** @param folder for this alone; what is in it is removed */
   constructor(folder: string) {
@@ -21,26 +35,66 @@ export class Spool {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   }
 
-  /** Runs `use` with the path of a file that holds the chunks one after another, and that is gone afterwards. */
+  /** Runs `use` with the path of a file that holds the chunks one after another, and that is emptied afterwards. */
   async lend<T>(chunks: readonly Buffer[], use: (path: string) => Promise<T>): Promise<T> {
-    const name = join(this.#folder, `rows-${++this.#lent}`)
-    const file = await open(name, 'wx+', 0o600)
+    const file = this.#idle.pop() ?? (await this.#make())
     try {
-      if (hasNamelessFiles) await unlink(name)
-      await writeAll(file, chunks)
-      return await use(hasNamelessFiles ? `/proc/self/fd/${file.fd}` : name)
+      await writeAll(file.handle, chunks)
+      return await use(file.path)
     } finally {
-      await file.close()
-      if (!hasNamelessFiles) await unlink(name)
+      this.#settle(file)
     }
+  }
+
+  /** Closes what is idle; to be called when nothing is lent any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all(this.#settling)
+    await Promise.all(this.#idle.splice(0).map((file) => discard(file)))
+  }
+
+  async #make(): Promise<SpoolFile> {
+    const name = join(this.#folder, `rows-${++this.#made}`)
+    const handle = await open(name, 'wx+', 0o600)
+    if (!hasNamelessFiles) return { handle, path: name }
+    try {
+      await unlink(name)
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+    return { handle, path: `/proc/self/fd/${handle.fd}` }
+  }
+
+  /** Whoever was lent the file doesn't wait for this. */
+  #settle(file: SpoolFile): void {
+    const settled = this.#empty(file).finally(() => this.#settling.delete(settled))
+    this.#settling.add(settled)
+  }
+
+  async #empty(file: SpoolFile): Promise<void> {
+    const isEmpty = await file.handle.truncate(0).then(
+      () => true,
+      () => false,
+    )
+    if (isEmpty && !this.#closed && this.#idle.length < idleMax) this.#idle.push(file)
+    else await discard(file)
   }
 }
 
-/** The system may write less than it was given. */
+/** The descriptor was the last that held the bytes, so they go with it however the close ends. */
+async function discard({ handle, path }: SpoolFile): Promise<void> {
+  await handle.close().catch(() => undefined)
+  if (!hasNamelessFiles) rmSync(path, { force: true })
+}
+
+/** Into a file that is empty. The system may write less than it was given. */
 async function writeAll(file: FileHandle, chunks: readonly Buffer[]): Promise<void> {
   let left = chunks.filter((chunk) => chunk.length > 0)
+  let position = 0
   while (left.length > 0) {
-    const { bytesWritten } = await file.writev(left)
+    const { bytesWritten } = await file.writev(left, position)
+    position += bytesWritten
     left = withoutFirst(left, bytesWritten)
   }
 }

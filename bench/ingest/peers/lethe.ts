@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import nodeFlags from '../../../scripts/node-flags.json' with { type: 'json' }
 import { openChdb } from '../../../server/telemetry/chdb.ts'
 import { tables } from '../../../server/telemetry/schema/tables.ts'
 import { raw } from '../../../server/telemetry/sql.ts'
@@ -26,7 +27,7 @@ export function lethe(name: string, format: Format, fsync: 'on' | 'off'): Ingest
 
 async function openLethe(folder: string, format: Format, fsync: string): Promise<OpenStore> {
   const program = fileURLToPath(new URL('../service-child.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, folder, secret], {
+  const child = spawn(process.execPath, [...nodeFlags, program, folder, secret], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, LETHE_FSYNC: fsync },
   })
