@@ -135,6 +135,29 @@ test('holidays do not teach the other days: whatever they were like, the bands o
   assert.notDeepEqual(taught.lower, plain.lower, 'without the list Mondays learn of them')
 })
 
+test('what a holiday is expected to be comes from before it: later values move no earlier row', () => {
+  const series = office(50, [first])
+  const params = paramsWith({ holidays: [first, '10-08', '10-23'] })
+  const before = seasonalBand.score(series, params)
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 600, max: 50 * 24 - 1 }),
+      fc.double({ noNaN: true, min: -1e300, max: 1e300 }),
+      (from, odd) => {
+        const after = seasonalBand.score(
+          { ...series, values: series.values.map((value, i) => (i < from ? value : odd)) },
+          params,
+        )
+        for (const column of ['score', 'expected', 'lower', 'upper'] as const) {
+          assert.deepEqual(after[column].slice(0, from), before[column].slice(0, from))
+          if (column !== 'score') assert.deepEqual(after[column][from], before[column][from])
+          assert.ok(after[column].every((each) => Number.isNaN(each) || Number.isFinite(each)))
+        }
+      },
+    ),
+  )
+})
+
 test('days nobody sees, and no days at all, change nothing', () => {
   const series = office(35, [])
   const plain = seasonalBand.score(series, paramsWith({}))
