@@ -14,7 +14,7 @@ import {
   surpriseParams,
   violateWithinWindow,
 } from './detection-alarm-params.ts'
-import { holidays, season, timezone } from './detection-season-params.ts'
+import { holidays, season, timezone, timezoneOfShapes } from './detection-season-params.ts'
 
 export const ThresholdParams = z
   .strictObject({
@@ -99,6 +99,7 @@ export const ShapeDiscordParams = z
       .max(65_536)
       .default(4096)
       .describe('How far back a similar shape is looked for, in buckets with data.'),
+    timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
@@ -150,6 +151,7 @@ export const SubPcaParams = z
       .max(16_384)
       .default(2048)
       .describe('How many values back the usual stretches are learnt from.'),
+    timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)

@@ -11,6 +11,11 @@ export const timezone = z
   .refine(isTimeZone, { error: 'An IANA time zone such as Europe/Berlin', params: { type: 'value_error' } })
   .describe('IANA time zone whose clock the season follows, through changes to summer time.')
 
+/** For methods that know no clock but compare stretches of values, which people's clocks move twice a year. */
+export const timezoneOfShapes = timezone.describe(
+  'IANA time zone of those who cause the values. Where its clock changes to or from summer time no stretch is compared across the change: an hour is left out there, or comes twice.',
+)
+
 export const season = z
   .enum(['auto', 'hour_of_day', 'hour_of_week'])
   .default('auto')
