@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodParams } from '../../contract/detection-methods.ts'
+import { methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { alarmPolicy, evaluateSeries } from './evaluate.ts'
 import { localClock } from './local-clock.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
@@ -308,4 +308,12 @@ test('an edge whose width somebody chose never moves in; a surprise does for who
     [least('auto', 0.01), least('auto', 1), least('auto', 10), least('auto', 100)],
     [1, 1, 0.5, 0.5],
   )
+})
+
+test('only one that is judged by its peers is told of before its own scores are known', () => {
+  for (const key of methodKeys) {
+    const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
+    const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
+    assert.equal(alarmPolicy(params, 5).waitsForScores, waits, key)
+  }
 })

@@ -63,6 +63,7 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       warmupPoints: 0,
       budgetPerBucket: null,
       leastThreshold: 1,
+      waitsForScores: false,
     }
   }
   return {
@@ -71,6 +72,8 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     minAbsDev: 'min_abs_dev' in params ? params.min_abs_dev : 0,
     minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
+    // One that joins its peers late is judged by their past.
+    waitsForScores: !('min_peers' in params),
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
     leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
   }
