@@ -15,9 +15,9 @@ const exact: AlarmPolicy = {
   cooldownBuckets: 0,
   silenceAlarms: false,
   warmupPoints: 0,
+  waitsForScores: false,
   budgetPerBucket: null,
   leastThreshold: 1,
-  waitsForScores: false,
 }
 
 /** A budget too large to widen anything, so that the least deviations apply and nothing else does. */

@@ -47,12 +47,12 @@ export interface AlarmPolicy {
   readonly silenceAlarms: boolean
   /** Values needed before the first judgement; 0 for methods that learn nothing. */
   readonly warmupPoints: number
+  /** Whether what is over before sixteen buckets were judged is not told: nobody knows yet how far scores go. */
+  readonly waitsForScores: boolean
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
   /** The edge is never drawn further in than this many times the method's own; at most 1. */
   readonly leastThreshold: number
-  /** Whether what is over before sixteen buckets were judged is not told: nobody knows yet how far scores go. */
-  readonly waitsForScores: boolean
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
 }

@@ -61,9 +61,9 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       minAbsDev: 0,
       minRelDev: 0,
       warmupPoints: 0,
+      waitsForScores: false,
       budgetPerBucket: null,
       leastThreshold: 1,
-      waitsForScores: false,
     }
   }
   return {
