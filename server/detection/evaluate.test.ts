@@ -79,6 +79,14 @@ test('a limit is exact: the first value beyond it counts, however near', () => {
   assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).incidents.length, 1)
 })
 
+test('only one that is judged by its peers is told of before its own scores are known', () => {
+  for (const key of methodKeys) {
+    const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
+    const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
+    assert.equal(alarmPolicy(params, 5).waitsForScores, waits, key)
+  }
+})
+
 test('missing data is nothing, zero or an alarm, as the policy says', () => {
   const values = [...noisy(100, 1, 200), ...Array<number>(5).fill(Number.NaN)]
   const kinds = (missing: string) =>
@@ -308,12 +316,4 @@ test('an edge whose width somebody chose never moves in; a surprise does for who
     [least('auto', 0.01), least('auto', 1), least('auto', 10), least('auto', 100)],
     [1, 1, 0.5, 0.5],
   )
-})
-
-test('only one that is judged by its peers is told of before its own scores are known', () => {
-  for (const key of methodKeys) {
-    const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
-    const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
-    assert.equal(alarmPolicy(params, 5).waitsForScores, waits, key)
-  }
 })
