@@ -67,7 +67,9 @@ export const bandParams = {
     .min(16)
     .max(10_000)
     .default(64)
-    .describe('Buckets with data before the first judgement; until then the status is "learning".'),
+    .describe(
+      'Buckets with data before the first judgement; until then the status is "learning". What is over within the first sixteen judged buckets is not told.',
+    ),
 }
 
 export const violateWithinWindow = {

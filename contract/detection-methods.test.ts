@@ -44,6 +44,37 @@ test('a misspelt or foreign parameter is refused', () => {
   assert.ok(!methodParams.threshold.safeParse({ upper: 1, alarm_budget_per_week: 1 }).success)
 })
 
+test('holidays are days of one year or of every year, and what is none is refused at its place with the mend', () => {
+  const read = (holidays: unknown) => methodParams.seasonal_band.safeParse({ holidays })
+  assert.deepEqual(methodParams.seasonal_band.parse({}).holidays, [])
+  const days = ['2026-12-25', '2028-02-29', '12-25', '02-29', '0001-01-01']
+  assert.deepEqual(read(days).data?.holidays, days)
+  const shape = 'Input should be a day without a time: "2026-12-25", or "12-25" for every year'
+  for (const text of [
+    '25.12.2026',
+    '2026-12-25T00:00:00Z',
+    '--12-25',
+    '2026-W52',
+    '12/25',
+    '',
+    ' 12-25',
+    '12-25\n',
+  ]) {
+    assert.deepEqual(issuesOf(read(['12-25', text])), [['holidays.1', shape]], text)
+  }
+  for (const text of ['2026-02-29', '2026-02-30', '02-30', '13-01', '2026-00-10', '2026-04-31', '12-00']) {
+    const message = `There is no ${text} in the calendar; give month and day as in "2026-12-25"`
+    assert.deepEqual(issuesOf(read([text])), [['holidays.0', message]])
+  }
+  assert.deepEqual(
+    issuesOf(read(['x', '12-25', 'y'])).map(([path]) => path),
+    ['holidays.0', 'holidays.2'],
+  )
+  assert.ok(read(Array(366).fill('12-25')).success)
+  for (const other of [Array(367).fill('12-25'), '12-25', [20261225], [null], {}])
+    assert.ok(!read(other).success)
+})
+
 test('bounds are kept', () => {
   for (const params of [
     { k: 0.9 },

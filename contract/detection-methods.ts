@@ -14,27 +14,7 @@ import {
   surpriseParams,
   violateWithinWindow,
 } from './detection-alarm-params.ts'
-
-const timezone = z
-  .string()
-  .max(64)
-  .default('UTC')
-  .refine(isTimeZone, { error: 'An IANA time zone such as Europe/Berlin', params: { type: 'value_error' } })
-  .describe('IANA time zone whose clock the season follows, through changes to summer time.')
-
-const season = z
-  .enum(['auto', 'hour_of_day', 'hour_of_week'])
-  .default('auto')
-  .describe('"auto" follows whichever of the clocks has predicted this series better so far.')
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}
+import { holidays, season, timezone, timezoneOfShapes } from './detection-season-params.ts'
 
 export const ThresholdParams = z
   .strictObject({
@@ -119,6 +99,7 @@ export const ShapeDiscordParams = z
       .max(65_536)
       .default(4096)
       .describe('How far back a similar shape is looked for, in buckets with data.'),
+    timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
@@ -128,12 +109,13 @@ export const SeasonalBandParams = z
   .strictObject({
     season,
     timezone,
+    holidays,
     history_seasons: z
       .int()
       .min(2)
       .max(60)
       .default(14)
-      .describe('How many earlier days or weeks are compared with.'),
+      .describe('How many earlier days, weeks or holidays are compared with.'),
     k: z
       .number()
       .min(1)
@@ -169,6 +151,7 @@ export const SubPcaParams = z
       .max(16_384)
       .default(2048)
       .describe('How many values back the usual stretches are learnt from.'),
+    timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)

@@ -15,6 +15,7 @@ const exact: AlarmPolicy = {
   cooldownBuckets: 0,
   silenceAlarms: false,
   warmupPoints: 0,
+  waitsForScores: false,
   budgetPerBucket: null,
   leastThreshold: 1,
 }
@@ -45,6 +46,32 @@ function verdictOn(buckets: readonly (number | '_' | '?' | 't')[], policy: Parti
 const spans = (verdict: Verdict) => verdict.incidents.map((each) => [each.startIndex, each.lastIndex])
 const statusAfter = (buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy> = {}) =>
   verdictOn(buckets, policy).state.status
+
+test('what is over before sixteen buckets were judged is not told, and what lasts is told then', () => {
+  const waiting = { ...banded, waitsForScores: true, clearN: 2 }
+  const after = (buckets: readonly (number | '_')[], policy: Partial<AlarmPolicy> = waiting) => {
+    const { incidents, state } = verdictOn(buckets, policy)
+    return { told: incidents.map((each) => [each.startIndex, each.openedIndex]), state }
+  }
+  const calm = (count: number) => Array<number>(count).fill(100)
+  const high = (count: number) => Array<number>(count).fill(130)
+  assert.deepEqual(after([...calm(2), ...high(6), ...calm(20)]), { told: [], state: { status: 'ok' } })
+  assert.deepEqual(after([...calm(2), ...high(6)]), {
+    told: [],
+    state: { status: 'learning', pointsNeeded: 8 },
+  })
+  assert.deepEqual(after([...calm(2), ...high(14)]), { told: [[2, 15]], state: { status: 'anomalous' } })
+  assert.deepEqual(after([...calm(2), '_', ...high(13)]).told, [], 'a bucket without data is not judged')
+  assert.deepEqual(after([...calm(14), ...high(6)]).told, [[14, 15]])
+  assert.deepEqual(after([...calm(20), ...high(6)]).told, [[20, 21]])
+  assert.deepEqual(
+    after([...calm(2), ...high(6), ...calm(20)], banded).told,
+    [[2, 3]],
+    'unless it need not wait',
+  )
+  const silence = { ...waiting, silenceAlarms: true }
+  assert.deepEqual(after([...calm(2), '_', '_', ...calm(20)], silence).told, [[2, 3]], 'silence is silence')
+})
 
 test('n of m violations open an incident, at the bucket that completes them', () => {
   const verdict = verdictOn([100, 120, 100, 130, 100], {})

@@ -9,6 +9,8 @@
 // 2. n of m. `violateN` of the last `windowM` judged buckets open an incident; `clearN` calm ones in a row close it.
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
 //    it closes, the cool-down mutes what is not clearly worse.
+//    While fewer than sixteen buckets were judged, nobody knows how far the scores of this series go: what is over by then is
+//    not told, what lasts is told then. It is learnt from as ever.
 // 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are erased, thin
 //    or merely missing are no testimony: they count neither for nor against and do not use up n of m.
 //
@@ -29,7 +31,7 @@ import { bucketKind } from './evidence.ts'
 import type { Scores } from './methods/method.ts'
 import { scoreOf } from './methods/method.ts'
 import { at } from './series.ts'
-import { type Side, TailCalibration } from './tail-calibration.ts'
+import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
 /** After a cool-down has begun, only a peak this many times the last one is news. */
 const clearlyWorse = 1.5
@@ -45,6 +47,8 @@ export interface AlarmPolicy {
   readonly silenceAlarms: boolean
   /** Values needed before the first judgement; 0 for methods that learn nothing. */
   readonly warmupPoints: number
+  /** Whether what is over before sixteen buckets were judged is not told: nobody knows yet how far scores go. */
+  readonly waitsForScores: boolean
   /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
   /** The edge is never drawn further in than this many times the method's own; at most 1. */
@@ -108,6 +112,8 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length, hasSides)
   const episodes = new Episodes(policy)
   let hasHadValue = false
+  let judged = 0
+  let knownFrom = tail !== null && policy.waitsForScores ? Number.POSITIVE_INFINITY : 0
   for (let i = 0; i < length; i++) {
     const kind = evidence.kinds[i]
     const value = at(evidence.series.values, i)
@@ -121,13 +127,23 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
       episodes.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
     } else if (!Number.isNaN(at(edges.score, i))) {
+      if (++judged === fewestScores) knownFrom = Math.min(knownFrom, i)
       const isCounted = !episodes.isAlarming
       episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
       const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
       if (isCounted) tail?.learn(learnt, episodes.isAlarming, sideFor(value, at(scores.expected, i)))
     } else if (kind !== bucketKind.unknown && !episodes.isAlarming) tail?.pass()
   }
-  return { incidents: episodes.incidents, state: stateAfter(evidence, episodes, policy), scores: edges }
+  const incidents = episodes.incidents.flatMap((incident) => {
+    if (incident.kind === 'silent') return [incident]
+    if (incident.lastIndex < knownFrom) return []
+    return [{ ...incident, openedIndex: Math.max(incident.openedIndex, knownFrom) }]
+  })
+  const isUntold = episodes.isOpen && incidents.at(-1)?.endIndex !== null
+  const state: DetectorState = isUntold
+    ? { status: 'learning', pointsNeeded: fewestScores - judged }
+    : stateAfter(evidence, episodes, policy)
+  return { incidents, state, scores: edges }
 }
 
 interface Violation {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodParams } from '../../contract/detection-methods.ts'
+import { methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { alarmPolicy, evaluateSeries } from './evaluate.ts'
 import { localClock } from './local-clock.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
@@ -77,6 +77,14 @@ test('a limit is exact: the first value beyond it counts, however near', () => {
   const choice = limits({ upper: 100, violate_n: 1, window_m: 1 })
   assert.deepEqual(evaluateSeries(seriesOf([100, 100]), choice).incidents, [])
   assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).incidents.length, 1)
+})
+
+test('only one that is judged by its peers is told of before its own scores are known', () => {
+  for (const key of methodKeys) {
+    const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
+    const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
+    assert.equal(alarmPolicy(params, 5).waitsForScores, waits, key)
+  }
 })
 
 test('missing data is nothing, zero or an alarm, as the policy says', () => {

@@ -61,6 +61,7 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       minAbsDev: 0,
       minRelDev: 0,
       warmupPoints: 0,
+      waitsForScores: false,
       budgetPerBucket: null,
       leastThreshold: 1,
     }
@@ -71,6 +72,8 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     minAbsDev: 'min_abs_dev' in params ? params.min_abs_dev : 0,
     minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
     warmupPoints: params.warmup_points,
+    // One that joins its peers late is judged by their past.
+    waitsForScores: !('min_peers' in params),
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
     leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
   }

@@ -7,6 +7,7 @@ import {
   AbsenceParams,
   type MethodParams,
   RobustBandParams,
+  SeasonalBandParams,
   ThresholdParams,
 } from '../../contract/detection-methods.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
@@ -46,6 +47,24 @@ test('a finding spans from the start of the first violating bucket to the end of
   assert.equal(only.upper, 10)
   assert.equal(only.lower, null)
   assert.match(only.reason, /^queue 15/)
+})
+
+test('a finding says for when its band was meant, and whether that was a holiday where the detector is', () => {
+  const hours = Array.from({ length: 14 * 24 }, (_, i) => 100 + (i % 24) + (i % 3))
+  const timeNs = (i: number) => startNs + BigInt(i) * 60n * nsPerMinute
+  const points = hours.map((value, i) => ({ timeNs: timeNs(i), value: i >= 324 && i < 330 ? 900 : value }))
+  const series = buildSeries({ startNs, stepMinutes: 60, length: hours.length }, points)
+  const reasonWith = (more: object) => {
+    const params = SeasonalBandParams.parse(more)
+    const verdict = evaluateSeries(series, { method_key: 'seasonal_band', params })
+    const subject = { metricName: 'orders', unit: '', scope: '' }
+    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).at(-1)?.reason ?? ''
+  }
+  assert.match(reasonWith({}), /^orders 900, expected [^;]* for a Friday 02:00; 6 hours high/)
+  assert.match(reasonWith({ holidays: ['09-25'] }), / for a holiday, Friday 02:00; 6 hours high/)
+  const inNewYork = { timezone: 'America/New_York' }
+  assert.match(reasonWith({ ...inNewYork, holidays: ['09-25'] }), / for a Friday 02:00;/)
+  assert.match(reasonWith({ ...inNewYork, holidays: ['09-24'] }), / for a holiday, Friday 02:00;/)
 })
 
 test('an incident that goes on is open', () => {

@@ -7,6 +7,8 @@ import type { MethodParams } from '../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { type Incident, sideOf, type Verdict } from './alarm.ts'
 import { noWidening, type Widening } from './feedback.ts'
+import { holidayTest } from './holidays.ts'
+import { localClock } from './local-clock.ts'
 import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 import { at, bucketStartNs, type Series } from './series.ts'
@@ -91,8 +93,15 @@ function findingOf(incident: Incident, evaluated: Evaluated): Finding {
     lower: incident.lower,
     upper: incident.upper,
     score: incident.score,
-    reason: reasonFor(incident, { ...subject, edgeFactor }, series),
+    reason: reasonFor(incident, { ...subject, ...seasonOf(evaluated, incident), edgeFactor }, series),
   }
+}
+
+/** Whether what was expected followed the clock, and which kind of day it was. */
+function seasonOf({ params, series }: Evaluated, { peakIndex }: Incident) {
+  if (!('season' in params)) return {}
+  const { day } = localClock(series, params.timezone)(peakIndex)
+  return { isSeasonal: true, isHoliday: holidayTest(params.holidays)(day) }
 }
 
 /** The incident itself where no bucket of it is unknown; otherwise a part for each stretch that still violates. */

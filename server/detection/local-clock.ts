@@ -13,6 +13,8 @@ export interface LocalTime {
   /** From 0 at Monday 00:00 to 10,079. */
   readonly minuteOfWeek: number
   readonly minuteOfDay: number
+  /** Local days since 1970-01-01. */
+  readonly day: number
 }
 
 /** A function from bucket to local time. `timezone` is an IANA name. */
@@ -27,7 +29,7 @@ export function localClock(
     const local = minute + offsetAt(minute)
     const minuteOfDay = remainder(local, minutesPerDay)
     const day = Math.floor(local / minutesPerDay)
-    return { minuteOfDay, minuteOfWeek: remainder(day + epochWeekday, 7) * minutesPerDay + minuteOfDay }
+    return { day, minuteOfDay, minuteOfWeek: remainder(day + epochWeekday, 7) * minutesPerDay + minuteOfDay }
   }
 }
 

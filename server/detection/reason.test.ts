@@ -145,6 +145,10 @@ test('what is expected by the clock says for when, and an edge that feedback mov
     /expected 310 to 420 for a Friday 14:06; 7 minutes low/,
   )
   assert.match(
+    reasonFor(incident, { ...checkout, isSeasonal: true, isHoliday: true }, series),
+    /expected 310 to 420 for a holiday, Friday 14:06; 7 minutes low/,
+  )
+  assert.match(
     reasonFor(incident, { ...checkout, edgeFactor: 2.2 }, series),
     /UTC; beyond an edge that feedback made 2.2 times wider$/,
   )

@@ -20,6 +20,8 @@ export interface ReasonSubject {
   readonly scope: string
   /** Whether what is expected depends on the time of the day or the week. */
   readonly isSeasonal?: boolean
+  /** Whether the peak lies on a day that was judged as a holiday. */
+  readonly isHoliday?: boolean
   /** What the events behind the values are, where they are counted: `requests failed` of a share, or `requests`. */
   readonly events?: { readonly noun: string; readonly isShare: boolean }
   /** The series it was compared with at the same moment; empty or absent where it was compared with its own past. */
@@ -33,8 +35,7 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
   const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
   const span = spanOf(incident, series)
-  const season =
-    subject.isSeasonal === true ? ` for a ${weekTime(bucketStartNs(series, incident.peakIndex))}` : ''
+  const season = seasonAt(incident, subject, series)
   const edges = expectationOf(incident, subject.unit)
   const own = edges === '' ? '' : `${edges}${season}`
   const expectation = peersAt(incident, subject) || own
@@ -96,6 +97,12 @@ function formatCount(count: number): string {
 }
 
 const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+
+/** ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week means nothing. */
+function seasonAt({ peakIndex }: Incident, subject: ReasonSubject, series: Series): string {
+  if (subject.isSeasonal !== true) return ''
+  return ` for a ${subject.isHoliday === true ? 'holiday, ' : ''}${weekTime(bucketStartNs(series, peakIndex))}`
+}
 
 /** `Tuesday 14:00`, in UTC like all times here. */
 function weekTime(ns: bigint): string {

@@ -326,7 +326,6 @@ function evaluateGroup(
     ...wordsFor(metric_key),
     unit: set.unit,
     scope: labelOf(detector, group),
-    isSeasonal: detector.definition.method_key.startsWith('seasonal'),
     peers,
   }
   const findings = findingsOf({

@@ -8,6 +8,8 @@ const sigmaPerMad = 1.4826
 /** Neighbours on either side of the moment: rhythms of people are not on time to the minute. */
 const neighbourMinutes = 20
 const mostNeighbours = 2
+/** Two seasons or more: a single one says what is usual, but not how far from it is. */
+const fewestSeasons = 2
 const fewestValues = 5
 
 export interface Usual {
@@ -26,9 +28,11 @@ export class SeasonalPast {
   readonly #moments: number
   readonly #stepMinutes: number
   readonly #neighbours: number
+  readonly #fewestSeasons: number
 
-  /** `depth`: how many earlier seasons are kept. */
-  constructor(seasonMinutes: number, stepMinutes: number, depth: number) {
+  /** `depth`: how many earlier seasons are kept. `fewest`: from how many on it has an opinion; one may have no width. */
+  constructor(seasonMinutes: number, stepMinutes: number, depth: number, fewest = fewestSeasons) {
+    this.#fewestSeasons = fewest
     this.#moments = Math.max(1, Math.ceil(seasonMinutes / stepMinutes))
     this.#stepMinutes = stepMinutes
     this.#depth = depth
@@ -45,7 +49,7 @@ export class SeasonalPast {
     this.#counts[moment] = count + 1
   }
 
-  /** Null where fewer than two seasons, or too few values, were seen. */
+  /** Null where too few seasons, or too few values, were seen. */
   usualAt(minuteOfSeason: number): Usual | null {
     const pool = this.#poolAround(this.#momentOf(minuteOfSeason))
     if (pool === null) return null
@@ -63,14 +67,15 @@ export class SeasonalPast {
 
   #poolAround(moment: number): Float64Array | null {
     const least = Math.min(this.#depth, this.#counts[moment] ?? 0)
-    if (least < 2) return null
+    if (least < this.#fewestSeasons) return null
     let size = 0
     for (let shift = -this.#neighbours; shift <= this.#neighbours; shift++) {
       const other = (moment + shift + this.#moments) % this.#moments
       const kept = Math.min(this.#depth, this.#counts[other] ?? 0)
       for (let i = 0; i < kept; i++) this.#pool[size++] = at(this.#values, other * this.#depth + i)
     }
-    return size < fewestValues ? null : this.#pool.subarray(0, size).sort()
+    const needed = this.#fewestSeasons < fewestSeasons ? 1 : fewestValues
+    return size < needed ? null : this.#pool.subarray(0, size).sort()
   }
 }
 

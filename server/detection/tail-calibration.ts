@@ -37,7 +37,8 @@ const thickestTailShare = 0.25
 const refitGrowth = 1.25
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
-const fewestScores = 16
+/** From fewer scores than this there is no edge but the method's own. */
+export const fewestScores = 16
 
 export interface CalibrationPolicy {
   readonly violateN: number

@@ -252,3 +252,29 @@ test('a file of timestamps and values is searched for anomalies without a servic
   }
   assert.equal(existsSync(String(env.LETHE_DATA_DIR)), false)
 })
+
+test('a file is searched with the holidays of its place, and a day that is none is told with its place', async () => {
+  const env = environment(newFolder())
+  const file = join(temporaryFolder(), 'office.csv')
+  folders.push(dirname(file))
+  const lines = Array.from({ length: 56 * 24 }, (_, i) => {
+    const [day, hour] = [Math.floor(i / 24), i % 24]
+    // Closed on weekends and on 2026-10-21, a Wednesday.
+    const isOpen = day % 7 < 5 && day !== 44 && hour >= 8 && hour < 18
+    return `${1_788_739_200 + i * 3600},${100 + ((i * 7) % 5) + (isOpen ? 400 : 0)}`
+  })
+  writeFileSync(file, `timestamp,value\n${lines.join('\n')}\n`)
+  const detectWith = (params: object) =>
+    lethe(env, 'detect', '--csv', file, '--method', 'seasonal_band', '--params', JSON.stringify(params))
+  const without = await detectWith({})
+  assert.match(
+    without.out,
+    /^2026-10-21T08:00:00Z .* value 10\d, expected .* for a Wednesday \d\d:00; 10 hours low/m,
+  )
+  const holidays = await detectWith({ holidays: ['2026-10-21'] })
+  assert.equal(holidays.code, 0, holidays.err)
+  assert.doesNotMatch(holidays.out, /2026-10-2/)
+  const refused = await detectWith({ holidays: ['10-21', '2026-21-10'] })
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /params\.holidays\.1: There is no 2026-21-10 in the calendar/)
+})

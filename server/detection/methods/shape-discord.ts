@@ -10,6 +10,7 @@
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { denseValuesOf, spreadOut } from '../dense-values.ts'
 import { leftProfile } from '../left-profile.ts'
+import { clockChanges } from '../local-clock.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
 import { combinedSurprise, surprisesOf } from '../surprise.ts'
@@ -23,7 +24,7 @@ export const shapeDiscord: Method<'shape_discord'> = {
   key: 'shape_discord',
   score(series: Series, params: MethodParams<'shape_discord'>): Scores {
     const length = series.values.length
-    const dense = denseValuesOf(series.values)
+    const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
     const lengths = params.lengths.toSorted((a, b) => a - b)
     const { distances, expected } = leftProfile(dense, lengths, params.history_points)
     const surprise = combinedSurprise(distances.map(surprisesOf))

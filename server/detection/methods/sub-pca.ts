@@ -10,6 +10,7 @@
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
+import { clockChanges } from '../local-clock.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
 import { surprisesOf } from '../surprise.ts'
@@ -27,7 +28,7 @@ export const subPca: Method<'sub_pca'> = {
   key: 'sub_pca',
   score(series: Series, params: MethodParams<'sub_pca'>): Scores {
     const length = series.values.length
-    const dense = denseValuesOf(series.values)
+    const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
     const score = surprisesOf(distancesOf(dense, params)).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
