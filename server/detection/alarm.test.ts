@@ -17,6 +17,7 @@ const exact: AlarmPolicy = {
   warmupPoints: 0,
   budgetPerBucket: null,
   leastThreshold: 1,
+  mostThreshold: Number.POSITIVE_INFINITY,
 }
 
 /** A budget too large to widen anything, so that the least deviations apply and nothing else does. */
