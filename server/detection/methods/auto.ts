@@ -5,8 +5,8 @@
 // very odd to be heard; for that there is the method itself (`absence`).
 //
 // `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
-// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out as far as it takes, and in only for
-// a budget above one alarm a week.
+// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out
+// by a quarter while the budget is kept, and in only for a budget above one alarm a week.
 // `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
@@ -24,12 +24,13 @@ import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
 
 const shapeLengths = [12, 96]
+/** Of means, and of the two whose difference is a step: one huge early value is no huge early step for long. */
 const smoothPoints = 6
 /** Long enough that one huge value hardly moves the mean, and so doesn't silence every record after it. */
 const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
+/** A combined surprise of this scores 1: with it series in which nothing happens keep to an alarm a week, most to half of one. */
 const edgeSurprise = 1.45
 
 /** Made once: to accept a time zone, the schema asks the time zone database. */
