@@ -30,7 +30,7 @@ const smoothPoints = 6
 const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A combined surprise of this scores 1: with it series in which nothing happens keep to an alarm a week, most to half of one. */
+/** A combined surprise of this scores 1: what series in which nothing happens pass less than once a week. */
 const edgeSurprise = 1.45
 
 /** Made once: to accept a time zone, the schema asks the time zone database. */
