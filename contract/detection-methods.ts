@@ -290,6 +290,12 @@ export const AutoParams = z
         'Half-life, in buckets with data, of what was already told: until it fades only something clearly worse is news.',
       ),
     ...surpriseParams,
+    alarm_budget_per_week: surpriseParams.alarm_budget_per_week
+      .unwrap()
+      .default(1)
+      .describe(
+        'False alarms you accept per series and week, at most. The past of the series moves the edge of alarm out, a little while this is kept, and further as it is overspent; more than one a week also moves it in, to fainter surprises.',
+      ),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(

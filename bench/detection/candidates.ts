@@ -7,18 +7,19 @@ import type { DenseValues } from '../../server/detection/dense-values.ts'
 import { leftProfile } from '../../server/detection/left-profile.ts'
 import type { MemberName } from '../../server/detection/methods/auto.ts'
 import { forestSurprises } from '../../server/detection/methods/rcf.ts'
-import { rollingMeans, rollingSpreads } from '../../server/detection/rolling.ts'
-import { recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../../server/detection/surprise.ts'
+import { rollingMeans } from '../../server/detection/rolling.ts'
+import { surprisesOf, twoSidedSurprisesOf } from '../../server/detection/surprise.ts'
 
 const historyPoints = 4096
-const recordTolerance = 0.01
-const candidateNames = ['spread_record', 'coarse_shape', 'level', 'resonance', 'rcf'] as const
+const candidateNames = ['shape_36', 'coarse_shape', 'level', 'resonance', 'rcf'] as const
 type CandidateName = (typeof candidateNames)[number]
 
 export function candidateSurprises(dense: DenseValues): Record<CandidateName, Float64Array> {
   const { values } = dense
   return {
-    spread_record: recordSurprisesOf(rollingSpreads(values, 36), recordTolerance),
+    shape_36: surprisesOf(
+      leftProfile(dense, [36], historyPoints).distances[0] ?? new Float64Array(values.length),
+    ),
     coarse_shape: surprisesOf(coarseDistances(values, 6, 12)),
     level: twoSidedSurprisesOf(rollingMeans(values, 24)),
     resonance: surprisesOf(resonanceGaps([1, 2, 4, 8, 16, 32].map((points) => rollingMeans(values, points)))),

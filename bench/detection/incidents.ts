@@ -1,32 +1,42 @@
-// What methods find in lifelike telemetry (lifelike.ts), through the code that production runs: the share of planted incidents
-// that open an alarm, how many of the alarms are about one, and the alarms a series and week that are not, at stated budgets;
-// recall by kind of incident; and VUS-PR, which asks for no threshold at all. An alarm is about an incident if it opens
-// while that lasts or within the hour; in the eight hours after that, while the method's own past recovers, neither right nor
-// wrong. Prints two tables and one JSON object.
+// What methods find in made-up telemetry (lifelike.ts, or varied.ts), through the code that production runs: the share of planted
+// incidents that open an alarm, how many of the alarms are about one, and the alarms a series and week that are not, at stated
+// budgets; recall by kind of incident; and what the scores are worth without the budget: the share found at one threshold for
+// all series that gives so many false alarms a series and week, and VUS-PR. An alarm is about an incident if it opens while
+// that lasts or within the hour; in the eight hours after that, while the method's own past recovers, neither right nor wrong.
+// Prints three tables and one JSON object.
 //
-//   node bench/detection/incidents.ts [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
+//   node bench/detection/incidents.ts [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3] [--varied] [--from seed, 1]
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
+import { newsOf } from '../../server/detection/alert-once.ts'
 import { evaluateSeries } from '../../server/detection/evaluate.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Series } from '../../server/detection/series.ts'
-import { type LifelikeSeries, lifelikeSeries, perDay, stepMinutes } from './lifelike.ts'
+import type { LabelledSeries } from './labelled-series.ts'
+import { lifelikeSeries } from './lifelike.ts'
+import { variedSeries } from './varied.ts'
 import { vusPr } from './vus.ts'
 
-const perHour = 60 / stepMinutes
-const perWeek = 7 * perDay
-/** Judged from here on; what comes before is there to learn from. */
-const judgedFrom = perWeek
+const { positionals, values: options } = parseArgs({
+  allowPositionals: true,
+  options: { varied: { type: 'boolean', default: false }, from: { type: 'string', default: '1' } },
+})
+const methods = (positionals[0] ?? 'auto').split(',') as MethodKey[]
+const budgets = (positionals[1] ?? '1,7').split(',').map(Number)
+const seeds = Array.from({ length: Number(positionals[2] ?? 3) }, (_, i) => i + Number(options.from))
+const corpus = options.varied ? variedSeries(seeds) : lifelikeSeries(seeds)
+const seriesWeeks = corpus.reduce(
+  (sum, { judgedFrom, stepMinutes, values }) => sum + ((values.length - judgedFrom) * stepMinutes) / 10_080,
+  0,
+)
+const halfLifePoints = methodParams.auto.parse({}).memory_points
+/** False alarms a series and week at which recall is told without a budget. */
+const falseRates = [0.25, 0.5, 1, 2]
 
-const methods = (process.argv[2] ?? 'auto').split(',') as MethodKey[]
-const budgets = (process.argv[3] ?? '1,7').split(',').map(Number)
-const seeds = Array.from({ length: Number(process.argv[4] ?? 3) }, (_, i) => i + 1)
-const corpus = lifelikeSeries(seeds)
-const seriesWeeks = corpus.reduce((sum, { values }) => sum + (values.length - judgedFrom) / perWeek, 0)
-
-function seriesOf({ values }: LifelikeSeries): Series {
+function seriesOf({ stepMinutes, values }: LabelledSeries): Series {
   return { startNs: 0n, stepMinutes, values, unknown: new Uint8Array(values.length), volumes: null }
 }
 
@@ -38,16 +48,17 @@ function choiceOf(key: MethodKey, budget: number): MethodChoice {
   } as MethodChoice
 }
 
+/** The incident that a bucket lies in, or within so many hours after. */
+function incidentAt({ incidents, stepMinutes }: LabelledSeries, at: number, hours: number) {
+  return incidents.find(({ from, to }) => at >= from && at < to + (hours * 60) / stepMinutes)
+}
+
 /** Right, wrong, or of the aftermath of an incident. */
-function weigh(lifelike: LifelikeSeries, opened: readonly number[]) {
-  const found = new Set(
-    lifelike.incidents.filter(({ from, to }) => opened.some((at) => at >= from && at < to + perHour)),
-  )
-  const isNear = (at: number, hours: number) =>
-    lifelike.incidents.some(({ from, to }) => at >= from && at < to + hours * perHour)
-  const right = opened.filter((at) => isNear(at, 1)).length
-  const wrong = opened.filter((at) => !isNear(at, 9)).length
-  return { found, right, wrong }
+function weigh(labelled: LabelledSeries, opened: readonly number[]) {
+  const about = opened.map((at) => incidentAt(labelled, at, 1))
+  const right = about.filter((incident) => incident !== undefined).length
+  const wrong = opened.filter((at) => incidentAt(labelled, at, 9) === undefined).length
+  return { found: new Set(about), right, wrong }
 }
 
 const round = (value: number, digits = 2) => Number(value.toFixed(digits))
@@ -57,13 +68,13 @@ function measure(key: MethodKey, budget: number) {
   const byKind = new Map<string, { planted: number; found: number }>()
   let right = 0
   let wrong = 0
-  for (const lifelike of corpus) {
-    const { incidents } = evaluateSeries(seriesOf(lifelike), choice)
-    const opened = incidents.map(({ openedIndex }) => openedIndex).filter((at) => at >= judgedFrom)
-    const weighed = weigh(lifelike, opened)
+  for (const labelled of corpus) {
+    const { incidents } = evaluateSeries(seriesOf(labelled), choice)
+    const opened = incidents.map(({ openedIndex }) => openedIndex).filter((at) => at >= labelled.judgedFrom)
+    const weighed = weigh(labelled, opened)
     right += weighed.right
     wrong += weighed.wrong
-    for (const incident of lifelike.incidents) {
+    for (const incident of labelled.incidents) {
       const sum = byKind.get(incident.kind) ?? { planted: 0, found: 0 }
       sum.planted++
       if (weighed.found.has(incident)) sum.found++
@@ -85,24 +96,48 @@ function measure(key: MethodKey, budget: number) {
   }
 }
 
-function meanVus(key: MethodKey): number {
+/** What the order of the scores alone is worth; VUS-PR only of series with an incident. */
+function rank(key: MethodKey) {
   const choice = choiceOf(key, 1)
-  const each = corpus.map((lifelike) => {
-    const { score } = scoreSeries(choice.method_key, seriesOf(lifelike), choice.params)
+  const vus: number[] = []
+  const best: number[] = []
+  const wrong: number[] = []
+  for (const labelled of corpus) {
+    const { judgedFrom, incidents } = labelled
+    const { news, score } = scoreSeries(choice.method_key, seriesOf(labelled), choice.params)
+    const ranges = incidents.map(({ from, to }) => [from - judgedFrom, to - 1 - judgedFrom] as const)
     const judged = score.slice(judgedFrom).map((value) => value || 0)
-    return vusPr(
-      judged,
-      lifelike.incidents.map(({ from, to }) => [from - judgedFrom, to - 1 - judgedFrom]),
-    )
-  })
-  return round(each.reduce((sum, value) => sum + value, 0) / each.length, 3)
+    if (ranges.length > 0) vus.push(vusPr(judged, ranges))
+    const tops = new Map(incidents.map((incident) => [incident, 0]))
+    const told = news ?? newsOf(score.map(Math.log1p), halfLifePoints)
+    for (let i = judgedFrom; i < told.length; i++) {
+      const size = told[i] || 0
+      const incident = incidentAt(labelled, i, 1)
+      if (incident !== undefined) tops.set(incident, Math.max(size, tops.get(incident) ?? 0))
+      else if (size > 0 && incidentAt(labelled, i, 9) === undefined) wrong.push(size)
+    }
+    best.push(...tops.values())
+  }
+  wrong.sort((a, b) => b - a)
+  const recallAt = (rate: number) => {
+    const edge = wrong[Math.floor(rate * seriesWeeks)] ?? 0
+    return round(best.filter((size) => size > edge).length / best.length)
+  }
+  return {
+    method: key,
+    ...Object.fromEntries(falseRates.map((rate) => [`recall at ${rate} false a week`, recallAt(rate)])),
+    vus_pr: round(vus.reduce((sum, value) => sum + value, 0) / vus.length, 3),
+  }
 }
 
 const results = methods.flatMap((key) => budgets.map((budget) => measure(key, budget)))
-const ranking = methods.map((key) => ({ method: key, vus_pr: meanVus(key) }))
+const ranking = methods.map(rank)
 console.table(results.map(({ recall_by_kind: _, ...line }) => line))
 console.table(results.map(({ budget, method, recall_by_kind }) => ({ method, budget, ...recall_by_kind })))
 console.table(ranking)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
 const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-console.log(JSON.stringify({ bench: 'detection/incidents', commit, machine, seeds, results, ranking }))
+const made = options.varied ? 'varied' : 'lifelike'
+console.log(
+  JSON.stringify({ bench: 'detection/incidents', commit, machine, corpus: made, seeds, results, ranking }),
+)

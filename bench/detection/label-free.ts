@@ -95,10 +95,59 @@ export const families: readonly Family[] = [
 
 const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
 
-/** Measured only where they are named: a rhythm that no method without a clock can know. */
-export const namedFamilies: readonly Family[] = [1, 2, 3, 4, 6].map((buckets) =>
-  family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
-)
+/** Values that go where they like: nothing is usual for long. */
+function wandering(length: number, seed: number): Float64Array {
+  const normal = seededNormal(seed)
+  let level = 1000
+  return Float64Array.from({ length }, () => {
+    level += normal()
+    return level
+  })
+}
+
+/** Now one level, now another, for hours or days: a pool that is scaled, a job that runs when somebody starts it. */
+function switching(length: number, seed: number): Float64Array {
+  const normal = seededNormal(seed)
+  const uniform = seededUniform(seed + 1)
+  let level = 1000
+  return Float64Array.from({ length }, () => {
+    if (uniform() < 1 / 100) level = 1000 + 10 * Math.floor(6 * uniform())
+    return level + normal()
+  })
+}
+
+/** Days and weeks of storm and calm: the spread is multiplied by itself. */
+function stormy(length: number, seed: number): Float64Array {
+  const normal = seededNormal(seed)
+  let mood = 0
+  return Float64Array.from({ length }, () => {
+    mood = 0.998 * mood + 0.08 * normal()
+    return 1000 + Math.exp(mood) * normal()
+  })
+}
+
+/** Work that comes at any time, of any size, and is done after a while. */
+function bursty(length: number, seed: number): Float64Array {
+  const normal = seededNormal(seed)
+  const uniform = seededUniform(seed + 1)
+  let left = 0
+  return Float64Array.from({ length }, () => {
+    if (uniform() < 1 / 150) left += 20 * (1 - uniform()) ** -0.6
+    left *= 0.85
+    return 1000 + left + normal()
+  })
+}
+
+/** Measured only where they are named: a rhythm that no method without a clock can know, and what is never at rest. */
+export const namedFamilies: readonly Family[] = [
+  ...[1, 2, 3, 4, 6].map((buckets) =>
+    family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
+  ),
+  family('wandering', wandering, 60),
+  family('switching', switching, 17),
+  family('stormy', stormy, 1.5),
+  family('bursty', bursty, 3),
+]
 
 /** `to` is exclusive. */
 export interface Planted {

@@ -6,28 +6,15 @@
 
 import { seededUniform } from '../../server/detection/repeatable-chance.ts'
 import { seededNormal } from '../../server/detection/seeded-noise.ts'
+import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
 
-export const stepMinutes = 5
-export const perDay = 288
+const stepMinutes = 5
+const perDay = 288
 const perHour = 12
 const days = 28
 /** Nothing is planted before, so that every method has seen a weekend. */
 const firstDay = 7
 const daysBetween = 4
-
-export interface LabelledIncident {
-  readonly kind: IncidentKind
-  readonly from: number
-  /** Exclusive. */
-  readonly to: number
-}
-
-export interface LifelikeSeries {
-  readonly name: string
-  /** One value per five minutes; NaN is missing. */
-  readonly values: Float64Array
-  readonly incidents: readonly LabelledIncident[]
-}
 
 interface Chance {
   readonly uniform: () => number
@@ -200,7 +187,7 @@ const incidentKinds = {
     },
   },
 } as const satisfies Record<string, Incident>
-export type IncidentKind = keyof typeof incidentKinds
+type IncidentKind = keyof typeof incidentKinds
 
 const kinds = Object.keys(incidentKinds) as IncidentKind[]
 /** What can't fall below zero, or isn't anything but whole. */
@@ -227,7 +214,7 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
 }
 
 /** One series per kind of signal for each seed; every kind of incident is met by every kind of signal in nine seeds. */
-export function lifelikeSeries(seeds: readonly number[]): LifelikeSeries[] {
+export function lifelikeSeries(seeds: readonly number[]): LabelledSeries[] {
   return seeds.flatMap((seed) =>
     Object.entries(signals).map(([name, make], ordinal) => {
       const chance = {
@@ -237,7 +224,7 @@ export function lifelikeSeries(seeds: readonly number[]): LifelikeSeries[] {
       const values = make(days * perDay, chance)
       const incidents = plant(name, values, seed * 5 + ordinal, chance)
       for (let i = 0; i < values.length; i++) if (chance.uniform() < 0.003) values[i] = Number.NaN
-      return { name, values, incidents }
+      return { name, stepMinutes, values, incidents, judgedFrom: firstDay * perDay }
     }),
   )
 }

@@ -18,6 +18,7 @@ const exact: AlarmPolicy = {
   waitsForScores: false,
   budgetPerBucket: null,
   leastThreshold: 1,
+  mostThreshold: Number.POSITIVE_INFINITY,
 }
 
 /** A budget too large to widen anything, so that the least deviations apply and nothing else does. */

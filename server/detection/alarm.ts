@@ -53,6 +53,8 @@ export interface AlarmPolicy {
   readonly budgetPerBucket: number | null
   /** The edge is never drawn further in than this many times the method's own; at most 1. */
   readonly leastThreshold: number
+  /** Nor further out than this, as long as the budget is kept; Infinity where only the past can tell. */
+  readonly mostThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
 }

@@ -317,3 +317,13 @@ test('an edge whose width somebody chose never moves in; a surprise does for who
     [1, 1, 0.5, 0.5],
   )
 })
+
+test('only of a surprise is it known beforehand how far out its edge may go, for a tenth of the alarms half a score more', () => {
+  const most = (key: 'auto' | 'robust_band' | 'shape_discord', alarm_budget_per_week: number) =>
+    alarmPolicy(methodParams[key].parse({ alarm_budget_per_week }), 5).mostThreshold
+  assert.deepEqual(
+    [most('robust_band', 1), most('shape_discord', 1)],
+    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  )
+  assert.deepEqual([most('auto', 0.1), most('auto', 1), most('auto', 10)], [1.75, 1.25, 0.75])
+})

@@ -64,6 +64,7 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       waitsForScores: false,
       budgetPerBucket: null,
       leastThreshold: 1,
+      mostThreshold: Number.POSITIVE_INFINITY,
     }
   }
   return {
@@ -76,6 +77,8 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     waitsForScores: !('min_peers' in params),
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
     leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
+    mostThreshold:
+      'memory_points' in params ? mostFor(params.alarm_budget_per_week) : Number.POSITIVE_INFINITY,
   }
 }
 
@@ -85,4 +88,13 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
  */
 function leastFor(budgetPerWeek: number): number {
   return Math.max(0.5, Math.min(1, 1 - Math.log10(budgetPerWeek) / 2))
+}
+
+/**
+ * Surprises that are told once follow much the same law in every series, which puts the edge for one alarm a week near 1.
+ * The past of a series may move it a quarter further, where a surprise is three times as rare; whoever accepts a tenth of the
+ * alarms, half a score more.
+ */
+function mostFor(budgetPerWeek: number): number {
+  return 1.25 - Math.log10(budgetPerWeek) / 2
 }

@@ -12,6 +12,12 @@ export function rollingMeans(values: Float64Array, points: number): Float64Array
   return values.map((_, i) => (i < points - 1 ? Number.NaN : meanAt(values, i, points)))
 }
 
+/** How far the mean of the last `points` values is above that of as many before. */
+export function rollingSteps(values: Float64Array, points: number): Float64Array {
+  const means = rollingMeans(values, points)
+  return means.map((mean, i) => mean - at(means, i - points))
+}
+
 /** Standard deviation of the last `points` values. */
 export function rollingSpreads(values: Float64Array, points: number): Float64Array {
   return values.map((_, i) => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newsOf } from './alert-once.ts'
 import { seededUniform } from './repeatable-chance.ts'
+import { rollingSteps } from './rolling.ts'
 import { recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from './surprise.ts'
 
 const draws = (count: number, seed: number) => {
@@ -50,6 +51,22 @@ test('a record counts by how many values it beats and by how far', () => {
   assert.equal(surpriseOf(0.5), 0)
   assert.equal(surpriseOf(Math.max(...past) + 0.005), 0)
   assert.ok(surpriseOf(1.1) > 2 && surpriseOf(1.1) < surpriseOf(3) && surpriseOf(-2) > 2)
+})
+
+test('among few values no record is a surprise, however far beyond the others', () => {
+  const past = draws(200, 4)
+  const surpriseAfter = (seen: number) =>
+    lastOf(recordSurprisesOf(Float64Array.of(...past.slice(0, seen), 100), 0.01))
+  assert.deepEqual([surpriseAfter(3), surpriseAfter(143)], [0, 0])
+  assert.ok(surpriseAfter(144) > 2)
+})
+
+test('a fall within the range is a record of its steps where none of its values is one', () => {
+  const rhythm = draws(590, 7).map((noise, i) => noise + 5 * Math.abs(((i % 200) - 100) / 100))
+  const fallen = Float64Array.of(...rhythm, ...Array(10).fill(0.5))
+  const since = (surprises: Float64Array) => Math.max(...surprises.slice(590))
+  assert.equal(since(recordSurprisesOf(fallen, 0.01)), 0)
+  assert.ok(since(recordSurprisesOf(rollingSteps(fallen, 6), 0.01)) > 2)
 })
 
 test('a score is news once, again when clearly higher, and again when it has faded', () => {

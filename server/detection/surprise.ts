@@ -58,9 +58,13 @@ function twoSidedSurprise(past: SortedWindow, number: number): number {
   return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
 }
 
+/** Among fewer numbers than this records are everyday, and their range is too small to say what is far beyond it. */
+const fewestForRecord = 144
+
 /**
- * Surprise of values that leave the whole range seen before by more than `tolerance` of it; 0 for all others. Among
- * n values without order the newest is the highest or the lowest with probability 2/n; going far beyond adds up to 3.
+ * Surprise of values that leave the whole range seen before by more than `tolerance` of it; 0 for all others, and until
+ * enough were seen. Among n values without order the newest is the highest or the lowest with probability 2/n; going far
+ * beyond adds up to 3.
  */
 export function recordSurprisesOf(values: Float64Array, tolerance: number): Float64Array {
   let lowest = Number.POSITIVE_INFINITY
@@ -73,7 +77,7 @@ export function recordSurprisesOf(values: Float64Array, tolerance: number): Floa
     lowest = Math.min(lowest, value)
     highest = Math.max(highest, value)
     seen++
-    if (beyond <= tolerance || seen < 4) return 0
+    if (beyond <= tolerance || seen <= fewestForRecord) return 0
     return Math.log10(seen / 2) + Math.min(3, Math.log10(1 + 20 * beyond))
   })
 }

@@ -7,7 +7,14 @@ import { seededUniform } from './repeatable-chance.ts'
 import { noises } from './seeded-noise.ts'
 import { TailCalibration, thresholdFor } from './tail-calibration.ts'
 
-const policy = { violateN: 1, windowM: 1, clearN: 3, budgetPerBucket: 1e-4, leastThreshold: 1 }
+const policy = {
+  violateN: 1,
+  windowM: 1,
+  clearN: 3,
+  budgetPerBucket: 1e-4,
+  leastThreshold: 1,
+  mostThreshold: Number.POSITIVE_INFINITY,
+}
 
 /** Where every bucket had a score and none opened an incident. */
 function thresholdAfter(scores: Float64Array, more: Partial<typeof policy> = {}): number {
@@ -247,6 +254,36 @@ test('what was overspent is saved again: after more alarms than the budget allow
   }
   const apart = lavish.threshold - thrifty.threshold
   assert.ok(apart > Math.log(20) && apart < 20, `${apart} after sixty alarms instead of two`)
+})
+
+test('where the law of a score is known beforehand, its past moves the edge out a little, and further only as budget is overspent', () => {
+  const length = 4000
+  const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
+  const calm = new TailCalibration(known, length)
+  const spending = new TailCalibration(known, length)
+  const unknown = new TailCalibration({ ...known, mostThreshold: Number.POSITIVE_INFINITY }, length)
+  for (const [i, score] of exponentialScores(length, 6).entries()) {
+    calm.learn(score)
+    unknown.learn(score)
+    // Ten times as many as are allowed.
+    spending.learn(score, i % 100 === 0)
+  }
+  assert.ok(unknown.threshold > 5, `${unknown.threshold}`)
+  assert.ok(Math.abs(calm.threshold - 1.25) < 1e-9, `${calm.threshold}`)
+  assert.ok(
+    spending.threshold > 1.6 && spending.threshold < 1.8,
+    `${spending.threshold} for half a score more`,
+  )
+})
+
+test('until one alarm is allowed, a past may move the edge further out than afterwards', () => {
+  const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
+  const young = new TailCalibration(known, 100)
+  for (const score of exponentialScores(100, 6)) young.learn(score)
+  assert.ok(
+    young.threshold > 1.6 && young.threshold < 1.85,
+    `${young.threshold} after a tenth of the time for one`,
+  )
 })
 
 test('an incident ends by the edge it began with, and only those after it by one that knows of it', () => {

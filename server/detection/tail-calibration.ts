@@ -19,6 +19,9 @@
 // - What is overspent is saved again: the law holds for a series that stays as it is, and few do. Where more alarms
 //   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
 //   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
+// - A tail of few peaks can't tell how far is far, and incidents that nobody was told of make it longer. Where the law of a
+//   score is known beforehand, as that of surprises is, the edge goes out no further than `mostThreshold`, and from there on
+//   only as the budget is overspent.
 //
 // The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
 // false. It is 1, the edge as the method drew it, where the past has no tail at all, as in a series that never moved, and
@@ -35,6 +38,8 @@ const fewestExceedances = 32
 const thickestTailShare = 0.25
 /** The fit is repeated as the history grows by this factor, and after each incident, which says that it may be too low. */
 const refitGrowth = 1.25
+/** How much further out a surprise has to be to be ten times as rare: a digit of it, in units of the score. */
+const scorePerDigit = 0.5
 /** From fewer peaks than this nothing is concluded. */
 const fewestPeaks = 3
 /** From fewer scores than this there is no edge but the method's own. */
@@ -48,6 +53,8 @@ export interface CalibrationPolicy {
   readonly budgetPerBucket: number
   /** In units of the method's score; at most 1. */
   readonly leastThreshold: number
+  /** The same for a budget of which nothing is overspent; Infinity where scores follow no law known beforehand. */
+  readonly mostThreshold: number
 }
 
 /** Where a score lies of what was expected: above, below, or of no side. */
@@ -91,8 +98,11 @@ export class TailCalibration {
     if (opens) this.#openings++
     const buckets = this.#scores + this.#emptyBuckets
     const { budgetPerBucket } = this.#policy
-    const left = Math.min(1, (1 + budgetPerBucket * buckets) / (1 + this.#openings))
-    const time = { buckets, budgetPerBucket: budgetPerBucket * left }
+    const allowed = budgetPerBucket * buckets
+    const left = Math.min(1, (1 + allowed) / (1 + this.#openings))
+    // Before a whole alarm is allowed, little is known of what this series does.
+    const mostThreshold = this.#policy.mostThreshold - scorePerDigit * Math.log10(left * Math.min(1, allowed))
+    const time = { buckets, budgetPerBucket: budgetPerBucket * left, mostThreshold }
     this.#all.learn(score, opens, time)
     this.#above?.learn(side === 'above' ? score : 0, opens && side === 'above', time)
     this.#below?.learn(side === 'below' ? score : 0, opens && side === 'below', time)
@@ -103,6 +113,8 @@ export class TailCalibration {
     if (this.#scores > 0) this.#emptyBuckets++
   }
 }
+
+type Limits = Pick<CalibrationPolicy, 'budgetPerBucket' | 'mostThreshold'>
 
 /** The tail of one stream of scores. */
 class ScoreTail {
@@ -122,7 +134,7 @@ class ScoreTail {
     this.#isOpening = new Uint8Array(capacity)
   }
 
-  learn(score: number, opens: boolean, time: { buckets: number; budgetPerBucket: number }): void {
+  learn(score: number, opens: boolean, { buckets, ...limits }: Limits & { buckets: number }): void {
     this.#recent.push(score)
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
     this.#isOpening[this.#length] = opens ? 1 : 0
@@ -133,8 +145,7 @@ class ScoreTail {
     this.#hasOpened = false
     const scores = this.#history.subarray(0, this.#length)
     const isOpening = this.#isOpening.subarray(0, this.#length)
-    const history = { scores, isOpening, buckets: time.buckets }
-    this.threshold = thresholdFor(history, { ...this.#policy, budgetPerBucket: time.budgetPerBucket })
+    this.threshold = thresholdFor({ scores, isOpening, buckets }, { ...this.#policy, ...limits })
     this.#nextFit = Math.ceil(this.#length * refitGrowth)
   }
 }
@@ -151,7 +162,7 @@ export interface ScoreHistory {
 /** The score that will be passed as often as the budget allows; 1 where that can't be told. */
 export function thresholdFor(
   history: ScoreHistory,
-  policy: Pick<CalibrationPolicy, 'clearN' | 'budgetPerBucket' | 'leastThreshold'>,
+  policy: Omit<CalibrationPolicy, 'violateN' | 'windowM'>,
 ): number {
   const { scores, buckets } = history
   if (scores.length < fewestScores) return 1
@@ -159,7 +170,7 @@ export function thresholdFor(
   if (tail === null) return 1
   const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
   const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
-  return Math.max(policy.leastThreshold, tail.level + excess)
+  return Math.max(policy.leastThreshold, Math.min(policy.mostThreshold, tail.level + excess))
 }
 
 /** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */

@@ -5,8 +5,8 @@
 // very odd to be heard; for that there is the method itself (`absence`).
 //
 // `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
-// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out as far as it takes, and in only for
-// a budget above one alarm a week.
+// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out
+// by a quarter while the budget is kept, and in only for a budget above one alarm a week.
 // `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
@@ -15,7 +15,7 @@ import { newsOf } from '../alert-once.ts'
 import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
 import { leftProfile } from '../left-profile.ts'
 import { clockChanges } from '../local-clock.ts'
-import { rollingMeans, rollingSpreads, valueGaps } from '../rolling.ts'
+import { rollingMeans, rollingSpreads, rollingSteps, valueGaps } from '../rolling.ts'
 import type { Series } from '../series.ts'
 import { at } from '../series.ts'
 import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../surprise.ts'
@@ -23,25 +23,27 @@ import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
 
-const shapeLengths = [12, 36, 96]
+const shapeLengths = [12, 96]
+/** Of means, and of the two whose difference is a step: one huge early value is no huge early step for long. */
 const smoothPoints = 6
 /** Long enough that one huge value hardly moves the mean, and so doesn't silence every record after it. */
 const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A combined surprise of this scores 1: the cut that was best on the NAB groups the method was developed on. */
-const edgeSurprise = 1.6
+/** A combined surprise of this scores 1: what series in which nothing happens pass less than once a week. */
+const edgeSurprise = 1.45
 
 /** Made once: to accept a time zone, the schema asks the time zone database. */
 const seasonalDefaults = methodParams.seasonal_band.parse({})
 
 export const memberNames = [
   'shape_12',
-  'shape_36',
   'shape_96',
   'record',
   'smooth_record',
   'slow_record',
+  'step_record',
+  'spread_record',
   'spread',
   'value_gap',
   'season',
@@ -70,17 +72,19 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
   const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
-  const [shape12, shape36, shape96] = distances.map(surprisesOf)
+  const [shape12, shape96] = distances.map(surprisesOf)
   const residuals = seasonalBand.score(series, { ...seasonalDefaults, timezone: params.timezone }).score
+  const spreads = rollingSpreads(values, spreadPoints)
   const empty = new Float64Array(values.length)
   const surprises = {
     shape_12: shape12 ?? empty,
-    shape_36: shape36 ?? empty,
     shape_96: shape96 ?? empty,
     record: recordSurprisesOf(values, recordTolerance),
     smooth_record: recordSurprisesOf(rollingMeans(values, smoothPoints), recordTolerance),
     slow_record: recordSurprisesOf(rollingMeans(values, slowPoints), recordTolerance),
-    spread: twoSidedSurprisesOf(rollingSpreads(values, spreadPoints)),
+    step_record: recordSurprisesOf(rollingSteps(values, smoothPoints), recordTolerance),
+    spread_record: recordSurprisesOf(spreads, recordTolerance),
+    spread: twoSidedSurprisesOf(spreads),
     value_gap: surprisesOf(valueGaps(values)),
     season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
   }

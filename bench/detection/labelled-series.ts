@@ -1,0 +1,18 @@
+// What both made-up corpora, lifelike.ts and varied.ts, are made of.
+
+export interface LabelledIncident {
+  readonly kind: string
+  readonly from: number
+  /** Exclusive. */
+  readonly to: number
+}
+
+export interface LabelledSeries {
+  readonly name: string
+  readonly stepMinutes: number
+  /** One value per step; NaN is missing. */
+  readonly values: Float64Array
+  readonly incidents: readonly LabelledIncident[]
+  /** Alarms count from here on; what comes before is there to learn from. */
+  readonly judgedFrom: number
+}
