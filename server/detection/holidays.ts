@@ -5,7 +5,7 @@
 // has none to compare with, and nobody says what kind it is: a day off, half a day off, or a day like any other in this
 // town. So its band reaches over both, what is usual at this hour by the clock that is followed, and what is usual on the
 // day of the week that is most unlike the others, which is what a day off looks like here: Sunday, mostly.
-// docs/decisions/0015 has what else was tried.
+// docs/decisions/0017 has what else was tried.
 
 import { SeasonalPast, type Usual } from './season.ts'
 

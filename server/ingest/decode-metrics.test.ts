@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { namedRows } from '../../tests/otlp/named-cells.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { MapCell } from './cells.ts'
 import type { DecodedExport } from './row-collector.ts'
 
 const time = '1700000000123456789'
@@ -319,6 +320,17 @@ test('every row of one resource and scope has their attributes', () => {
     assert.deepEqual(row.ScopeAttributes, { 'service.name': 's' })
   }
   assert.equal(rows.length, 2)
+})
+
+test('scopes without records copy nothing of a large resource', (t) => {
+  const copying = t.mock.method(MapCell.prototype, 'writeTo')
+  const attributes = Array.from({ length: 100 }, (_, at) => text(`key.${at}`, 'v'.repeat(10_000)))
+  const metrics = [{ name: 'g', gauge: { dataPoints: [{ timeUnixNano: time, asDouble: 1 }] } }]
+  const scopeMetrics = [...Array.from({ length: 1_000 }, () => ({ scope: { name: 'empty' } })), { metrics }]
+  const body = encodeProto('metrics', { resourceMetrics: [{ resource: { attributes }, scopeMetrics }] })
+  assert.equal(decodeHere('metrics', 'protobuf', body, 1n).accepted, 1)
+  const ofTheRow = ['ResourceAttributes', 'ScopeAttributes', 'Attributes']
+  assert.equal(copying.mock.callCount(), ofTheRow.length)
 })
 
 test('without exemplars their columns are empty arrays', () => {

@@ -188,7 +188,10 @@ export class RowCollector {
   fault: Fault = noFault
   readonly #origin: RowOrigin
   readonly #shape: SignalShape
-  /** What all rows of the current scope begin with. */
+  /**
+   * What all rows of the current scope begin with; written with the first of them, because a body may have a million
+   * scopes without records, and a resource of megabytes that each would copy.
+   */
   readonly #prefix = new RowBinary()
   /** What the resource adds to the identity of its series; hashed once, because scopes may be many and resources large. */
   readonly #resourceSeries = new SeriesId()
@@ -231,9 +234,7 @@ export class RowCollector {
     this.noteLongText(this.scope.schemaUrl)
     this.scope.fault = Math.min(this.takeFault(), this.resource.fault)
     this.#prefix.clear()
-    if (this.scope.fault !== noFault) return
-    this.#writePrefix()
-    if (this.#shape.signal === 'metrics') this.#identifyScope()
+    if (this.#shape.signal === 'metrics' && this.scope.fault === noFault) this.#identifyScope()
   }
 
   noteManyAttributes(count: number): void {
@@ -278,6 +279,7 @@ export class RowCollector {
     const open = this.#tables.get(table) ?? this.#openTable(table)
     this.#open = open
     this.#rowStart = open.rows.length
+    if (this.#prefix.length === 0) this.#writePrefix()
     open.rows.appendAll(this.#prefix)
     return open.rows
   }
