@@ -15,7 +15,7 @@ const stamp = join(modules, '.lethe-installed')
 const nodeMajorMin = 24
 
 /**
- * What Node is started with. The old space begins at 192 MB because from a smaller one V8 collects garbage several times
+ * What Node is started with. The old space begins at 128 MB because from a smaller one V8 collects garbage several times
  * a second while bodies come in: each is memory outside its heap, of which it expects to find some inside.
  */
 const nodeFlags = JSON.parse(readFileSync(join(root, 'scripts', 'node-flags.json'), 'utf8'))

@@ -50,7 +50,7 @@ async function withServer(answer: RequestListener, use: (endpoint: string) => Pr
   }
 }
 
-/** Reads each request to its end, then answers. */
+/** Reads each request to its end, then answers. Those that the loader gave up meanwhile have nobody to answer. */
 const answering =
   (
     answer: (
@@ -59,10 +59,17 @@ const answering =
     ) => { status: number; headers?: Record<string, string>; body?: Uint8Array | string },
   ): RequestListener =>
   (request, response) => {
-    void bodyOf(request).then((body) => {
-      const { status, headers = {}, body: words = '' } = answer(request, body)
-      response.writeHead(status, headers).end(words)
-    })
+    const isGivenUp = () => request.destroyed && !request.complete
+    void bodyOf(request)
+      .catch((error: unknown) => {
+        if (!isGivenUp()) throw error
+        return null
+      })
+      .then((body) => {
+        if (body === null) return
+        const { status, headers = {}, body: words = '' } = answer(request, body)
+        response.writeHead(status, headers).end(words)
+      })
   }
 
 const load = (endpoint: string, more: Partial<Parameters<typeof loadHistory>[0]> = {}) =>
