@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { InstantInput } from './instant.ts'
+import { isTimeZone } from './time-zone.ts'
 
 export const Verdict = z.enum(['not_an_anomaly', 'real'])
 export type Verdict = z.infer<typeof Verdict>
@@ -101,12 +102,3 @@ export const MuteListQuery = z.strictObject({
     .default('false')
     .describe('"true": also those that are over; they are kept for 90 days.'),
 })
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}

@@ -3,6 +3,7 @@
 // always give the same answer: a calendar looked up elsewhere would change with its next edition.
 
 import { z } from 'zod'
+import { isTimeZone } from './time-zone.ts'
 
 export const timezone = z
   .string()
@@ -52,13 +53,4 @@ function whyNoDay(text: string): string | null {
   const time = new Date(`${year ?? '2000'}-${month}-${day}T00:00:00Z`)
   const exists = !Number.isNaN(time.getTime()) && time.getUTCDate() === Number(day)
   return exists ? null : `There is no ${text} in the calendar; give month and day as in "2026-12-25"`
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
 }
