@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
-import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { tables } from '../telemetry/schema/tables.ts'
 import { type FileSeals, FileSeals as FileSealsSchema, isMissing, syncPath } from './files.ts'
 
 /** Names in a backup's folder. */
@@ -86,20 +86,18 @@ export function instanceHash(secret: string): string {
 
 /** Two programs with the same hash have the same telemetry tables. */
 export function telemetrySchemaHash(): string {
-  return schemaHashOf(tables)
+  return sha256(tables.map(createTableText).join('\n'))
 }
 
-/** Whether telemetry of tables with that hash can stand in this program's: also of before what the engine fills by itself. */
+/** Hashes of the tables of earlier builds that `createSchema` brings up to date: with maps, without and with SeriesId. */
+const olderSchemas = [
+  'ada766a129b7af00db3b33a0f2d4005c2d8fd7bd0ea8bb12cf90cb7b3b651207',
+  '12d0d2f4c044404c8463a9b9304a87336c102a57070f1f4a399ea6884efae448',
+]
+
+/** Whether telemetry of tables with that hash can stand in this program's. */
 export function isReadableSchema(hash: string): boolean {
-  const before = tables.map((table) => ({
-    ...table,
-    columns: table.columns.filter(({ fallback }) => fallback === undefined),
-  }))
-  return hash === schemaHashOf(tables) || hash === schemaHashOf(before)
-}
-
-function schemaHashOf(specs: readonly TableSpec[]): string {
-  return sha256(specs.map(createTableText).join('\n'))
+  return hash === telemetrySchemaHash() || olderSchemas.includes(hash)
 }
 
 function sha256(text: string): string {

@@ -3,6 +3,7 @@
 // stays where it is until it is copied into the row. Both encodings fill the same cells, so they give the same rows.
 
 import { RowBinary } from '../telemetry/row-binary.ts'
+import { pairMiddle, pairStart } from '../telemetry/schema/attribute-pairs.ts'
 import type { SeriesId } from '../telemetry/schema/series-id.ts'
 import { maxAttributes } from './record-fault.ts'
 import type { Uint64 } from './uint64.ts'
@@ -45,6 +46,12 @@ export class TextCell {
   writeTo(out: RowBinary, body: Buffer): void {
     if (this.#start < this.#stop) out.utf8(body, this.#start, this.#stop)
     else out.text(this.#text)
+  }
+
+  /** The same without its length. */
+  writeBareTo(out: RowBinary, body: Buffer): void {
+    if (this.#start < this.#stop) out.bareUtf8(body, this.#start, this.#stop)
+    else out.bareText(this.#text)
   }
 }
 
@@ -161,8 +168,9 @@ export class ListsCell {
 const scannedEntries = 16
 
 /**
- * An attribute map: keys and values as RowBinary in the order they came. Of equal keys the last one stays. After more
- * than {@link maxAttributes} entries nothing is kept, because the record is refused; that bounds the work as well.
+ * A set of attributes, as the engine stores it (telemetry/schema/attribute-pairs.ts), in the order they came. Of equal
+ * keys the last one stays. After more than {@link maxAttributes} entries nothing is kept, because the record is refused;
+ * that bounds the work as well.
  */
 export class MapCell {
   readonly #entries = new RowBinary()
@@ -188,40 +196,41 @@ export class MapCell {
     if (this.isFull()) return
     const at = this.#added++
     const entries = this.#entries
-    const start = entries.length
-    key.writeTo(entries, body)
-    this.#starts[at] = start
-    this.#keyLengths[at] = entries.length - start
+    this.#starts[at] = entries.length
+    entries.uint8(pairStart)
+    const keyStart = entries.length
+    key.writeBareTo(entries, body)
+    this.#keyLengths[at] = entries.length - keyStart
     const earlier = this.#find(at)
     if (earlier >= 0) {
       this.#keyLengths[earlier] = -1
       this.#replaced++
     }
-    value.writeTo(entries, body)
+    entries.uint8(pairMiddle)
+    value.writeBareTo(entries, body)
   }
 
   writeTo(out: RowBinary): void {
-    out.varint(this.#added - this.#replaced)
-    if (this.#replaced === 0) {
-      out.appendAll(this.#entries)
+    if (this.#added === 0) {
+      out.uint8(0)
       return
     }
-    for (let at = 0; at < this.#added; at++) {
-      if ((this.#keyLengths[at] ?? -1) >= 0) {
-        out.append(this.#entries.bytes, this.#starts[at] ?? 0, this.#stopOf(at))
-      }
-    }
+    if (this.#replaced > 0) this.#leaveOutReplaced()
+    out.varint(this.#entries.length + 1)
+    out.appendAll(this.#entries)
+    out.uint8(pairStart)
   }
 
   /** Writes the value of a key as text; an empty one when the key is absent. */
   writeValueTo(out: RowBinary, key: string): void {
-    const wanted = new RowBinary()
-    wanted.text(key)
+    const wanted = Buffer.from(key)
     for (let at = 0; at < this.#added; at++) {
       const length = this.#keyLengths[at] ?? -1
-      const start = this.#starts[at] ?? 0
-      if (length === wanted.length && isSame(this.#entries.bytes, start, wanted.bytes, 0, length)) {
-        out.append(this.#entries.bytes, start + length, this.#stopOf(at))
+      const start = (this.#starts[at] ?? 0) + 1
+      if (length === wanted.length && isSame(this.#entries.bytes, start, wanted, 0, length)) {
+        const stop = this.#stopOf(at)
+        out.varint(stop - start - length - 1)
+        out.append(this.#entries.bytes, start + length + 1, stop)
         return
       }
     }
@@ -231,24 +240,46 @@ export class MapCell {
   /** Adds what the row will hold to the identity of its series. */
   addTo(series: SeriesId, part: number): void {
     for (let at = 0; at < this.#added; at++) {
-      const length = this.#keyLengths[at] ?? -1
-      const start = this.#starts[at] ?? 0
-      if (length >= 0) series.addPair(this.#entries, start, start + length, this.#stopOf(at), part)
+      if ((this.#keyLengths[at] ?? -1) >= 0)
+        series.addPair(this.#entries, (this.#starts[at] ?? 0) + 1, this.#stopOf(at), part)
     }
+  }
+
+  #leaveOutReplaced(): void {
+    const entries = this.#entries
+    let kept = 0
+    let length = 0
+    for (let at = 0; at < this.#added; at++) {
+      const keyLength = this.#keyLengths[at] ?? -1
+      if (keyLength < 0) continue
+      const start = this.#starts[at] ?? 0
+      const stop = this.#stopOf(at)
+      entries.bytes.copyWithin(length, start, stop)
+      this.#starts[kept] = length
+      this.#keyLengths[kept++] = keyLength
+      length += stop - start
+    }
+    entries.length = length
+    this.#added = kept
+    this.#replaced = 0
+    this.#index = null
   }
 
   #stopOf(at: number): number {
     return at + 1 < this.#added ? (this.#starts[at + 1] ?? 0) : this.#entries.length
   }
 
-  /** The entry before `at` with its key, or -1. The key's length stands in its bytes, so equal bytes are equal keys. */
+  /** The entry before `at` with its key, or -1. */
   #find(at: number): number {
     if (at >= scannedEntries) return this.#findByHash(at)
     const { bytes } = this.#entries
-    const start = this.#starts[at] ?? 0
+    const start = (this.#starts[at] ?? 0) + 1
     const length = this.#keyLengths[at] ?? 0
     for (let other = 0; other < at; other++) {
-      if (this.#keyLengths[other] === length && isSame(bytes, this.#starts[other] ?? 0, bytes, start, length))
+      if (
+        this.#keyLengths[other] === length &&
+        isSame(bytes, (this.#starts[other] ?? 0) + 1, bytes, start, length)
+      )
         return other
     }
     return -1
@@ -268,7 +299,7 @@ export class MapCell {
   }
 
   #keyOf(at: number): string {
-    const start = this.#starts[at] ?? 0
+    const start = (this.#starts[at] ?? 0) + 1
     return this.#entries.bytes.toString('latin1', start, start + (this.#keyLengths[at] ?? 0))
   }
 }

@@ -149,12 +149,12 @@ export interface RowOrigin {
 }
 
 const sharedColumnNames = [
-  'ResourceAttributes',
+  'ResourceAttributesPairs',
   'ResourceSchemaUrl',
   'ServiceName',
   'ScopeName',
   'ScopeVersion',
-  'ScopeAttributes',
+  'ScopeAttributesPairs',
   'ScopeDroppedAttrCount',
   'ScopeSchemaUrl',
 ] as const
@@ -338,7 +338,7 @@ export class RowCollector {
   #writeShared(column: SharedColumn, out: RowBinary): void {
     const { resource, scope, body } = this
     switch (column) {
-      case 'ResourceAttributes':
+      case 'ResourceAttributesPairs':
         resource.attributes.writeTo(out)
         break
       case 'ResourceSchemaUrl':
@@ -353,7 +353,7 @@ export class RowCollector {
       case 'ScopeVersion':
         scope.version.writeTo(out, body)
         break
-      case 'ScopeAttributes':
+      case 'ScopeAttributesPairs':
         scope.attributes.writeTo(out)
         break
       case 'ScopeDroppedAttrCount':

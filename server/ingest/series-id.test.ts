@@ -10,6 +10,7 @@ import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 import { encodeRequest, versions } from '../../tests/prometheus/remote-write-messages.ts'
 import { RowBinary } from '../telemetry/row-binary.ts'
 import type { RowBatch } from '../telemetry/rows.ts'
+import { pairMiddle } from '../telemetry/schema/attribute-pairs.ts'
 import { SeriesId, seriesParts } from '../telemetry/schema/series-id.ts'
 import { decodeRemoteWrite } from './remote-write.ts'
 
@@ -173,10 +174,10 @@ describe('the identity of a series', () => {
         ['shard', String(Math.floor(i / 1000))],
       ] as const) {
         row.clear()
-        row.text(key)
-        const middle = row.length
-        row.text(value)
-        id.addPair(row, 0, middle, row.length, seriesParts.attributes)
+        row.bareText(key)
+        row.uint8(pairMiddle)
+        row.bareText(value)
+        id.addPair(row, 0, row.length, seriesParts.attributes)
       }
       upper.add(id.hi)
       lower.add(id.lo)

@@ -3,7 +3,8 @@
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { LogQuery, LogRecord } from '../../contract/telemetry.ts'
-import { attribute } from '../telemetry/series-statement.ts'
+import { hasAttribute } from '../telemetry/attribute.ts'
+import { mapOfPairs } from '../telemetry/schema/attribute-pairs.ts'
 import { raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -31,7 +32,7 @@ const leastSeverity = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal:
 const columns =
   raw(`toString(ServiceName) AS service, toString(SeverityText) AS severity, SeverityNumber AS severity_number,
   Body AS body, TraceId AS trace_id, SpanId AS span_id, toString(EventName) AS event_name,
-  LogAttributes AS attributes, ResourceAttributes AS resource_attributes`)
+  ${mapOfPairs('LogAttributesPairs')} AS attributes, ${mapOfPairs('ResourceAttributesPairs')} AS resource_attributes`)
 
 /** A page of log records. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listLogs(
@@ -52,7 +53,7 @@ export async function listLogs(
 }
 
 function conditionsOf(query: Query): Sql[] {
-  const conditions = query.attribute.map(([key, value]) => sql`${attribute('LogAttributes', key)} = ${value}`)
+  const conditions = query.attribute.map(([key, value]) => hasAttribute('LogAttributesPairs', key, value))
   if (query.service !== undefined) conditions.push(sql`ServiceName = ${query.service}`)
   if (query.severity !== undefined) {
     conditions.push(sql`SeverityNumber >= ${raw(String(leastSeverity[query.severity]))}`)

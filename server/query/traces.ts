@@ -4,7 +4,8 @@ import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Span, SpanQuery, Trace } from '../../contract/telemetry.ts'
 import { AppError } from '../core/app-error.ts'
-import { attribute } from '../telemetry/series-statement.ts'
+import { hasAttribute } from '../telemetry/attribute.ts'
+import { mapOfPairs } from '../telemetry/schema/attribute-pairs.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -43,10 +44,11 @@ const statusCode = { unset: 'Unset', ok: 'Ok', error: 'Error' } as const
 const columns =
   raw(`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, toString(Duration) AS duration_ns,
   toString(ServiceName) AS service, toString(SpanName) AS name, toString(SpanKind) AS kind, toString(StatusCode) AS status,
-  StatusMessage AS status_message, SpanAttributes AS attributes, ResourceAttributes AS resource_attributes,
+  StatusMessage AS status_message, ${mapOfPairs('SpanAttributesPairs')} AS attributes,
+  ${mapOfPairs('ResourceAttributesPairs')} AS resource_attributes,
   arrayMap(t -> toString(toUnixTimestamp64Nano(t)), \`Events.Timestamp\`) AS event_times, \`Events.Name\` AS event_names,
-  \`Events.Attributes\` AS event_attributes, \`Links.TraceId\` AS link_traces, \`Links.SpanId\` AS link_spans,
-  \`Links.Attributes\` AS link_attributes`)
+  arrayMap(pairs -> ${mapOfPairs('pairs')}, \`Events.AttributesPairs\`) AS event_attributes, \`Links.TraceId\` AS link_traces, \`Links.SpanId\` AS link_spans,
+  arrayMap(pairs -> ${mapOfPairs('pairs')}, \`Links.AttributesPairs\`) AS link_attributes`)
 
 /** A page of spans. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listSpans(
@@ -84,9 +86,7 @@ export async function readTrace(
 }
 
 function conditionsOf(query: Query): Sql[] {
-  const conditions = query.attribute.map(
-    ([key, value]) => sql`${attribute('SpanAttributes', key)} = ${value}`,
-  )
+  const conditions = query.attribute.map(([key, value]) => hasAttribute('SpanAttributesPairs', key, value))
   if (query.service !== undefined) conditions.push(sql`ServiceName = ${query.service}`)
   if (query.name !== undefined) conditions.push(sql`SpanName = ${query.name}`)
   if (query.status !== undefined) conditions.push(sql`StatusCode = ${statusCode[query.status]}`)

@@ -3,10 +3,11 @@
 // that it is the same each time, and keys whose values hardly repeat (ids) are left out by asking for large shares.
 
 import type { Ns } from '../../contract/instant.ts'
+import { hasAttribute } from './attribute.ts'
 import { eventSeriesOf } from './event-series.ts'
+import { pairKey, pairsIn, pairValue } from './schema/attribute-pairs.ts'
 import { type TableName, tablesOf } from './schema/tables.ts'
-import { attribute } from './series-statement.ts'
-import { allOf, raw, type Sql, sql, uint } from './sql.ts'
+import { raw, type Sql, sql, uint } from './sql.ts'
 import type { StatementLimits } from './telemetry.ts'
 import { rangeCondition, type TenantReader } from './tenant-reader.ts'
 
@@ -59,7 +60,7 @@ export async function readAttributeShares(
   const [table] = found
   if (series === undefined || table === undefined || found.length > 1) return null
   const isSpans = table.signal === 'traces'
-  const attributes = isSpans ? 'SpanAttributes' : 'LogAttributes'
+  const attributes = isSpans ? 'SpanAttributesPairs' : 'LogAttributesPairs'
   const during = sql`${raw(table.timeColumn)} >= ${rangeStart(request)}`
   const concerned = concernedOf(request, series.counted)
   const source = (from: (table: TableName, ...conditions: readonly Sql[]) => Sql, ...more: readonly Sql[]) =>
@@ -85,7 +86,7 @@ export async function readAttributeShares(
   const sampled = sql`cityHash64(TraceId, ${raw(isSpans ? 'SpanId' : 'Body')}, Timestamp) % ${uint(every)} = 0`
   const name = raw(isSpans ? `[('span.name', toString(SpanName))]` : `[('severity', toString(SeverityText))]`)
   const values = await reader.rows<AttributeShare>((from) => {
-    const pairs = sql`arrayDistinct(arrayConcat([('service', toString(ServiceName))], ${name}, ${pairsOf('ResourceAttributes')}, ${pairsOf(attributes)}))`
+    const pairs = sql`arrayDistinct(arrayConcat([('service', toString(ServiceName))], ${name}, ${pairsOf('ResourceAttributesPairs')}, ${pairsOf(attributes)}))`
     const events = sql`SELECT ${during} AS is_during, is_during AND ${concerned} AS is_concerned, ${pairs} AS pairs FROM ${source(from, sampled)}`
     return sql`WITH events AS (SELECT * FROM (${events}) WHERE is_concerned OR NOT is_during),
   (SELECT (countIf(is_during), countIf(NOT is_during)) FROM events) AS totals
@@ -109,10 +110,10 @@ function concernedOf({ metricKey, slowerThanMs }: SharesRequest, counted: Sql): 
 
 function labelConditions(labels: Readonly<Record<string, string>>, attributes: string): Sql[] {
   return Object.entries(labels).map(([key, value]) =>
-    key === 'service' ? sql`ServiceName = ${value}` : allOf([sql`${attribute(attributes, key)} = ${value}`]),
+    key === 'service' ? sql`ServiceName = ${value}` : hasAttribute(attributes, key, value),
   )
 }
 
 function pairsOf(column: string): Sql {
-  return sql`arrayZip(arrayMap(k -> toString(k), mapKeys(${raw(column)})), mapValues(${raw(column)}))`
+  return raw(`arrayMap(pair -> (${pairKey}, ${pairValue}), ${pairsIn(column)})`)
 }

@@ -260,7 +260,7 @@ test('tables that differ from this program’s are refused by name, and the fold
     [
       ['alter table otel_traces drop column StatusMessage'],
       ['alter table otel_traces add column StatusMessage String codec(ZSTD(1)) after StatusCode'],
-      /Table otel_traces should have StatusMessage String as column 17 but has Events\.Timestamp Array/,
+      /Table otel_traces should have StatusMessage String as column 19 but has Events\.Timestamp Array/,
     ],
     [
       ['alter table otel_logs modify column SeverityNumber UInt16'],

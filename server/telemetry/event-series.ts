@@ -177,8 +177,8 @@ export function eventCountStatement(from: From, frame: SeriesFrame, series: Even
 }
 
 function attributesColumn(table: TableSpec): string {
-  if (table.signal === 'logs') return 'LogAttributes'
-  return table.signal === 'traces' ? 'SpanAttributes' : 'Attributes'
+  if (table.signal === 'logs') return 'LogAttributesPairs'
+  return table.signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
 }
 
 /** The built-in series of a key, or undefined where the key is no built-in. */

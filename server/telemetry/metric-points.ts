@@ -82,7 +82,7 @@ export async function readPoints(
   const columns = join(
     [
       raw('SeriesId'),
-      groupOf(frame, 'Attributes'),
+      groupOf(frame, 'AttributesPairs'),
       ...['MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',

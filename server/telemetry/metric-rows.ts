@@ -26,7 +26,7 @@ export function pointConditions(
     ...subjectConditions(frame),
     rangeCondition('TimeUnix', range),
     raw('bitAnd(Flags, 1) = 0'),
-    ...attributeConditions(frame, 'Attributes'),
+    ...attributeConditions(frame, 'AttributesPairs'),
   ]
 }
 
@@ -45,7 +45,7 @@ export function factsStatement(
       const columns = sql`${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp`
       return sql`(${from.select(tableOf[kind], { columns, conditions, limit: 1, isOrdered: true })})`
     }
-    const columns = sql`${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'Attributes')} AS grp`
+    const columns = sql`${own}, toString(any(MetricUnit)) AS unit, any(${raw(flows)}) AS flows, ${groupOf(frame, 'AttributesPairs')} AS grp`
     return sql`(${from.select(tableOf[kind], { columns, conditions, groupBy: raw('grp'), isOrdered: true })})`
   })
   return join(branches, ' UNION ALL ')

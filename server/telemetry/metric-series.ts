@@ -72,7 +72,7 @@ function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): S
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
     const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
-    const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
+    const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
     const unit = unitOf(frame)
     const settled = source.within({
       columns: sql`${columns}, ${raw(own)} AS own, count() AS n${raw(unit.ofPoints)}`,
@@ -145,7 +145,7 @@ function flow(frame: SeriesFrame, source: Points, aggregation: 'rate' | 'sum', g
   const step = raw(stepNs(frame).toString())
   const length = raw(lengthNs(frame).toString())
   const previous = source.around({
-    columns: sql`${groupOf(frame, 'Attributes')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
+    columns: sql`${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
   ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${grower.fromZero ? relativeTime(frame, 'StartTimeUnix') : raw(longAgo)} AS s,
   row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows`,
     window: raw('PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW'),
@@ -196,7 +196,7 @@ const quantileValue = (wanted: string): string =>
   `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
 
 function perStep(frame: SeriesFrame, source: Points, reading: string): Sql {
-  const { columns, key } = placeOf(frame, 'Attributes', 'TimeUnix')
+  const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
   const unit = unitOf(frame)
   const rows = source.within({
     columns: sql`${columns}, ${raw(reading)} AS reading, count() AS amount${raw(unit.ofPoints)}`,
@@ -254,7 +254,7 @@ function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: str
     sql`${raw(time)} >= 0 AND ${raw(time)} < ${raw(lengthNs(frame).toString())}`
   const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
   const neighbours = source.around({
-    columns: sql`*, ${groupOf(frame, 'Attributes')} AS grp, SeriesId AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
+    columns: sql`*, ${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
   ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, row_number() OVER w AS nth,
   lagInFrame(t) OVER w AS before_t, lagInFrame(total) OVER w AS before_total, leadInFrame(toUInt8(1)) OVER w AS has_next,
   leadInFrame(t) OVER w AS next_t, leadInFrame(s) OVER w AS next_s, leadInFrame(total) OVER w AS next_total, ${raw(more)}`,

@@ -83,43 +83,60 @@ export class RowBinary {
 
   text(value: string): void {
     const { length } = value
-    if (length > shortText) {
-      this.#longText(value)
-      return
+    if (length <= shortText) {
+      this.reserve(length + 1)
+      if (this.#copyAscii(value, this.length + 1)) {
+        this.bytes[this.length] = length
+        this.length += length + 1
+        return
+      }
     }
-    this.reserve(length + 1)
-    const start = this.length
-    const { bytes } = this
-    bytes[start] = length
-    let seen = 0
-    for (let at = 0; at < length; at++) {
-      const unit = value.charCodeAt(at)
-      seen |= unit
-      bytes[start + 1 + at] = unit
+    this.varint(Buffer.byteLength(value))
+    this.#writeLong(value)
+  }
+
+  /** A text without its length. */
+  bareText(value: string): void {
+    const { length } = value
+    if (length <= shortText) {
+      this.reserve(length)
+      if (this.#copyAscii(value, this.length)) {
+        this.length += length
+        return
+      }
     }
-    if (seen < 0x80) this.length = start + 1 + length
-    else this.#longText(value)
+    this.#writeLong(value)
   }
 
   /** The text whose UTF-8 stands in `from` between `start` and `stop`. */
   utf8(from: Buffer, start: number, stop: number): void {
     const count = stop - start
-    if (count > shortText) {
-      this.#longUtf8(from, start, stop)
-      return
+    if (count <= shortText) {
+      this.reserve(count + 1)
+      if (this.#copyAsciiBytes(from, start, stop, this.length + 1)) {
+        this.bytes[this.length] = count
+        this.length += count + 1
+        return
+      }
     }
-    this.reserve(count + 1)
-    const { bytes } = this
-    let into = this.length
-    bytes[into++] = count
-    let seen = 0
-    for (let at = start; at < stop; at++) {
-      const byte = from[at] ?? 0
-      seen |= byte
-      bytes[into++] = byte
+    if (isUtf8(from.subarray(start, stop))) {
+      this.varint(count)
+      this.append(from, start, stop)
+    } else this.text(from.toString('utf8', start, stop))
+  }
+
+  /** The same without its length. */
+  bareUtf8(from: Buffer, start: number, stop: number): void {
+    const count = stop - start
+    if (count <= shortText) {
+      this.reserve(count)
+      if (this.#copyAsciiBytes(from, start, stop, this.length)) {
+        this.length += count
+        return
+      }
     }
-    if (seen < 0x80) this.length = into
-    else this.#longUtf8(from, start, stop)
+    if (isUtf8(from.subarray(start, stop))) this.append(from, start, stop)
+    else this.#writeLong(from.toString('utf8', start, stop))
   }
 
   /** What `from` holds between `start` and `stop`, as it stands. */
@@ -152,20 +169,33 @@ export class RowBinary {
     this.length = 0
   }
 
-  #longText(value: string): void {
-    const count = Buffer.byteLength(value)
-    this.varint(count)
-    this.reserve(count)
-    this.length += this.bytes.write(value, this.length, 'utf8')
+  /** Whether all of it is ASCII; else what was copied is rubbish. Room must be there. */
+  #copyAscii(value: string, into: number): boolean {
+    const { length } = value
+    const { bytes } = this
+    let seen = 0
+    for (let at = 0; at < length; at++) {
+      const unit = value.charCodeAt(at)
+      seen |= unit
+      bytes[into + at] = unit
+    }
+    return seen < 0x80
   }
 
-  #longUtf8(from: Buffer, start: number, stop: number): void {
-    if (!isUtf8(from.subarray(start, stop))) {
-      this.#longText(from.toString('utf8', start, stop))
-      return
+  #copyAsciiBytes(from: Buffer, start: number, stop: number, into: number): boolean {
+    const { bytes } = this
+    let seen = 0
+    for (let at = start, to = into; at < stop; at++, to++) {
+      const byte = from[at] ?? 0
+      seen |= byte
+      bytes[to] = byte
     }
-    this.varint(stop - start)
-    this.append(from, start, stop)
+    return seen < 0x80
+  }
+
+  #writeLong(value: string): void {
+    this.reserve(Buffer.byteLength(value))
+    this.length += this.bytes.write(value, this.length, 'utf8')
   }
 
   #grow(count: number): void {

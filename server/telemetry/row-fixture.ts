@@ -4,6 +4,7 @@
 
 import { engineInstant } from '../core/time-range.ts'
 import { RowBinary } from './row-binary.ts'
+import { mapColumnType } from './schema/attribute-pairs.ts'
 import { insertColumns } from './schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from './schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
@@ -37,24 +38,28 @@ export async function insertFixture(
   await engine.insert(table, columns, [encodeFixture(columns, place, rows)])
 }
 
-/** Rows in RowBinary, in the order of the columns, of which the first two are the place. */
+/** Rows in RowBinary, in the order of the columns, of which the first two are the place. Attributes are named as maps. */
 export function encodeFixture(
   columns: readonly ColumnSpec[],
   place: TenantPlace,
   rows: readonly FixtureRow[],
 ): Buffer {
-  const known = new Set(columns.map(({ name }) => name))
+  const known = new Set(columns.map(nameOf))
   const out = new RowBinary()
   for (const row of rows) {
     const foreign = Object.keys(row).find((column) => !known.has(column))
     if (foreign !== undefined) throw new Error(`There is no column ${foreign}`)
     const placed: FixtureRow = { ...row, Placement: place.placement, TenantId: place.tenantId }
-    for (const column of columns) writeCell(out, column.type, cellOf(column, placed[column.name]))
+    for (const column of columns) writeCell(out, typeOf(column), cellOf(column, placed[nameOf(column)]))
   }
   return out.toBuffer()
 }
 
-function cellOf({ type }: ColumnSpec, given: Cell | bigint | undefined): Cell {
+const nameOf = ({ map, name }: ColumnSpec): string => map?.name ?? name
+const typeOf = ({ map, type }: ColumnSpec): string => (map === undefined ? type : mapColumnType(map))
+
+function cellOf(column: ColumnSpec, given: Cell | bigint | undefined): Cell {
+  const type = typeOf(column)
   if (typeof given === 'bigint')
     return type.startsWith('DateTime64') ? engineInstant(given) : given.toString()
   if (given !== undefined) return given
@@ -77,9 +82,15 @@ function writeCell(out: RowBinary, type: string, cell: Cell): void {
     if (cell !== null) writeCell(out, inner, cell)
   } else if (wrapper === 'LowCardinality') writeCell(out, inner, cell)
   else if (type.startsWith('Map')) {
-    const entries = Object.entries(cell ?? {})
-    out.varint(entries.length)
-    for (const text of entries.flat()) out.text(text)
+    const texts = Object.entries(cell ?? {}).map(([key, value]) => [
+      0xfe,
+      ...Buffer.from(key),
+      0xff,
+      ...Buffer.from(value),
+    ])
+    const pairs = Buffer.from(texts.length === 0 ? [] : [...texts.flat(), 0xfe])
+    out.varint(pairs.length)
+    out.append(pairs, 0, pairs.length)
   } else writeScalar(out, type, cell)
 }
 

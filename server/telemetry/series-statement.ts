@@ -5,6 +5,7 @@
 
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
+import { attribute, hasAttribute } from './attribute.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
 
 /** The time axis of one request, aligned, and what narrows it. */
@@ -71,12 +72,6 @@ export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
 }
 
-/** An attribute of the record itself or, where it has none of that name, of its resource; empty where neither has. */
-export function attribute(attributesColumn: string, key: string): Sql {
-  const own = raw(attributesColumn)
-  return sql`if(mapContains(${own}, ${key}), ${own}[${key}], ResourceAttributes[${key}])`
-}
-
 /** The group a row belongs to; the empty text where groups were not asked for. */
 export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   if (frame.members !== undefined) return memberOf(frame.members)
@@ -116,7 +111,7 @@ export function subjectConditions(frame: SeriesFrame): Sql[] {
 }
 
 export function attributeConditions(frame: SeriesFrame, attributesColumn: string): Sql[] {
-  return frame.attributes.map(([key, value]) => sql`${attribute(attributesColumn, key)} = ${value}`)
+  return frame.attributes.map(([key, value]) => hasAttribute(attributesColumn, key, value))
 }
 
 /** What a row's place in the answer is, as columns and as the key to group by. A single series has no group. */

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
 
-/** A value with the ClickHouse type it is bound as: `String`, an integer, or an `Array` or `Nullable` of these. */
+/** A value with the ClickHouse type it is bound as: `String`, `Bytes`, an integer, or an `Array` or `Nullable` of these. */
 export class Bound {
   readonly type: string
   readonly value: unknown
@@ -70,6 +70,14 @@ export function strings(values: readonly string[]): Bound {
   return new Bound('Array(String)', values)
 }
 
+/** A text that need not be UTF-8: texts, and bytes by their numbers. */
+export function bytes(...parts: readonly (string | number)[]): Bound {
+  return new Bound(
+    'Bytes',
+    Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part)))),
+  )
+}
+
 /** The statement as the engine takes it. */
 export function render(statement: Sql): string {
   return statement.strings.reduce((text, piece, i) => {
@@ -83,6 +91,7 @@ export function render(statement: Sql): string {
 /** A literal of exactly that type, except that a `UInt64` is of the narrowest type that holds it. */
 function literal({ type, value }: Bound): string {
   if (type === 'String') return quoted(value)
+  if (type === 'Bytes') return quotedBytes(value)
   if (type === 'UInt64') return digits(value, /^\d{1,20}$/)
   const [, outer, inner = ''] = /^(Array|Nullable)\((String|U?Int64)\)$/.exec(type) ?? []
   if (outer === 'Nullable') return value === null ? `CAST(NULL, '${type}')` : literal(new Bound(inner, value))
@@ -102,12 +111,16 @@ function digits(value: unknown, pattern: RegExp): string {
   return text
 }
 
-/** Letters, digits and a few signs stand for themselves, every other byte of UTF-8 is written as its number. */
 function quoted(value: unknown): string {
   assert(typeof value === 'string', 'A text is bound as a text')
-  if (/^[\w .,:/-]*$/.test(value)) return `'${value}'`
+  return /^[\w .,:/-]*$/.test(value) ? `'${value}'` : quotedBytes(Buffer.from(value))
+}
+
+/** Letters, digits and a few signs stand for themselves, every other byte is written as its number. */
+function quotedBytes(value: unknown): string {
+  assert(value instanceof Uint8Array, 'Bytes are bound as bytes')
   let text = ''
-  for (const byte of Buffer.from(value)) {
+  for (const byte of value) {
     const char = String.fromCharCode(byte)
     text += byte < 0x80 && /[\w .,:/-]/.test(char) ? char : `\\x${byte.toString(16).padStart(2, '0')}`
   }

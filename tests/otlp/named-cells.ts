@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import type { Cell } from '../../server/telemetry/row-fixture.ts'
 import { markLength, type RowBatch, type TableRows } from '../../server/telemetry/rows.ts'
+import { mapColumnType } from '../../server/telemetry/schema/attribute-pairs.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { here } from './decode-here.ts'
@@ -74,7 +75,12 @@ class CellReader {
   }
 
   row(columns: readonly ColumnSpec[]): Record<string, Cell> {
-    return Object.fromEntries(columns.map(({ name, type }) => [name, this.#cell(type)]))
+    return Object.fromEntries(
+      columns.map(({ name, type, map }) => [
+        map?.name ?? name,
+        this.#cell(map === undefined ? type : mapColumnType(map)),
+      ]),
+    )
   }
 
   #cell(type: string): Cell {
@@ -85,8 +91,19 @@ class CellReader {
     return type.startsWith('Map(') ? this.#map() : this.#scalar(type)
   }
 
+  /** Each pair begins with a byte 254 and has a byte 255 between key and value; a last 254 follows. */
   #map(): Cell {
-    const entries = Array.from({ length: this.#varint() }, () => [this.#text(), this.#text()] as const)
+    const length = this.#varint()
+    const start = this.#take(length)
+    const bytes = this.#bytes.subarray(start, start + length)
+    if (length === 0) return {}
+    assert.deepEqual([bytes[0], bytes.at(-1)], [0xfe, 0xfe])
+    const entries = bytes
+      .subarray(1, -1)
+      .toString('latin1')
+      .split('\xfe')
+      .map((pair) => pair.split('\xff').map((text) => utf8Of(Buffer.from(text, 'latin1'))))
+    for (const pair of entries) assert.equal(pair.length, 2)
     assert.equal(new Set(entries.map(([key]) => key)).size, entries.length, 'a key stands once')
     return Object.fromEntries(entries)
   }
@@ -130,8 +147,7 @@ class CellReader {
   #text(): string {
     const length = this.#varint()
     const start = this.#take(length)
-    assert.ok(isUtf8(this.#bytes.subarray(start, start + length)), 'a text is UTF-8')
-    return this.#bytes.toString('utf8', start, start + length)
+    return utf8Of(this.#bytes.subarray(start, start + length))
   }
 
   #varint(): number {
@@ -149,6 +165,11 @@ class CellReader {
     assert.ok(this.pos <= this.#bytes.length, 'a row ends where its bytes end')
     return at
   }
+}
+
+function utf8Of(bytes: Buffer): string {
+  assert.ok(isUtf8(bytes), 'a text is UTF-8')
+  return bytes.toString()
 }
 
 function floatCell(value: number): Cell {

@@ -1,9 +1,11 @@
 // Makes the telemetry tables, and refuses to run on ones that differ from this program's: a missing or foreign
-// column would turn into silently lost values, and an unknown partition key into an erasure that misses. Only a column
-// that the engine can fill by itself is added to tables of before it.
+// column would turn into silently lost values, and an unknown partition key into an erasure that misses. Only tables of
+// before that can be brought up to date without losing anything are.
 
 import { raw, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
+import { bringUpToDate } from './bring-up-to-date.ts'
+import { columnTexts, expectedColumns, type FoundColumn, foundColumns, storedColumn } from './column-text.ts'
 import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
 
 export interface SchemaOptions {
@@ -15,7 +17,7 @@ export interface SchemaOptions {
 export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
-    await addLaterColumns(engine, table)
+    await bringUpToDate(engine, table)
     await assertColumns(engine, table)
     await assertKeys(engine, table)
     await settleSettings(engine, table, options)
@@ -46,7 +48,7 @@ export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
  * seconds instead of minutes, and keep no record of finished mutations beyond the last.
  */
 export function createTableText(table: TableSpec): string {
-  const columns = table.columns.map((column) => `  ${columnText(column)}`)
+  const columns = columnTexts(table).map((text) => `  ${text}`)
   return `CREATE TABLE IF NOT EXISTS ${table.name} (
   Placement UInt16,
   TenantId LowCardinality(String),
@@ -58,14 +60,6 @@ ORDER BY (${sortingKey(table)})
 SETTINGS ${Object.entries(tableSettings)
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')}`
-}
-
-function columnText({ name, type, codec, fallback }: ColumnSpec): string {
-  const more = [
-    ...(fallback === undefined ? [] : [`DEFAULT ${fallback}`]),
-    ...(codec === undefined ? [] : [`CODEC(${codec})`]),
-  ]
-  return [`\`${name}\``, type, ...more].join(' ')
 }
 
 const partitionKey = (table: TableSpec) => `(Placement, toMonday(${table.timeColumn}))`
@@ -105,39 +99,17 @@ async function settleSettings(
   await engine.command(raw(`ALTER TABLE ${table.name} MODIFY SETTING ${missing.join(', ')}`))
 }
 
-/**
- * Columns with a fallback, where an earlier build made the table without them. The side tables of an erasure that it
- * did not end bear the name of their table at the end, and can only be swapped in with the same columns. Rows of before
- * get their value when they are read, and keep it from their next merge on.
- */
-async function addLaterColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
-  for (const column of table.columns.filter(({ fallback }) => fallback !== undefined)) {
-    const lacking = await engine.select<{ name: string }>(sql`
-      select name from system.tables
-      where database = currentDatabase() and (name = ${table.name} or endsWith(name, ${`_${table.name}`}))
-        and name not in (select table from system.columns where database = currentDatabase() and name = ${column.name})`)
-    for (const { name } of lacking)
-      await engine.command(raw(`ALTER TABLE ${name} ADD COLUMN ${columnText(column)}`))
-  }
-}
-
 async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
-  const found = await engine.select<FoundColumn>(
-    sql`select name, type, default_kind as fallback from system.columns where database = currentDatabase() and table = ${table.name} order by position`,
-  )
-  const expected = [...placeColumns, ...table.columns]
+  const found = await foundColumns(engine, table.name)
+  const expected = [...placeColumns.map(storedColumn), ...expectedColumns(table)]
   for (let i = 0; i < Math.max(expected.length, found.length); i++) {
     const [should, there] = [textOf(expected[i]), textOf(found[i])]
     if (should !== there) throw drift(table, `should have ${should} as column ${i + 1} but has ${there}`)
   }
 }
 
-type FoundColumn = Pick<ColumnSpec, 'name' | 'type' | 'fallback'>
-
 const textOf = (column: FoundColumn | undefined) =>
-  column === undefined
-    ? 'nothing'
-    : `${column.name} ${column.type}${(column.fallback ?? '') === '' ? '' : ' with a default'}`
+  column === undefined ? 'nothing' : [column.name, column.type, column.kind.toLowerCase()].join(' ').trim()
 
 async function assertKeys(engine: TelemetryEngine, table: TableSpec): Promise<void> {
   const [found] = await engine.select<{ partition_key: string; sorting_key: string }>(

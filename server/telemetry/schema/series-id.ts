@@ -7,10 +7,8 @@
 // Two 32-bit hashes side by side (Appleby's MurmurHash3 and MurmurHash2, seed 0) because JavaScript has no quick 64-bit
 // arithmetic. Hashes of attributes are added up, so that their order does not matter; what they are of multiplies them.
 
-import { RowBinary } from '../row-binary.ts'
-
-/** Stands between key and value, and in no UTF-8. */
-const separator = 255
+import type { RowBinary } from '../row-binary.ts'
+import { pairsIn } from './attribute-pairs.ts'
 
 /** What a hash is multiplied by before it is added, odd and different for each part of the identity. */
 export const seriesParts = {
@@ -26,14 +24,10 @@ export const seriesIdExpression = `bitOr(bitShiftLeft(toUInt64(${laneOf('murmurH
 
 /** Sums wrap; only their lower half counts. */
 function laneOf(hash: string): string {
-  const ofMap = (map: string) =>
-    `arraySum((k, v) -> ${hash}(concat(k, char(${separator}), v)), mapKeys(${map}), mapValues(${map}))`
+  const ofPairs = (column: string) => `arraySum(pair -> ${hash}(pair), ${pairsIn(column)})`
   const { resource, service, scope, metric } = seriesParts
-  return `toUInt32(${ofMap('Attributes')} + ${ofMap('ResourceAttributes')} * ${resource} + ${hash}(ServiceName) * ${service} + ${hash}(ScopeName) * ${scope} + ${hash}(MetricName) * ${metric})`
+  return `toUInt32(${ofPairs('AttributesPairs')} + ${ofPairs('ResourceAttributesPairs')} * ${resource} + ${hash}(ServiceName) * ${service} + ${hash}(ScopeName) * ${scope} + ${hash}(MetricName) * ${metric})`
 }
-
-/** For attributes whose key and value don't stand beside each other; wiped after each, so that nothing stays in it. */
-const aside = new RowBinary()
 
 /** The identity of one series while its parts are added. Texts are taken from where they stand in RowBinary. */
 export class SeriesId {
@@ -64,22 +58,9 @@ export class SeriesId {
     this.#add(of, afterLength(of, start), stop, part)
   }
 
-  /** The key that begins at `start` with its length, and the value behind it at `middle` that ends at `stop`. */
-  addPair(of: RowBinary, start: number, middle: number, stop: number, part: number): void {
-    const { bytes } = of
-    const length = bytes[middle] ?? 0
-    if (length < 128) {
-      // The length of a short value is one byte, which makes room for the separator as long as it takes to hash.
-      bytes[middle] = separator
-      this.#add(of, afterLength(of, start), stop, part)
-      bytes[middle] = length
-      return
-    }
-    aside.append(bytes, afterLength(of, start), middle)
-    aside.uint8(separator)
-    aside.append(bytes, afterLength(of, middle), stop)
-    this.#add(aside, 0, aside.length, part)
-    aside.wipe()
+  /** An attribute as it is stored: its key from `start` on, and its value until `stop`. */
+  addPair(of: RowBinary, start: number, stop: number, part: number): void {
+    this.#add(of, start, stop, part)
   }
 
   #add({ view }: RowBinary, start: number, stop: number, part: number): void {

@@ -3,8 +3,10 @@
 // here can't be forgotten by an erasure. Names, order and types follow the OpenTelemetry Collector's
 // ClickHouse exporter, so that existing ClickHouse dashboards read them; `Placement` and `TenantId` come
 // first in every table and are written by the engine port, never by a decoder. Codecs and sort keys differ from the
-// exporter's where docs/decisions/0006 measured better ones.
+// exporter's where docs/decisions/0006 measured better ones; attributes are stored as texts of pairs, of which the exporter's
+// maps are computed when they are asked for (docs/decisions/0018).
 
+import type { MapColumn } from './attribute-pairs.ts'
 import { seriesIdExpression } from './series-id.ts'
 
 /** A kind of telemetry an organisation may hold or erase on its own. */
@@ -28,6 +30,8 @@ export interface ColumnSpec {
   readonly codec?: string
   /** What the engine puts into rows that came without it. Tables of before the column get it with the next start. */
   readonly fallback?: string
+  /** Of attributes: the exporter's column that the engine computes from this one. */
+  readonly map?: MapColumn
 }
 
 export interface TableSpec {
@@ -50,32 +54,42 @@ const instant = (name: string): ColumnSpec => ({
 })
 const word = (name: string): ColumnSpec => ({ name, type: 'LowCardinality(String)' })
 const text = (name: string): ColumnSpec => ({ name, type: 'String', codec: 'ZSTD(1)' })
-const attributes = (name: string): ColumnSpec => ({
-  name,
-  type: 'Map(LowCardinality(String), String)',
-  codec: 'ZSTD(3)',
+
+/** Attributes that many rows have in common, or by which series differ. */
+const sharedAttributes = (name: string): ColumnSpec => ({
+  ...word(`${name}Pairs`),
+  map: { name, isList: false },
+})
+/** Attributes of a single record, which may be an id. */
+const ownAttributes = (name: string): ColumnSpec => ({
+  ...text(`${name}Pairs`),
+  map: { name, isList: false },
+})
+const attributeList = (name: string): ColumnSpec => ({
+  ...column(`${name}Pairs`, 'Array(String)'),
+  map: { name, isList: true },
 })
 const column = (name: string, type: string): ColumnSpec => ({ name, type, codec: 'ZSTD(1)' })
 
 const metricHead: readonly ColumnSpec[] = [
-  attributes('ResourceAttributes'),
+  sharedAttributes('ResourceAttributes'),
   word('ResourceSchemaUrl'),
   word('ScopeName'),
   word('ScopeVersion'),
-  attributes('ScopeAttributes'),
+  sharedAttributes('ScopeAttributes'),
   column('ScopeDroppedAttrCount', 'UInt32'),
   word('ScopeSchemaUrl'),
   word('ServiceName'),
   word('MetricName'),
   word('MetricDescription'),
   word('MetricUnit'),
-  attributes('Attributes'),
+  sharedAttributes('Attributes'),
   instant('StartTimeUnix'),
   instant('TimeUnix'),
 ]
 
 const exemplars: readonly ColumnSpec[] = [
-  column('Exemplars.FilteredAttributes', 'Array(Map(LowCardinality(String), String))'),
+  attributeList('Exemplars.FilteredAttributes'),
   column('Exemplars.TimeUnix', "Array(DateTime64(9, 'UTC'))"),
   column('Exemplars.Value', 'Array(Float64)'),
   column('Exemplars.SpanId', 'Array(String)'),
@@ -151,12 +165,12 @@ export const tables: readonly TableSpec[] = [
       word('ServiceName'),
       text('Body'),
       word('ResourceSchemaUrl'),
-      attributes('ResourceAttributes'),
+      sharedAttributes('ResourceAttributes'),
       word('ScopeSchemaUrl'),
       word('ScopeName'),
       word('ScopeVersion'),
-      attributes('ScopeAttributes'),
-      attributes('LogAttributes'),
+      sharedAttributes('ScopeAttributes'),
+      ownAttributes('LogAttributes'),
       word('EventName'),
     ],
     indexes: ['INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1'],
@@ -176,20 +190,20 @@ export const tables: readonly TableSpec[] = [
       word('SpanName'),
       word('SpanKind'),
       word('ServiceName'),
-      attributes('ResourceAttributes'),
+      sharedAttributes('ResourceAttributes'),
       word('ScopeName'),
       word('ScopeVersion'),
-      attributes('SpanAttributes'),
+      ownAttributes('SpanAttributes'),
       column('Duration', 'UInt64'),
       word('StatusCode'),
       text('StatusMessage'),
       column('Events.Timestamp', "Array(DateTime64(9, 'UTC'))"),
       column('Events.Name', 'Array(LowCardinality(String))'),
-      column('Events.Attributes', 'Array(Map(LowCardinality(String), String))'),
+      attributeList('Events.Attributes'),
       column('Links.TraceId', 'Array(String)'),
       column('Links.SpanId', 'Array(String)'),
       column('Links.TraceState', 'Array(String)'),
-      column('Links.Attributes', 'Array(Map(LowCardinality(String), String))'),
+      attributeList('Links.Attributes'),
     ],
     indexes: ['INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1'],
   },
