@@ -12,32 +12,60 @@ export interface BodyLimits {
   readonly budget: BodyBudget
 }
 
-/** Bodies are decoded as soon as they are whole, so few are in use at a time. */
-const pool = new BytePool(8 * 1024 * 1024)
+/**
+ * What comes from the network is copied here at once, so that it is garbage while it is young: what the collector moves
+ * to old memory before makes it look at everything two or three times a second. Wide enough for what senders have under
+ * way at once.
+ */
+const pool = new BytePool(64 * 1024 * 1024)
 
-/** A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then on. */
+/** Memory of a body whose sender declares how large it is, as a multiple of what has come: who declares much and sends little holds little. */
+const aheadFactor = 4
+const firstBytes = 64 * 1024
+
+/** A body from its first byte on. Whoever takes it whole releases it as soon as it is decoded. */
 export class IngestBody {
   readonly #hold: BodyHold
-  #bytes: Buffer
+  readonly #declaredBytes: number
+  #memory: Buffer = nothing
+  #length = 0
 
-  /** @param chunks are copied; `length` is that of all of them */
-  constructor(chunks: readonly Buffer[], length: number, hold: BodyHold) {
-    this.#bytes = pool.lend(length)
+  /** @param declaredBytes what its sender says that it will have, or zero */
+  constructor(hold: BodyHold, declaredBytes: number) {
     this.#hold = hold
-    let at = 0
-    for (const chunk of chunks) at += chunk.copy(this.#bytes, at)
+    this.#declaredBytes = declaredBytes
   }
 
-  /** None any more once it is released. */
+  /** Of what has come; not to be held, and none any more once it is released. */
   get bytes(): Buffer {
-    return this.#bytes
+    return this.#memory.subarray(0, this.#length)
+  }
+
+  /** Copies the chunk. Throws `overloaded` where there is no room for it. */
+  add(chunk: Buffer): void {
+    const length = this.#length + chunk.length
+    if (length > this.#memory.length) this.#growTo(length)
+    chunk.copy(this.#memory, this.#length)
+    this.#length = length
   }
 
   /** Idempotent. */
   release(): void {
     this.#hold.release()
-    pool.giveBack(this.#bytes)
-    this.#bytes = nothing
+    pool.giveBack(this.#memory)
+    this.#memory = nothing
+    this.#length = 0
+  }
+
+  /** To what was declared, but to no more than {@link aheadFactor} times what has come, and at least that. */
+  #growTo(length: number): void {
+    const ahead = Math.max(aheadFactor * length, firstBytes)
+    const size = this.#declaredBytes >= length ? Math.min(this.#declaredBytes, ahead) : 2 * length
+    this.#hold.grow(size - this.#memory.length)
+    const larger = pool.lend(size)
+    this.#memory.copy(larger, 0, 0, this.#length)
+    pool.giveBack(this.#memory)
+    this.#memory = larger
   }
 }
 
@@ -53,31 +81,29 @@ export function readBody(
   payload: NodeJS.ReadableStream,
   { limitBytes, budget }: BodyLimits,
 ): Promise<IngestBody> {
-  const hold = budget.open()
+  const declared = Number(incoming.headers['content-length'] ?? 0)
+  const body = new IngestBody(budget.open(), payload === incoming ? declared : 0)
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
     let received = 0
     const refuse = (error: Error) => {
       payload.removeListener('data', onData)
-      chunks.length = 0
-      hold.release()
+      body.release()
       reject(error)
     }
     const onData = (chunk: Buffer) => {
       received += chunk.length
       try {
         if (received > limitBytes) throw new AppError('body_too_large')
-        hold.grow(chunk.length)
-        chunks.push(chunk)
+        body.add(chunk)
       } catch (error) {
         refuse(error instanceof Error ? error : new AppError('internal', { cause: error }))
       }
     }
     payload.on('data', onData)
-    payload.once('end', () => resolve(new IngestBody(chunks, received, hold)))
+    payload.once('end', () => resolve(body))
     // Also where the sender goes away.
     payload.once('error', (error: Error) => refuse(asBadRequest(error)))
-    if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) refuse(new AppError('body_too_large'))
+    if (declared > limitBytes) refuse(new AppError('body_too_large'))
   })
 }
 

@@ -283,18 +283,19 @@ describe('grouping', () => {
   })
 
   test('many rows don’t wait for the delay', async () => {
-    const { writer, clock } = scene()
+    const { writer, clock } = scene({ bufferBytes: 2 ** 26 })
     const place = newPlace()
-    const large = logs(100, 'x'.repeat(100_000))
+    const large = logs(300, 'x'.repeat(100_000))
     await commit(writer, place, large)
     assert.equal(clock.nowMs(), 1_767_600_000_000)
-    assert.equal(await count(place), 100)
+    assert.equal(await count(place), 300)
   })
 
   test('much of one table goes in as two inserts, and is acknowledged when both are in', async () => {
     const doors = [door(), door()]
     const begun = door()
     const { clock, inserts, writer } = scene({
+      bufferBytes: 2 ** 26,
       beforeInsert: async (nth) => {
         if (nth === 2) begun.open()
         await doors[nth - 1]?.passed
@@ -302,20 +303,20 @@ describe('grouping', () => {
     })
     const place = newPlace()
     const large = 'x'.repeat(1000)
-    const commits = Array.from({ length: 5 }, () => commit(writer, place, logs(2000, large)))
+    const commits = Array.from({ length: 5 }, () => commit(writer, place, logs(4000, large)))
     await clock.advance(commitDelayMs)
     await begun.passed
     assert.deepEqual(
       inserts.map(({ rows }) => rows),
-      [6000, 4000],
+      [12_000, 8000],
     )
     doors[1]?.open()
-    while ((await count(place)) < 4000) await turn()
+    while ((await count(place)) < 8000) await turn()
     assert.equal(writer.totals.rows, 0)
     doors[0]?.open()
     await Promise.all(commits)
-    assert.equal(await count(place), 10_000)
-    assert.equal(writer.totals.rows, 10_000)
+    assert.equal(await count(place), 20_000)
+    assert.equal(writer.totals.rows, 20_000)
   })
 
   test('one sender after the other is served, also without a pause between them', async () => {

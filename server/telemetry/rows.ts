@@ -26,7 +26,7 @@ export interface TableRows extends TableExtent {
 export type RowBatch = readonly TableRows[]
 
 /** Where decoders have `bytes` from, and where they are given back when they are committed. */
-export const rowMemory = new BytePool(32 * 1024 * 1024)
+export const rowMemory = new BytePool(96 * 1024 * 1024)
 
 /** Of each row: the offset of its end in `bytes`, then the upper and the lower half of its event time. */
 export const markLength = 3
