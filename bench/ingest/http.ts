@@ -4,11 +4,13 @@
 // ready buffers, in partitions as large as the service can have them, which is the yardstick. Clients and service share
 // the machine's cores, the yardstick has them to itself, so the ratio is on the low side. Of a few seconds it is lower
 // still, because the engine alone puts off more of what it has to merge. A second run at 80 % of the
-// rate just found gives the latency that is promised. CPU and memory of the service are read from the kernel. Prints a
+// rate just found gives the latency that is promised. With --maps there is a second yardstick: the engine alone with the
+// same rows and attributes as maps, as the Collector's exporter stores them and this service did until
+// docs/decisions/0018. CPU and memory of the service are read from the kernel. Prints a
 // line for each round; LETHE_FSYNC=off is for both sides.
 //
 // Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
-//   [--clients 64] [--seed 1]
+//   [--clients 64] [--seed 1] [--maps]
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,6 +38,7 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '40' },
     clients: { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
+    maps: { type: 'boolean', default: false },
   },
 })
 const seconds = Number(flags.seconds)
@@ -99,6 +102,7 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
   const after = await yardstick(signal, organisations, bodies)
   const engineRows = (before.rowsPerSecond + after.rowsPerSecond) / 2
   const engineCpu = (before.cpuUsPerRow + after.cpuUsPerRow) / 2
+  const withMaps = flags.maps ? await yardstick(signal, organisations, bodies, true) : null
   return {
     signal,
     organisations,
@@ -107,10 +111,11 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
     cpuRatio: round(engineCpu / full.cpuUsPerRow),
+    ratioToMaps: withMaps === null ? null : round(full.rowsPerSecond / withMaps.rowsPerSecond),
     full,
     at80,
     memoryMb: { idle: idleMb, peak: peakMb },
-    engine: { before, after },
+    engine: { before, after, withMaps },
   }
 }
 
@@ -146,7 +151,12 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
   }
 }
 
-function yardstick(signal: Signal, organisations: number, bodies: readonly Body[]): Promise<YardstickReport> {
+function yardstick(
+  signal: Signal,
+  organisations: number,
+  bodies: readonly Body[],
+  withMaps = false,
+): Promise<YardstickReport> {
   const orders: YardstickOrders = {
     folder: mkdtempSync(join(root, 'yardstick-')),
     signal,
@@ -155,6 +165,7 @@ function yardstick(signal: Signal, organisations: number, bodies: readonly Body[
     seconds,
     bodiesAtOnce: clients,
     syncCommits,
+    withMaps,
   }
   return runChild('yardstick-child.ts', orders)
 }

@@ -9,8 +9,10 @@ import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
-import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
-import { type Signal, tables } from '../../server/telemetry/schema/tables.ts'
+import { createTableText, insertColumns } from '../../server/telemetry/schema/create-schema.ts'
+import { olderBuilds } from '../../server/telemetry/schema/older-tables-fixture.ts'
+import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
+import { raw } from '../../server/telemetry/sql.ts'
 import { startNs } from './payloads.ts'
 
 export interface YardstickOrders {
@@ -22,12 +24,20 @@ export interface YardstickOrders {
   /** Bodies that the service is sent at once. */
   readonly bodiesAtOnce: number
   readonly syncCommits: boolean
+  readonly withMaps: boolean
 }
 
 export interface YardstickReport {
   readonly rowsPerSecond: number
   readonly cpuUsPerRow: number
   readonly bytesPerRow: number
+}
+
+interface Insert {
+  readonly table: string
+  readonly columns: readonly ColumnSpec[]
+  readonly rows: number
+  readonly buffers: readonly Buffer[]
 }
 
 const rowsPerBuffer = 20_000
@@ -37,11 +47,12 @@ const parts = orders.bodies.map((path, at) => {
   const place = { tenantId: `org-${index}`, placement: index % 64 }
   return decodeExport(orders.signal, 'protobuf', readFileSync(path), { place, receivedNs: startNs }).batch
 })
-const inserts = Array.from({ length: Math.ceil(parts.length / orders.bodiesAtOnce) }, (_, turn) =>
-  insertsOf(parts.slice(turn * orders.bodiesAtOnce, (turn + 1) * orders.bodiesAtOnce).flat()),
+const groupsOfAll: readonly Insert[] = Array.from(
+  { length: Math.ceil(parts.length / orders.bodiesAtOnce) },
+  (_, turn) => insertsOf(parts.slice(turn * orders.bodiesAtOnce, (turn + 1) * orders.bodiesAtOnce).flat()),
 ).flat()
 
-function insertsOf(atOnce: readonly TableRows[]) {
+function insertsOf(atOnce: readonly TableRows[]): Insert[] {
   return tables.flatMap((table) => {
     const own = atOnce
       .filter((part) => part.table === table.name)
@@ -75,6 +86,35 @@ const engine = await openChdb({
   syncCommits: orders.syncCommits,
 })
 
+const inserts = orders.withMaps ? await insertsWithMaps() : groupsOfAll
+
+/** The same rows as the engine writes them, with maps instead of texts. */
+async function insertsWithMaps(): Promise<Insert[]> {
+  const [before] = olderBuilds
+  if (before === undefined) throw new Error('There is no build before this one.')
+  const found: Insert[] = []
+  for (const spec of before.tables) {
+    const table = `older_${spec.name}`
+    const columns = insertColumns(spec)
+    const names = columns.map(({ name }) => `\`${name}\``).join(', ')
+    // In memory rows keep the order in which they come, which sorted ones would be cheaper to insert than.
+    await engine.command(raw(`CREATE TABLE unsorted AS ${spec.name} ENGINE = Memory`))
+    for (const insert of groupsOfAll.filter((one) => one.table === spec.name)) {
+      await engine.insert('unsorted', insert.columns, insert.buffers)
+      const bytes = await engine.bytes(raw(`SELECT ${names} FROM unsorted`))
+      await engine.command(raw('TRUNCATE TABLE unsorted'))
+      found.push({ ...insert, table, columns, buffers: [Buffer.from(bytes)] })
+    }
+    await engine.command(raw('DROP TABLE unsorted SYNC'))
+    await engine.command(raw(createTableText(spec).replace(spec.name, table)))
+    const sync = orders.syncCommits ? 1 : 0
+    await engine.command(
+      raw(`ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = ${sync}, fsync_part_directory = ${sync}`),
+    )
+  }
+  return found
+}
+
 /** Inserts one after the other, beginning with the first, until `isOver` says so; answers rows. */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
@@ -97,7 +137,7 @@ const startMs = performance.now()
 const rows = await insertUntil(() => performance.now() - startMs >= orders.seconds * 1000)
 const seconds = (performance.now() - startMs) / 1000
 const cpu = process.cpuUsage(startCpu)
-const all = inserts.reduce((sum, insert) => sum + insert.rows, 0)
+const all = groupsOfAll.reduce((sum, insert) => sum + insert.rows, 0)
 const report: YardstickReport = {
   rowsPerSecond: Math.round(rows / seconds),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,
