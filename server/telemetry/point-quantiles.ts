@@ -8,7 +8,7 @@ import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from '
 interface StepBuckets {
   readonly edges: Edges
   /** The same for histograms, by their list of bounds, which few points have of their own. */
-  readonly counted: Map<readonly number[], Float64Array>
+  readonly counted: Map<ArrayLike<number>, Float64Array>
 }
 
 /** Observations between an edge and the one below, by edge. The lowest has none and says where the lowest begins. */
