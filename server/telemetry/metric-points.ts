@@ -13,7 +13,13 @@ import type { TenantReader } from './tenant-reader.ts'
 
 /** A distribution as its row has it. */
 export type Buckets =
-  | { readonly counts: ArrayLike<number>; readonly bounds: ArrayLike<number> }
+  | {
+      /** Those of this point are the ones from `start` to before `end`: to copy them would take longer than to use them. */
+      readonly counts: ArrayLike<number>
+      readonly start: number
+      readonly end: number
+      readonly bounds: ArrayLike<number>
+    }
   | {
       readonly scale: number
       readonly zeros: number
@@ -29,7 +35,7 @@ export interface Point {
   readonly s: number
   /** Of a distribution or a summary the number of its observations. */
   readonly value: number
-  /** Of what was observed; zero where the kind has none. */
+  /** Of what was observed; zero where the kind has none, and where buckets were asked for. */
   readonly total: number
   /** Counts since the point before, not since the start. */
   readonly isDelta: boolean
@@ -117,7 +123,7 @@ const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
 function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
   if (kind === 'gauge') return ['Value']
   if (kind === 'sum') return ['StartTimeUnix', 'Value', 'AggregationTemporality', 'IsMonotonic']
-  const counted = ['StartTimeUnix', 'Count', 'Sum']
+  const counted = ['StartTimeUnix', 'Count', ...(withBuckets ? [] : ['Sum'])]
   if (kind === 'summary') return counted
   return [...counted, 'AggregationTemporality', ...(withBuckets ? (bucketColumns[kind] ?? []) : [])]
 }
@@ -231,14 +237,15 @@ function pointsOf(reading: Reading): (row: number) => Point {
       buckets: undefined,
     })
   }
-  const [counts, totals] = [native.longs(), native.float64s()]
+  const counts = native.longs()
+  const totals = reading.withBuckets ? undefined : native.float64s()
   const temporality = kind === 'summary' ? undefined : native.int32s()
   const bucketsAt = reading.withBuckets ? bucketsOf(reading) : undefined
   return (row) => ({
     t: times.from(origin, row),
     s: starts.from(origin, row),
     value: counts.at(row),
-    total: totals[row] ?? 0,
+    total: totals?.[row] ?? 0,
     isDelta: temporality?.[row] === 1,
     onlyGrows: true,
     buckets: bucketsAt?.(row),
@@ -248,7 +255,12 @@ function pointsOf(reading: Reading): (row: number) => Point {
 function bucketsOf({ native, kind, bounds }: Reading): ((row: number) => Buckets) | undefined {
   if (kind === 'histogram') {
     const [counts, own] = [native.uint64Lists(), native.float64Lists()]
-    return (row) => ({ counts: counts.at(row), bounds: shared(bounds, own, row) })
+    return (row) => ({
+      counts: counts.items,
+      start: counts.start(row),
+      end: counts.end(row),
+      bounds: shared(bounds, own, row),
+    })
   }
   if (kind !== 'exponential_histogram') return undefined
   const [scales, zeros] = [native.int32s(), native.longs()]
@@ -269,15 +281,8 @@ const boundsMax = 16
 
 /** The list among those that were met that has the same items. */
 function shared(met: ArrayLike<number>[], lists: Lists, row: number): ArrayLike<number> {
+  for (const known of met) if (lists.is(known, row)) return known
   const own = lists.at(row)
-  const known = met.find((one) => isSame(one, own))
-  if (known !== undefined) return known
   if (met.length < boundsMax) met.push(own)
   return own
-}
-
-function isSame(one: ArrayLike<number>, other: ArrayLike<number>): boolean {
-  if (one.length !== other.length) return false
-  for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false
-  return true
 }

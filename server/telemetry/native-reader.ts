@@ -35,16 +35,33 @@ export class Longs {
 
 /** A list of numbers in each row. */
 export class Lists {
+  /** Those of all rows, one after another. */
+  readonly items: Float64Array
   readonly #ends: Longs
-  readonly #items: Float64Array
 
   constructor(ends: Longs, items: Float64Array) {
     this.#ends = ends
-    this.#items = items
+    this.items = items
+  }
+
+  start(row: number): number {
+    return row === 0 ? 0 : this.#ends.at(row - 1)
+  }
+
+  end(row: number): number {
+    return this.#ends.at(row)
   }
 
   at(row: number): Float64Array {
-    return this.#items.subarray(row === 0 ? 0 : this.#ends.at(row - 1), this.#ends.at(row))
+    return this.items.subarray(this.start(row), this.end(row))
+  }
+
+  /** Whether a row has this list; false where it has what is no number. */
+  is(list: ArrayLike<number>, row: number): boolean {
+    const start = this.start(row)
+    if (this.end(row) - start !== list.length) return false
+    for (let i = 0; i < list.length; i++) if (this.items[start + i] !== list[i]) return false
+    return true
   }
 }
 

@@ -34,7 +34,7 @@ export function distribution(
     })
   }
   for (const [step, own] of found) {
-    const sorted = [...edgesOf(own)].sort(([a], [b]) => a - b)
+    const sorted = sortedEdges(own)
     const amount = sorted.reduce((sum, [, count]) => sum + count, 0)
     if (amount <= 0) continue
     into.amounts[step] = amount
@@ -62,11 +62,36 @@ function addBuckets({ edges, counted }: StepBuckets, buckets: Buckets | undefine
       put(edges, edgeAt(positiveOffset + i), i === 0 ? 0 : sign * (positive[i - 1] ?? 0))
     return
   }
-  const { counts, bounds } = buckets
-  if (counts.length === 0) return
+  const { counts, bounds, start, end } = buckets
+  if (start === end) return
   const sums = counted.get(bounds) ?? new Float64Array(bounds.length + 1)
   counted.set(bounds, sums)
-  for (let i = 0; i <= bounds.length; i++) sums[i] = (sums[i] ?? 0) + sign * (counts[i] ?? 0)
+  const own = Math.min(bounds.length + 1, end - start)
+  for (let i = 0; i < own; i++) sums[i] = (sums[i] ?? 0) + sign * (counts[start + i] ?? 0)
+}
+
+/** Edges with what was observed below them, rising. */
+function sortedEdges(own: StepBuckets): Edge[] {
+  const [only] = own.counted
+  if (only !== undefined && own.counted.size === 1 && own.edges.size === 0 && rises(only[0]))
+    return edgesOfOne(...only)
+  return [...edgesOf(own)].sort(([a], [b]) => a - b)
+}
+
+type Edge = readonly [edge: number, count: number]
+
+function rises(bounds: ArrayLike<number>): boolean {
+  for (let i = 0; i < bounds.length; i++)
+    if (!((bounds[i] ?? 0) < (bounds[i + 1] ?? Number.POSITIVE_INFINITY))) return false
+  return true
+}
+
+/** The same as {@link edgesOf}, in order already: nearly all steps have one list of bounds. */
+function edgesOfOne(bounds: ArrayLike<number>, sums: Float64Array): Edge[] {
+  const lowest = Math.min(0, bounds[0] ?? 0)
+  const edges: Edge[] = bounds[0] === lowest ? [] : [[lowest, 0]]
+  for (const [i, sum] of sums.entries()) edges.push([bounds[i] ?? Number.POSITIVE_INFINITY, sum])
+  return edges
 }
 
 function edgesOf({ edges, counted }: StepBuckets): Edges {
@@ -82,7 +107,7 @@ function put(edges: Edges, edge: number, count: number): void {
 }
 
 /** Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge. */
-function interpolated(edges: readonly (readonly [edge: number, count: number])[], rank: number): number {
+function interpolated(edges: readonly Edge[], rank: number): number {
   let [below, lower] = [0, Number.NaN]
   for (const [i, [edge, count]] of edges.entries()) {
     if (count > 0 && below + count >= rank) {

@@ -26,7 +26,7 @@ const mapType = 'Map(LowCardinality(String), String)'
 /**
  * Expression of the map that a column of pairs stands for, without what has no key. It is one plain function, because
  * the engine resolves what a table computes for each statement that names the table, whether it asks for it or not:
- * with lambdas that took as long as to analyse all else (docs/decisions/0011). Nothing in a text is quoted; the sign for
+ * with lambdas that took longer than to analyse all else (docs/decisions/0019). Nothing in a text is quoted; the sign for
  * that is a byte which no text has either.
  */
 function mapOfPairs(column: string): string {
