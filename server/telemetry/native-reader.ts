@@ -127,7 +127,10 @@ export class NativeReader {
     this.#begin(/^String$/)
     const bounds = new Uint32Array(this.#rows * 2)
     for (let row = 0; row < this.#rows; row++) {
-      const length = this.#varint()
+      // Nearly all texts are short, and there is one in each row.
+      const first = this.#bytes[this.#at] ?? 128
+      const length = first < 128 ? first : this.#varint()
+      if (first < 128) this.#at++
       bounds[row * 2] = this.#step(length)
       bounds[row * 2 + 1] = this.#at
     }
