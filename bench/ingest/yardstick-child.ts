@@ -4,7 +4,8 @@
 // that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
 // partitions lie one after the other: what the engine does at its best with these rows and this format.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
@@ -101,9 +102,14 @@ async function insertsWithMaps(): Promise<Insert[]> {
     await engine.command(raw(`CREATE TABLE unsorted AS ${spec.name} ENGINE = Memory`))
     for (const insert of groupsOfAll.filter((one) => one.table === spec.name)) {
       await engine.insert('unsorted', insert.columns, insert.buffers)
-      const bytes = await engine.bytes(raw(`SELECT ${names} FROM unsorted`))
+      const file = join(orders.folder, 'rows')
+      await engine.command(
+        raw(`INSERT INTO FUNCTION file('${file}', 'RowBinary') SELECT ${names} FROM unsorted`),
+      )
+      const bytes = readFileSync(file)
+      rmSync(file)
       await engine.command(raw('TRUNCATE TABLE unsorted'))
-      found.push({ ...insert, table, columns, buffers: [Buffer.from(bytes)] })
+      found.push({ ...insert, table, columns, buffers: [bytes] })
     }
     await engine.command(raw('DROP TABLE unsorted SYNC'))
     await engine.command(raw(createTableText(spec).replace(spec.name, table)))

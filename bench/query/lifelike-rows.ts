@@ -2,8 +2,9 @@
 // rows in minutes, through none of the ingest path. What matters for reading and for storage is kept lifelike:
 // organisations of very different sizes (the i-th has 1/i of the first), metrics as real series (gauges that
 // swing by the day, cumulative counters and histograms that grow), traces whose spans lie together, log bodies of
-// words and numbers, and maps of six attributes with few distinct values.
+// words and numbers, and six attributes with few distinct values.
 
+import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/telemetry.ts'
@@ -108,11 +109,17 @@ interface Slice {
 
 const list = (words: readonly string[]): string => `[${words.map((word) => `'${word}'`).join(',')}]`
 
-const resource = `map('service.name', service, 'service.version', concat('1.', toString(host % 7), '.0'),
+const resource =
+  pairsOfMap(`map('service.name', service, 'service.version', concat('1.', toString(host % 7), '.0'),
   'host.name', concat('host-', toString(host)), 'k8s.pod.name', concat(service, '-', toString(host), '-x7f2'),
-  'deployment.environment.name', 'production', 'telemetry.sdk.language', 'nodejs')`
-const endpoint = `map('http.request.method', 'GET', 'http.route', concat('/v1/orders/', toString(route)), 'http.response.status_code', '200',
-  'url.scheme', 'https', 'server.address', concat('10.0.0.', toString(host)), 'network.protocol.version', '1.1')`
+  'deployment.environment.name', 'production', 'telemetry.sdk.language', 'nodejs')`)
+const endpoint =
+  pairsOfMap(`map('http.request.method', 'GET', 'http.route', concat('/v1/orders/', toString(route)), 'http.response.status_code', '200',
+  'url.scheme', 'https', 'server.address', concat('10.0.0.', toString(host)), 'network.protocol.version', '1.1')`)
+
+const logged =
+  pairsOfMap(`map('http.request.method', 'POST', 'http.route', concat('/v1/orders/', toString(mix % 40)), 'client.address', concat('10.1.', toString(mix % 255), '.9'),
+  'user.id', toString(mix % 100000), 'code.function.name', 'handle', 'thread.id', toString(host))`)
 
 function rowsOf(table: FilledTable, organisation: number, slice: Slice): { columns: string; select: string } {
   if (table === 'otel_logs') return logRows(organisation, slice)
@@ -134,7 +141,7 @@ FROM (SELECT number % ${series} AS k, intDiv(number, ${series}) AS tick, intDiv(
   toInt64(${startSeconds}000000000) + toInt64(tick * ${everyNs}) + toInt64(cityHash64(k) % ${everyNs}) AS t
   FROM numbers(${slice.from}, ${slice.count}))`
   return {
-    columns: `ResourceAttributes, ResourceSchemaUrl, ScopeName, ScopeVersion, ServiceName, MetricName, MetricDescription, MetricUnit, Attributes, StartTimeUnix, TimeUnix, ${columns}`,
+    columns: `ResourceAttributesPairs, ResourceSchemaUrl, ScopeName, ScopeVersion, ServiceName, MetricName, MetricDescription, MetricUnit, AttributesPairs, StartTimeUnix, TimeUnix, ${columns}`,
     select,
   }
 }
@@ -164,15 +171,14 @@ const scattered = (slice: Slice): string =>
 function logRows(organisation: number, slice: Slice) {
   return {
     columns:
-      'Timestamp, TraceId, SpanId, TraceFlags, SeverityText, SeverityNumber, ServiceName, Body, ResourceAttributes, ScopeName, ScopeVersion, LogAttributes',
+      'Timestamp, TraceId, SpanId, TraceFlags, SeverityText, SeverityNumber, ServiceName, Body, ResourceAttributesPairs, ScopeName, ScopeVersion, LogAttributesPairs',
     select: `fromUnixTimestamp64Nano(t, 'UTC'), if(mix % 3 = 0, '', lower(hex(sipHash128(mix)))), if(mix % 3 = 0, '', lower(hex(mix))), 1,
   if(failed, 'ERROR', 'INFO'), if(failed, 17, 9), service,
   if(mix % 5000 = 7, concat('tenant quota rebalanced for shard ', toString(mix % 97)),
     concat(if(failed, 'failed to handle request ', 'handled request '), lower(hex(bitAnd(mix, 0xffffffff))), ' for user ', toString(mix % 100000),
     ' in ', toString(mix % 500), ' ms', if(failed, ': upstream connect error or disconnect before headers', ''))),
   ${resource}, 'otel-js', '1.0.0',
-  map('http.request.method', 'POST', 'http.route', concat('/v1/orders/', toString(mix % 40)), 'client.address', concat('10.1.', toString(mix % 255), '.9'),
-  'user.id', toString(mix % 100000), 'code.function.name', 'handle', 'thread.id', toString(host))
+  ${logged}
 FROM (SELECT cityHash64(number, ${organisation}) AS mix, mix % 20 = 3 AS failed, ${list(serviceNames)}[1 + bitShiftRight(mix, 20) % 8] AS service,
   bitShiftRight(mix, 30) % 12 AS host, ${scattered(slice)} AS t FROM numbers(${slice.from}, ${slice.count}))`,
   }
@@ -191,7 +197,7 @@ function spanRows(organisation: number, slice: Slice) {
   const traceNs = Math.floor((days * daySeconds * 1e9) / Math.ceil(slice.total / traceSpans))
   return {
     columns:
-      'Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, ScopeName, ScopeVersion, SpanAttributes, Duration, StatusCode',
+      'Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributesPairs, ScopeName, ScopeVersion, SpanAttributesPairs, Duration, StatusCode',
     select: `fromUnixTimestamp64Nano(t, 'UTC'), ${traceIdOf(organisation)}, lower(hex(mix)), if(place = 0, '', lower(hex(cityHash64(number - 1, ${organisation})))),
   concat(if(place % 2 = 0, 'GET /v1/orders/', 'SELECT orders.'), toString(route)), if(place % 2 = 0, 'Server', 'Client'), service, ${resource}, 'otel-js', '1.0.0', ${endpoint},
   toUInt64(exp(15 + 3 * (mix % 1000) / 1000)), if(mix % 50 = 3, 'Error', 'Unset')

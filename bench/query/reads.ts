@@ -16,7 +16,7 @@ import type { SeriesQuery } from '../../contract/telemetry.ts'
 import { listMetrics, listServices } from '../../server/query/catalogue.ts'
 import { listLogs } from '../../server/query/logs.ts'
 import { answerSeries } from '../../server/query/series-answer.ts'
-import { readTrace } from '../../server/query/traces.ts'
+import { listSpans, readTrace } from '../../server/query/traces.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { readSeries } from '../../server/telemetry/series.ts'
@@ -61,12 +61,19 @@ const ns = (seconds: number): bigint => BigInt(Math.round(seconds)) * 1_000_000_
 /** A detector's window: regular steps of five minutes. `isFirst` is a read that knows of no read before it. */
 function window(
   spanSeconds: number,
-  what: { metric: string; service?: string; groupBy?: string; isFirst?: boolean },
+  what: {
+    metric: string
+    service?: string
+    groupBy?: string
+    attributes?: Record<string, string>
+    isFirst?: boolean
+  },
 ): Read {
   return (reader, endNs) =>
     readSeries(what.isFirst === true ? new TenantReader(engine, reader.place, new TelemetryGate()) : reader, {
       metricKey: what.metric,
       service: what.service,
+      attributes: what.attributes,
       groupBy: what.groupBy,
       startNs: endNs - ns(spanSeconds),
       endNs,
@@ -90,7 +97,14 @@ function chart(spanSeconds: number, stepSeconds: number, query: Partial<typeof S
     )
 }
 
-function logs(spanSeconds: number, query: { text?: string; service?: string; severity?: 'error' }): Read {
+interface LogSearch {
+  readonly text?: string
+  readonly service?: string
+  readonly severity?: 'error'
+  readonly attribute?: readonly (readonly [key: string, value: string])[]
+}
+
+function logs(spanSeconds: number, query: LogSearch): Read {
   return (reader, endNs) =>
     listLogs(
       reader,
@@ -99,7 +113,29 @@ function logs(spanSeconds: number, query: { text?: string; service?: string; sev
     )
 }
 
+function spans(
+  spanSeconds: number,
+  query: { status?: 'error'; attribute?: readonly (readonly [key: string, value: string])[] },
+): Read {
+  return (reader, endNs) =>
+    listSpans(
+      reader,
+      {
+        attribute: [],
+        min_duration_ms: 0,
+        limit: 100,
+        ...query,
+        start: endNs - ns(spanSeconds),
+        end: endNs,
+      } as never,
+      endNs,
+    )
+}
+
 const [service = ''] = serviceNames
+/** On the point itself, and on its resource. */
+const route = { 'http.route': '/v1/orders/8' }
+const host = { 'host.name': 'host-3' }
 const at = (names: readonly string[], i: number): string => names[i] ?? ''
 const reads: Readonly<Record<string, Read>> = {
   'window 1 d, gauge of a service': window(day, { metric: at(gaugeNames, 3), service }),
@@ -118,9 +154,38 @@ const reads: Readonly<Record<string, Read>> = {
     service,
     isFirst: true,
   }),
+  'window 1 d, busiest gauge of a route': window(day, { metric: at(gaugeNames, 0), attributes: route }),
+  'window 1 d, busiest counter of a route': window(day, { metric: at(counterNames, 0), attributes: route }),
+  'window 1 d, busiest histogram p95 of a route': window(day, {
+    metric: at(histogramNames, 0),
+    attributes: route,
+  }),
+  'window 1 d, busiest gauge of a host': window(day, { metric: at(gaugeNames, 0), attributes: host }),
+  'window 1 d, busiest gauge of a service by route': window(day, {
+    metric: at(gaugeNames, 0),
+    service,
+    groupBy: 'http.route',
+  }),
+  'window 1 d, busiest counter of a service by route': window(day, {
+    metric: at(counterNames, 0),
+    service,
+    groupBy: 'http.route',
+  }),
+  'window 1 d, busiest counter of a service by host': window(day, {
+    metric: at(counterNames, 0),
+    service,
+    groupBy: 'host.name',
+  }),
+  'window 1 d, busiest histogram p95 of a service by route': window(day, {
+    metric: at(histogramNames, 0),
+    service,
+    groupBy: 'http.route',
+  }),
   'window 1 d, error ratio of a service': window(day, { metric: 'spans.error_ratio', service }),
   'window 5 d, error ratio by service': window(5 * day, { metric: 'spans.error_ratio', groupBy: 'service' }),
   'window 5 d, latency p95 by service': window(5 * day, { metric: 'spans.latency_p95', groupBy: 'service' }),
+  'window 1 d, request rate by route': window(day, { metric: 'spans.rate', groupBy: 'http.route' }),
+  'window 1 d, request rate of a host': window(day, { metric: 'spans.rate', attributes: host }),
   'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
   'chart 24 h, busiest gauge by service': chart(day, 120, { metric: at(gaugeNames, 0), group_by: 'service' }),
   'chart 24 h, busiest counter by service': chart(day, 120, {
@@ -142,7 +207,11 @@ const reads: Readonly<Record<string, Read>> = {
   'logs 1 h, newest 100': logs(hour, {}),
   'logs 24 h, errors of a service': logs(day, { service, severity: 'error' }),
   'logs 24 h, rare text': logs(day, { text: 'quota rebalanced' }),
+  'logs 24 h, of a route': logs(day, { attribute: Object.entries(route) }),
+  'logs 24 h, of a user': logs(day, { attribute: [['user.id', '4711']] }),
   'logs 30 d, rare text': logs(30 * day, { text: 'quota rebalanced' }),
+  'spans 24 h, newest 100': spans(day, {}),
+  'spans 24 h, errors of a host': spans(day, { status: 'error', attribute: Object.entries(host) }),
   'trace by id': (reader, _endNs, traceId) => readTrace(reader, traceId),
   'services of 24 h': (reader, endNs) =>
     listServices(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),

@@ -14,8 +14,8 @@ import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount } from '../../server/telemetry/rows.ts'
 import {
+  mapColumnExpression,
   mapColumnType,
-  mapOfPairs,
   pairMiddle,
   pairStart,
 } from '../../server/telemetry/schema/attribute-pairs.ts'
@@ -157,8 +157,7 @@ function selectOf(was: ColumnSpec, now: ColumnSpec): string {
   const { map } = was
   if (map === undefined) return `\`${was.name}\``
   const pairs = isOwn(was) && flags.unique ? withId(was.name) : `\`${was.name}\``
-  if (now.name === was.name) return pairs
-  return map.isList ? `\`${map.name}\`` : mapOfPairs(pairs)
+  return now.name === was.name ? pairs : mapColumnExpression(map, pairs)
 }
 
 /** One attribute more, whose value no other row has. */

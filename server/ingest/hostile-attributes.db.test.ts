@@ -160,7 +160,8 @@ async function assertNoneForged(
   )
   assert.deepEqual(
     maps.map(({ map }) => map),
-    meant,
+    // The exporter's columns leave out what has no key.
+    meant.map(({ '': _, ...named }) => named),
   )
   const reader = new TenantReader(stores.engine, place, new TelemetryGate())
   const pairs = `${column}Pairs`

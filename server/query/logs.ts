@@ -3,8 +3,7 @@
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { LogQuery, LogRecord } from '../../contract/telemetry.ts'
-import { hasAttribute } from '../telemetry/attribute.ts'
-import { mapOfPairs } from '../telemetry/schema/attribute-pairs.ts'
+import { attributesOf, hasAttribute, pairsColumn } from '../telemetry/attribute.ts'
 import { raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -12,7 +11,6 @@ import { newestFirst, newestFirstPage, newestFirstPosition, type Placed } from '
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof LogQuery>
-type Attributes = Record<string, string>
 
 interface LogRow extends Placed {
   readonly service: string
@@ -22,17 +20,16 @@ interface LogRow extends Placed {
   readonly trace_id: string
   readonly span_id: string
   readonly event_name: string
-  readonly attributes: Attributes
-  readonly resource_attributes: Attributes
+  readonly attributes: string
+  readonly resource_attributes: string
 }
 
 /** Where each severity begins (OpenTelemetry, logs data model, SeverityNumber). */
 const leastSeverity = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 } as const
 
-const columns =
-  raw(`toString(ServiceName) AS service, toString(SeverityText) AS severity, SeverityNumber AS severity_number,
+const columns = sql`toString(ServiceName) AS service, toString(SeverityText) AS severity, SeverityNumber AS severity_number,
   Body AS body, TraceId AS trace_id, SpanId AS span_id, toString(EventName) AS event_name,
-  ${mapOfPairs('LogAttributesPairs')} AS attributes, ${mapOfPairs('ResourceAttributesPairs')} AS resource_attributes`)
+  ${pairsColumn('LogAttributesPairs')} AS attributes, ${pairsColumn('ResourceAttributesPairs')} AS resource_attributes`
 
 /** A page of log records. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listLogs(
@@ -49,6 +46,8 @@ export async function listLogs(
   return newestFirstPage(page, rows, ({ time_ns, row_hash: _, ...record }) => ({
     time: formatInstant(BigInt(time_ns)),
     ...record,
+    attributes: attributesOf(record.attributes),
+    resource_attributes: attributesOf(record.resource_attributes),
   }))
 }
 

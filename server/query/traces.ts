@@ -4,16 +4,14 @@ import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Span, SpanQuery, Trace } from '../../contract/telemetry.ts'
 import { AppError } from '../core/app-error.ts'
-import { hasAttribute } from '../telemetry/attribute.ts'
-import { mapOfPairs } from '../telemetry/schema/attribute-pairs.ts'
-import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
+import { attributesOf, hasAttribute, pairListColumn, pairsColumn } from '../telemetry/attribute.ts'
+import { type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { newestFirst, newestFirstPage, newestFirstPosition, type Placed } from './newest-first.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof SpanQuery>
-type Attributes = Record<string, string>
 
 interface SpanRow {
   readonly time_ns: string
@@ -26,14 +24,14 @@ interface SpanRow {
   readonly kind: string
   readonly status: string
   readonly status_message: string
-  readonly attributes: Attributes
-  readonly resource_attributes: Attributes
+  readonly attributes: string
+  readonly resource_attributes: string
   readonly event_times: readonly string[]
   readonly event_names: readonly string[]
-  readonly event_attributes: readonly Attributes[]
+  readonly event_attributes: readonly string[]
   readonly link_traces: readonly string[]
   readonly link_spans: readonly string[]
-  readonly link_attributes: readonly Attributes[]
+  readonly link_attributes: readonly string[]
 }
 
 /** What a browser can draw; a trace beyond it is cut at its end. */
@@ -41,14 +39,13 @@ const maxTraceSpans = 10_000
 
 const statusCode = { unset: 'Unset', ok: 'Ok', error: 'Error' } as const
 
-const columns =
-  raw(`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, toString(Duration) AS duration_ns,
+const columns = sql`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, toString(Duration) AS duration_ns,
   toString(ServiceName) AS service, toString(SpanName) AS name, toString(SpanKind) AS kind, toString(StatusCode) AS status,
-  StatusMessage AS status_message, ${mapOfPairs('SpanAttributesPairs')} AS attributes,
-  ${mapOfPairs('ResourceAttributesPairs')} AS resource_attributes,
+  StatusMessage AS status_message, ${pairsColumn('SpanAttributesPairs')} AS attributes,
+  ${pairsColumn('ResourceAttributesPairs')} AS resource_attributes,
   arrayMap(t -> toString(toUnixTimestamp64Nano(t)), \`Events.Timestamp\`) AS event_times, \`Events.Name\` AS event_names,
-  arrayMap(pairs -> ${mapOfPairs('pairs')}, \`Events.AttributesPairs\`) AS event_attributes, \`Links.TraceId\` AS link_traces, \`Links.SpanId\` AS link_spans,
-  arrayMap(pairs -> ${mapOfPairs('pairs')}, \`Links.AttributesPairs\`) AS link_attributes`)
+  ${pairListColumn('`Events.AttributesPairs`')} AS event_attributes, \`Links.TraceId\` AS link_traces, \`Links.SpanId\` AS link_spans,
+  ${pairListColumn('`Links.AttributesPairs`')} AS link_attributes`
 
 /** A page of spans. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listSpans(
@@ -108,17 +105,17 @@ function spanOf(row: SpanRow): z.infer<typeof Span> {
     kind: row.kind,
     status: row.status,
     status_message: row.status_message,
-    attributes: row.attributes,
-    resource_attributes: row.resource_attributes,
+    attributes: attributesOf(row.attributes),
+    resource_attributes: attributesOf(row.resource_attributes),
     events: row.event_times.map((timeNs, i) => ({
       time: formatInstant(BigInt(timeNs)),
       name: row.event_names[i] ?? '',
-      attributes: row.event_attributes[i] ?? {},
+      attributes: attributesOf(row.event_attributes[i] ?? ''),
     })),
     links: row.link_traces.map((traceId, i) => ({
       trace_id: traceId,
       span_id: row.link_spans[i] ?? '',
-      attributes: row.link_attributes[i] ?? {},
+      attributes: attributesOf(row.link_attributes[i] ?? ''),
     })),
   }
 }

@@ -1,5 +1,6 @@
 // Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a record has no
-// attribute of a name, that of its resource stands for it.
+// attribute of a name, that of its resource stands for it. Whole sets are answered as they are stored and taken apart here,
+// because to plan how the engine would make maps of them takes it longer than to read them.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
 import { bytes, raw, type Sql, sql } from './sql.ts'
@@ -35,4 +36,28 @@ function valueIn(column: string, key: string): Sql {
   const before = bytes(pairStart, key, pairMiddle)
   const rest = sql`substring(${raw(column)}, position(${raw(column)}, ${before}) + length(${before}))`
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
+}
+
+/** A column of pairs in an answer, for {@link attributesOf}; JSON has no place for its bytes. */
+export function pairsColumn(column: string): Sql {
+  return raw(`base64Encode(${column})`)
+}
+
+/** A column that holds a list of texts of pairs, for {@link attributesOf} one by one. */
+export function pairListColumn(column: string): Sql {
+  return raw(`arrayMap(pairs -> base64Encode(pairs), ${column})`)
+}
+
+/** The attributes of a set that an answer holds. */
+export function attributesOf(answered: string): Record<string, string> {
+  const pairs = Buffer.from(answered, 'base64')
+  const entries: [key: string, value: string][] = []
+  for (let at = 0; at < pairs.length - 1; ) {
+    const middle = pairs.indexOf(pairMiddle, at)
+    const end = pairs.indexOf(pairStart, middle)
+    entries.push([pairs.toString('utf8', at + 1, middle), pairs.toString('utf8', middle + 1, end)])
+    at = end
+  }
+  // A key may be any name, also one that an object has by itself.
+  return Object.fromEntries(entries)
 }

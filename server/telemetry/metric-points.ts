@@ -5,7 +5,7 @@
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { around, pointConditions } from './metric-rows.ts'
-import { halvesOf, RowBinaryReader } from './row-binary-reader.ts'
+import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from './native-reader.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
 import { join, raw, sql } from './sql.ts'
 import type { StatementLimits } from './telemetry.ts'
@@ -13,14 +13,20 @@ import type { TenantReader } from './tenant-reader.ts'
 
 /** A distribution as its row has it. */
 export type Buckets =
-  | { readonly counts: readonly number[]; readonly bounds: readonly number[] }
+  | {
+      /** Those of this point are the ones from `start` to before `end`: to copy them would take longer than to use them. */
+      readonly counts: ArrayLike<number>
+      readonly start: number
+      readonly end: number
+      readonly bounds: ArrayLike<number>
+    }
   | {
       readonly scale: number
       readonly zeros: number
       readonly positiveOffset: number
-      readonly positive: readonly number[]
+      readonly positive: ArrayLike<number>
       readonly negativeOffset: number
-      readonly negative: readonly number[]
+      readonly negative: ArrayLike<number>
     }
 
 export interface Point {
@@ -29,7 +35,7 @@ export interface Point {
   readonly s: number
   /** Of a distribution or a summary the number of its observations. */
   readonly value: number
-  /** Of what was observed; zero where the kind has none. */
+  /** Of what was observed; zero where the kind has none, and where buckets were asked for. */
   readonly total: number
   /** Counts since the point before, not since the start. */
   readonly isDelta: boolean
@@ -82,8 +88,8 @@ export async function readPoints(
   const columns = join(
     [
       raw('SeriesId'),
-      groupOf(frame, 'AttributesPairs'),
-      ...['MetricUnit', 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
+      sql`CAST(${groupOf(frame, 'AttributesPairs')}, 'String')`,
+      ...[`CAST(MetricUnit, 'String')`, 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',
   )
@@ -97,8 +103,8 @@ export async function readPoints(
       }),
     limits,
   )
-  const rows = new RowBinaryReader(bytes)
-  return decode({ rows, origin: halvesOf(frame.startNs), kind, withBuckets, bounds: [] }, most)
+  const native = new NativeReader(bytes)
+  return decode({ native, origin: halvesOf(frame.startNs), kind, withBuckets, bounds: [] }, most)
 }
 
 const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
@@ -117,33 +123,38 @@ const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
 function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
   if (kind === 'gauge') return ['Value']
   if (kind === 'sum') return ['StartTimeUnix', 'Value', 'AggregationTemporality', 'IsMonotonic']
-  const counted = ['StartTimeUnix', 'Count', 'Sum']
+  const counted = ['StartTimeUnix', 'Count', ...(withBuckets ? [] : ['Sum'])]
   if (kind === 'summary') return counted
   return [...counted, 'AggregationTemporality', ...(withBuckets ? (bucketColumns[kind] ?? []) : [])]
 }
 
 /** Where points are read from, and as what. */
 interface Reading {
-  readonly rows: RowBinaryReader
+  readonly native: NativeReader
   readonly origin: { readonly hi: number; readonly lo: number }
   readonly kind: MetricKind
   readonly withBuckets: boolean
   /** Lists of bounds that were met, each once: most points of a metric have the same. */
-  readonly bounds: (readonly number[])[]
+  readonly bounds: ArrayLike<number>[]
 }
 
 function decode(reading: Reading, most: number): MetricPoints {
-  const { rows } = reading
+  const { native } = reading
   const index = new SeriesIndex()
   const first = { unit: '', flows: false }
   let count = 0
-  for (; !rows.isDone; count++) {
-    const known = index.next(rows)
-    if (count === 0) first.unit = rows.text()
-    else rows.skipText()
-    const point = readPoint(reading)
-    if (count === 0) first.flows = point.isDelta || point.onlyGrows
-    index.add(known, point)
+  while (!native.isDone) {
+    const rows = native.block()
+    const [ids, groups, units] = [native.longs(), native.texts(), native.texts()]
+    const pointAt = pointsOf(reading)
+    for (let row = 0; row < rows; row++, count++) {
+      const point = pointAt(row)
+      if (count === 0) {
+        first.unit = units.at(row)
+        first.flows = point.isDelta || point.onlyGrows
+      }
+      index.add(index.at(ids, groups, row), point)
+    }
   }
   if (count > most) return { ...first, series: null }
   const series = [...index.cumulative, ...index.deltas]
@@ -167,17 +178,13 @@ class SeriesIndex {
   readonly deltas: PointSeries[] = []
   readonly #byLower = new Map<number, Identified>()
 
-  /** Reads the identity and the group behind it, which is a text only once. */
-  next(rows: RowBinaryReader): Identified {
-    const lower = rows.int32()
-    const upper = rows.int32()
+  /** The identity in a row. Its group is a text that is read only once. */
+  at(ids: Longs, groups: Texts, row: number): Identified {
+    const lower = ids.lower(row)
+    const upper = ids.upper(row)
     const other = this.#byLower.get(lower)
-    for (let known = other; known !== undefined; known = known.other) {
-      if (known.upper !== upper) continue
-      rows.skipText()
-      return known
-    }
-    const added = { upper, group: rows.text(), cumulative: undefined, deltas: undefined, other }
+    for (let known = other; known !== undefined; known = known.other) if (known.upper === upper) return known
+    const added = { upper, group: groups.at(row), cumulative: undefined, deltas: undefined, other }
     this.#byLower.set(lower, added)
     return added
   }
@@ -200,46 +207,82 @@ class SeriesIndex {
   }
 }
 
-function readPoint(reading: Reading): Point {
-  const { rows, origin, kind } = reading
-  const t = rows.int64From(origin)
+/** The points of a block by their rows, in the order of {@link columnsOf}. */
+function pointsOf(reading: Reading): (row: number) => Point {
+  const { native, origin, kind } = reading
+  const times = native.longs()
   if (kind === 'gauge') {
-    // What is no flow has no beginning at which it was zero.
-    const s = Number.NEGATIVE_INFINITY
-    return { t, s, value: rows.float64(), total: 0, isDelta: false, onlyGrows: false, buckets: undefined }
+    const values = native.float64s()
+    return (row) => ({
+      t: times.from(origin, row),
+      // What is no flow has no beginning at which it was zero.
+      s: Number.NEGATIVE_INFINITY,
+      value: values[row] ?? 0,
+      total: 0,
+      isDelta: false,
+      onlyGrows: false,
+      buckets: undefined,
+    })
   }
-  const s = rows.int64From(origin)
+  const starts = native.longs()
   if (kind === 'sum') {
-    const value = rows.float64()
-    const isDelta = rows.int32() === 1
-    return { t, s, value, total: 0, isDelta, onlyGrows: rows.uint8() === 1, buckets: undefined }
+    const [values, temporality, onlyGrows] = [native.float64s(), native.int32s(), native.uint8s()]
+    return (row) => ({
+      t: times.from(origin, row),
+      s: starts.from(origin, row),
+      value: values[row] ?? 0,
+      total: 0,
+      isDelta: temporality[row] === 1,
+      onlyGrows: onlyGrows[row] === 1,
+      buckets: undefined,
+    })
   }
-  const value = rows.uint64()
-  const total = rows.float64()
-  const isDelta = kind !== 'summary' && rows.int32() === 1
-  const buckets = reading.withBuckets ? readBuckets(reading) : undefined
-  return { t, s, value, total, isDelta, onlyGrows: true, buckets }
+  const counts = native.longs()
+  const totals = reading.withBuckets ? undefined : native.float64s()
+  const temporality = kind === 'summary' ? undefined : native.int32s()
+  const bucketsAt = reading.withBuckets ? bucketsOf(reading) : undefined
+  return (row) => ({
+    t: times.from(origin, row),
+    s: starts.from(origin, row),
+    value: counts.at(row),
+    total: totals?.[row] ?? 0,
+    isDelta: temporality?.[row] === 1,
+    onlyGrows: true,
+    buckets: bucketsAt?.(row),
+  })
 }
 
-function readBuckets({ rows, kind, bounds }: Reading): Buckets | undefined {
-  if (kind === 'histogram') return { counts: rows.uint64s(), bounds: shared(bounds, rows.float64s()) }
+function bucketsOf({ native, kind, bounds }: Reading): ((row: number) => Buckets) | undefined {
+  if (kind === 'histogram') {
+    const [counts, own] = [native.uint64Lists(), native.float64Lists()]
+    return (row) => ({
+      counts: counts.items,
+      start: counts.start(row),
+      end: counts.end(row),
+      bounds: shared(bounds, own, row),
+    })
+  }
   if (kind !== 'exponential_histogram') return undefined
-  const scale = rows.int32()
-  const zeros = rows.uint64()
-  const positiveOffset = rows.int32()
-  const positive = rows.uint64s()
-  const negativeOffset = rows.int32()
-  const negative = rows.uint64s()
-  return { scale, zeros, positiveOffset, positive, negativeOffset, negative }
+  const [scales, zeros] = [native.int32s(), native.longs()]
+  const [positiveOffsets, positive] = [native.int32s(), native.uint64Lists()]
+  const [negativeOffsets, negative] = [native.int32s(), native.uint64Lists()]
+  return (row) => ({
+    scale: scales[row] ?? 0,
+    zeros: zeros.at(row),
+    positiveOffset: positiveOffsets[row] ?? 0,
+    positive: positive.at(row),
+    negativeOffset: negativeOffsets[row] ?? 0,
+    negative: negative.at(row),
+  })
 }
 
 /** More lists than these are kept apart, which costs time alone. */
 const boundsMax = 16
 
 /** The list among those that were met that has the same items. */
-function shared(met: (readonly number[])[], own: readonly number[]): readonly number[] {
-  const known = met.find((one) => one.length === own.length && one.every((item, i) => item === own[i]))
-  if (known !== undefined) return known
+function shared(met: ArrayLike<number>[], lists: Lists, row: number): ArrayLike<number> {
+  for (const known of met) if (lists.is(known, row)) return known
+  const own = lists.at(row)
   if (met.length < boundsMax) met.push(own)
   return own
 }

@@ -7,8 +7,8 @@ import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from '
 /** What the points of one step add and take. */
 interface StepBuckets {
   readonly edges: Edges
-  /** The same for histograms, by their list of bounds, which few points have of their own. */
-  readonly counted: Map<readonly number[], Float64Array>
+  /** The same for histograms, by their list of bounds, which few points have of their own, and in the order of {@link edgesFor}. */
+  readonly counted: Map<ArrayLike<number>, Float64Array>
 }
 
 /** Observations between an edge and the one below, by edge. The lowest has none and says where the lowest begins. */
@@ -33,12 +33,14 @@ export function distribution(
       if (isTaken) addBuckets(bucketsAt(found, nextStep), point.buckets, -1)
     })
   }
+  const edgeLists = new Map<ArrayLike<number>, Float64Array | null>()
   for (const [step, own] of found) {
-    const sorted = [...edgesOf(own)].sort(([a], [b]) => a - b)
-    const amount = sorted.reduce((sum, [, count]) => sum + count, 0)
+    const { edges, counts } = rising(own, edgeLists)
+    let amount = 0
+    for (let i = 0; i < counts.length; i++) amount += counts[i] ?? 0
     if (amount <= 0) continue
     into.amounts[step] = amount
-    into.readings[step] = interpolated(sorted, amount * quantile)
+    into.readings[step] = interpolated(edges, counts, amount * quantile)
   }
 }
 
@@ -62,17 +64,52 @@ function addBuckets({ edges, counted }: StepBuckets, buckets: Buckets | undefine
       put(edges, edgeAt(positiveOffset + i), i === 0 ? 0 : sign * (positive[i - 1] ?? 0))
     return
   }
-  const { counts, bounds } = buckets
-  if (counts.length === 0) return
-  const sums = counted.get(bounds) ?? new Float64Array(bounds.length + 1)
+  const { counts, bounds, start, end } = buckets
+  if (start === end) return
+  const sums = counted.get(bounds) ?? new Float64Array(bounds.length + 2)
   counted.set(bounds, sums)
-  for (let i = 0; i <= bounds.length; i++) sums[i] = (sums[i] ?? 0) + sign * (counts[i] ?? 0)
+  const own = Math.min(bounds.length + 1, end - start)
+  for (let i = 0; i < own; i++) sums[i + 1] = (sums[i + 1] ?? 0) + sign * (counts[start + i] ?? 0)
 }
+
+/** Edges, and beside each what was observed between it and the one below. */
+interface Rising {
+  readonly edges: Float64Array
+  readonly counts: Float64Array
+}
+
+/** @param edgeLists those that were made, by bounds; null where the bounds don't rise */
+function rising(own: StepBuckets, edgeLists: Map<ArrayLike<number>, Float64Array | null>): Rising {
+  const [only] = own.counted
+  if (only !== undefined && own.counted.size === 1 && own.edges.size === 0) {
+    const [bounds, counts] = only
+    const known = edgeLists.get(bounds)
+    const edges = known === undefined ? edgesFor(bounds) : known
+    edgeLists.set(bounds, edges)
+    // Nearly all steps have one list of bounds, and need no sorting.
+    if (edges !== null) return { edges, counts }
+  }
+  const sorted = [...edgesOf(own)].sort(([a], [b]) => a - b)
+  return {
+    edges: Float64Array.from(sorted, ([edge]) => edge),
+    counts: Float64Array.from(sorted, ([, count]) => count),
+  }
+}
+
+/** Where the lowest bucket begins, the bounds, and the end of the last; null where the bounds don't rise. */
+function edgesFor(bounds: ArrayLike<number>): Float64Array | null {
+  for (let i = 0; i < bounds.length; i++)
+    if (!((bounds[i] ?? 0) < (bounds[i + 1] ?? Number.POSITIVE_INFINITY))) return null
+  return Float64Array.of(lowestOf(bounds), ...Array.from(bounds), Number.POSITIVE_INFINITY)
+}
+
+const lowestOf = (bounds: ArrayLike<number>): number => Math.min(0, bounds[0] ?? 0)
 
 function edgesOf({ edges, counted }: StepBuckets): Edges {
   for (const [bounds, sums] of counted) {
-    put(edges, Math.min(0, bounds[0] ?? 0), 0)
-    for (const [i, sum] of sums.entries()) put(edges, bounds[i] ?? Number.POSITIVE_INFINITY, sum)
+    put(edges, lowestOf(bounds), 0)
+    for (let i = 0; i <= bounds.length; i++)
+      put(edges, bounds[i] ?? Number.POSITIVE_INFINITY, sums[i + 1] ?? 0)
   }
   return edges
 }
@@ -82,9 +119,10 @@ function put(edges: Edges, edge: number, count: number): void {
 }
 
 /** Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge. */
-function interpolated(edges: readonly (readonly [edge: number, count: number])[], rank: number): number {
+function interpolated(edges: Float64Array, counts: Float64Array, rank: number): number {
   let [below, lower] = [0, Number.NaN]
-  for (const [i, [edge, count]] of edges.entries()) {
+  for (let i = 0; i < edges.length; i++) {
+    const [edge, count] = [edges[i] ?? 0, counts[i] ?? 0]
     if (count > 0 && below + count >= rank) {
       if (i === 0) return edge
       return Number.isFinite(edge) ? lower + ((edge - lower) * (rank - below)) / count : lower

@@ -15,7 +15,7 @@ export interface StatementLimits {
 export interface TelemetryEngine {
   /** Rows as objects by column name; 64-bit integers come as text. Throws EngineError or, on crossed limits, AppError. */
   select<T>(statement: Sql, limits?: StatementLimits): Promise<T[]>
-  /** The rows as RowBinary, their columns in the order of the statement: for thousands of rows that nobody keeps. Throws the same. */
+  /** The rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of rows that nobody keeps. Throws the same. */
   bytes(statement: Sql, limits?: StatementLimits): Promise<Uint8Array>
   /** A statement without rows: table definitions and removal. */
   command(statement: Sql): Promise<void>

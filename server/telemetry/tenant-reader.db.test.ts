@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { type Selection, TelemetryGate } from './gate.ts'
+import { NativeReader } from './native-reader.ts'
 import type { Signal } from './schema/tables.ts'
 import { raw, type Sql, sql } from './sql.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
@@ -259,10 +260,15 @@ test('bytes hold no neighbour and nothing hidden either, and are read again when
   const { engine, reads } = interrupted((nth) => {
     if (nth === 1) gate.hide('own', selection({ startNs: startNs + 20n * secondNs, endNs: null }))
   })
-  const found = await readerOf(own, gate, engine).bytes(seconds)
+  const found: number[] = []
+  const native = new NativeReader(await readerOf(own, gate, engine).bytes(seconds))
+  while (!native.isDone) {
+    native.block()
+    found.push(...native.uint8s())
+  }
   const first = Number((startNs / secondNs) % 60n)
   assert.deepEqual(
-    [...found].sort((a, b) => a - b),
+    found.sort((a, b) => a - b),
     times
       .slice(0, 20)
       .map((_, i) => (first + i) % 60)

@@ -67,7 +67,7 @@ export class TenantReader {
     return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits))
   }
 
-  /** The same as RowBinary. */
+  /** The same in the Native format. */
   bytes(build: (from: From) => Sql, limits?: StatementLimits): Promise<Uint8Array> {
     return this.#visible(build, (statement) => this.#engine.bytes(statement, limits))
   }

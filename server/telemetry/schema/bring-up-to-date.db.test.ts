@@ -153,7 +153,7 @@ async function assertUpToDate(engine: TelemetryEngine, name: string, table: Tabl
   for (const [i, row] of found.entries())
     for (const [column, cell] of Object.entries(row))
       if (/Attributes/.test(column))
-        assert.deepEqual(cell, rows[i]?.[column], `${name} ${column} of row ${i}`)
+        assert.deepEqual(cell, shown(rows[i]?.[column]), `${name} ${column} of row ${i}`)
       else assert.equal((cell as Cell[]).length, i % 3)
   if (table.signal === 'metrics') {
     const series = await engine.select<{ id: string }>(
@@ -168,6 +168,13 @@ async function assertUpToDate(engine: TelemetryEngine, name: string, table: Tabl
     )
   }
   await assertNoMapsOnDisk(engine, name, table)
+}
+
+/** Maps as the exporter's columns show them, which leave out what has no key. */
+function shown(maps: FixtureRow[string] | undefined): unknown {
+  if (Array.isArray(maps)) return maps.map(shown)
+  const { '': _, ...named } = (maps ?? {}) as AttributeMap
+  return named
 }
 
 const identityOf = (row: FixtureRow) => seriesIdOf(row as Readonly<Record<string, Cell>>)
@@ -318,7 +325,7 @@ for (const build of olderBuilds) {
         const left = await storedRows(engine, swapped.name, swapped)
         assert.deepEqual(
           left.map(({ Attributes }) => Attributes),
-          rows.slice(1).map(({ Attributes }) => Attributes),
+          rows.slice(1).map(({ Attributes }) => shown(Attributes)),
         )
         assert.deepEqual(await found(engine), new Map(ids.slice(1).map((id) => [id, 1])))
       })

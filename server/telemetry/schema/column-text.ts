@@ -24,7 +24,7 @@ export function columnText({ name, type, codec, fallback }: ColumnSpec): string 
 }
 
 export function mapColumnText(map: MapColumn, { name }: ColumnSpec): string {
-  return `\`${map.name}\` ${mapColumnType(map)} ALIAS ${mapColumnExpression(map, name)}`
+  return `\`${map.name}\` ${mapColumnType(map)} ALIAS ${mapColumnExpression(map, `\`${name}\``)}`
 }
 
 export interface FoundColumn {

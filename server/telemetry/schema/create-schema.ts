@@ -58,9 +58,14 @@ ${[...columns, ...table.indexes.map((index) => `  ${index}`)].join(',\n')}
 ENGINE = MergeTree
 PARTITION BY ${partitionKey(table)}
 ORDER BY (${sortingKey(table)})
-SETTINGS ${Object.entries(tableSettings)
+SETTINGS ${Object.entries(settingsOf(table))
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')}`
+}
+
+/** What {@link settleSettings} changes too, and what a table has from its beginning on. */
+function settingsOf({ granuleRows }: TableSpec): Readonly<Record<string, number>> {
+  return granuleRows === undefined ? tableSettings : { ...tableSettings, index_granularity: granuleRows }
 }
 
 const partitionKey = (table: TableSpec) => `(Placement, toMonday(${table.timeColumn}))`
