@@ -4,6 +4,8 @@
 // gauges and counters of the very same SELECTs. Series repeat their attributes, gauges move smoothly with noise,
 // counters grow, and logs and spans have random ids: so they compress as telemetry does, not as a constant.
 
+import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
+
 export const organisationCount = 64
 export const historyDays = 30
 
@@ -112,16 +114,26 @@ function pointsSql(history: History, table: FilledTable, slice: Slice): string {
 
 const head = (organisation: number): string =>
   `${organisation} AS Placement, '${tenantOf(organisation)}' AS TenantId`
-const resource = `map('service.name', service, 'service.version', '1.2.0', 'host.name', concat('host-', host),
-  'k8s.pod.name', concat(service, '-', host), 'deployment.environment.name', 'production')`
+const resource =
+  pairsOfMap(`map('service.name', service, 'service.version', '1.2.0', 'host.name', concat('host-', host),
+  'k8s.pod.name', concat(service, '-', host), 'deployment.environment.name', 'production')`)
+const pointAttributes = pairsOfMap(
+  "map('http.route', concat('/v1/orders/', toString(own % 40)), 'url.scheme', 'https')",
+)
+const logAttributes = pairsOfMap(
+  "map('http.request.method', 'POST', 'http.route', '/v1/orders', 'user.id', toString(chance % 100000), 'client.address', concat('10.1.', toString(chance % 255), '.9'))",
+)
+const spanAttributes = pairsOfMap(
+  "map('http.request.method', 'POST', 'http.response.status_code', if(chance % 20 = 0, '500', '200'), 'user.id', toString(chance % 100000))",
+)
 const instant = (ns: string): string => `fromUnixTimestamp64Nano(${ns}, 'UTC')`
 const hex = (salt: number, length: number): string =>
   `left(lower(concat(hex(cityHash64(chance, ${salt})), hex(cityHash64(chance, ${salt + 1})))), ${length})`
 
 const metricHead = (metric: string): string => `
-  ${resource} AS ResourceAttributes, 'otel-js' AS ScopeName, '1.0.0' AS ScopeVersion, service AS ServiceName,
+  ${resource} AS ResourceAttributesPairs, 'otel-js' AS ScopeName, '1.0.0' AS ScopeVersion, service AS ServiceName,
   ${metric} AS MetricName, '1' AS MetricUnit,
-  map('http.route', concat('/v1/orders/', toString(own % 40)), 'url.scheme', 'https') AS Attributes,
+  ${pointAttributes} AS AttributesPairs,
   ${instant(`toInt64(${BigInt(startMs) * 1_000_000n})`)} AS StartTimeUnix, ${instant('ns')} AS TimeUnix`
 
 const shapes: Readonly<Record<FilledTable, string>> = {
@@ -136,14 +148,12 @@ const shapes: Readonly<Record<FilledTable, string>> = {
     if(chance % 20 = 0, 'ERROR', 'INFO') AS SeverityText, if(chance % 20 = 0, 17, 9) AS SeverityNumber,
     service AS ServiceName, concat('request ', ${hex(5, 8)}, ' finished in ', toString(chance % 500), ' ms with ',
       if(chance % 20 = 0, 'a failure of the upstream', 'success')) AS Body,
-    ${resource} AS ResourceAttributes, 'otel-js' AS ScopeName,
-    map('http.request.method', 'POST', 'http.route', '/v1/orders', 'user.id', toString(chance % 100000),
-      'client.address', concat('10.1.', toString(chance % 255), '.9')) AS LogAttributes`,
+    ${resource} AS ResourceAttributesPairs, 'otel-js' AS ScopeName,
+    ${logAttributes} AS LogAttributesPairs`,
   otel_traces: `
     ${instant('ns')} AS Timestamp, ${hex(1, 32)} AS TraceId, ${hex(3, 16)} AS SpanId, ${hex(5, 16)} AS ParentSpanId,
-    'POST /v1/orders' AS SpanName, 'Server' AS SpanKind, service AS ServiceName, ${resource} AS ResourceAttributes,
-    'otel-js' AS ScopeName, map('http.request.method', 'POST', 'http.response.status_code',
-      if(chance % 20 = 0, '500', '200'), 'user.id', toString(chance % 100000)) AS SpanAttributes,
+    'POST /v1/orders' AS SpanName, 'Server' AS SpanKind, service AS ServiceName, ${resource} AS ResourceAttributesPairs,
+    'otel-js' AS ScopeName, ${spanAttributes} AS SpanAttributesPairs,
     toUInt64(1000000 + chance % 400000000) AS Duration, if(chance % 20 = 0, 'Error', 'Unset') AS StatusCode`,
 }
 

@@ -19,7 +19,7 @@ import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { provenance, quantile, timed } from '../storage/bench-store.ts'
-import { gaugeLine, seededRandom } from '../storage/sample-rows.ts'
+import { attributesIn, gaugeLine, seededRandom } from '../storage/sample-rows.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -86,8 +86,11 @@ async function runVariant(name: string): Promise<void> {
     const timeNs = 1_768_860_000_000_000_000n + BigInt(i) * 50_000_000n
     const line = gaugeLine(random, { organisation: i % 8, placement: place.placement, timeNs })
     const cells: Cell[] = JSON.parse(line).slice(2)
-    const row = gauges.columns.map(({ name, type }, at) => {
+    const filled = gauges.columns.filter(({ fallback }) => fallback === undefined)
+    const row = filled.map(({ name, type, map }, at) => {
       const cell = cells[at] ?? null
+      if (map?.isList === false) return [map.name, attributesIn(String(cell))] as const
+      if (map !== undefined) return [map.name, cell] as const
       return [name, type.startsWith('DateTime64') ? BigInt(Number(cell)) : cell] as const
     })
     return encodeFixture(columns, place, [Object.fromEntries(row)])

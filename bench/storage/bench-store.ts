@@ -27,13 +27,13 @@ export const promptRemoval =
   'merge_tree_clear_old_parts_interval_seconds = 1, merge_tree_clear_old_temporary_directories_interval_seconds = 1, ' +
   'finished_mutations_to_keep = 1'
 
-/** The CREATE TABLE text of a layout, with every column of the real table. */
+/** The CREATE TABLE text of a layout, with every column that is stored in the real table and not filled by the engine. */
 export function tableText(layout: TableLayout): string {
   const spec = tables.find((table) => table.name === layout.like)
   if (spec === undefined) throw new Error(`No table ${layout.like}.`)
-  const columns = spec.columns.map(
-    ({ name, type, codec }) => `\`${name}\` ${type}${codec === undefined ? '' : ` CODEC(${codec})`}`,
-  )
+  const columns = spec.columns
+    .filter(({ fallback }) => fallback === undefined)
+    .map(({ name, type, codec }) => `\`${name}\` ${type}${codec === undefined ? '' : ` CODEC(${codec})`}`)
   const body = ['`Placement` UInt16', '`TenantId` LowCardinality(String)', ...columns, ...spec.indexes].join(
     ', ',
   )

@@ -49,7 +49,11 @@ const coded = (pick: (column: ColumnSpec) => boolean, codec: string): Candidate 
   column: (column) => (pick(column) ? { ...column, codec } : column),
 })
 const isInstant = ({ type }: ColumnSpec) => type.startsWith('DateTime64')
-const isMap = ({ type }: ColumnSpec) => type.startsWith('Map')
+const isShared = ({ map, type }: ColumnSpec) => map !== undefined && type.startsWith('LowCardinality')
+const isOwnText = ({ map, type }: ColumnSpec) => map !== undefined && type === 'String'
+const typed = (pick: (column: ColumnSpec) => boolean, type: string, codec: string): Candidate => ({
+  column: (column) => (pick(column) ? { ...column, type, codec } : column),
+})
 const isFloat = ({ type }: ColumnSpec) => type === 'Float64'
 const isCount = ({ type }: ColumnSpec) => type === 'UInt64'
 const isId = ({ name }: ColumnSpec) => /^(?:Trace|Span|ParentSpan)Id$/.test(name)
@@ -72,11 +76,9 @@ const candidates: Readonly<Record<string, Candidate>> = {
   'counts Delta, ZSTD(1)': coded(isCount, 'Delta(8), ZSTD(1)'),
   'ids LZ4': coded(isId, 'LZ4'),
   'ids ZSTD(3)': coded(isId, 'ZSTD(3)'),
-  'maps ZSTD(3)': coded(isMap, 'ZSTD(3)'),
-  'map values LowCardinality': {
-    column: (column) =>
-      isMap(column) ? { ...column, type: 'Map(LowCardinality(String), LowCardinality(String))' } : column,
-  },
+  'attributes of logs and spans ZSTD(3)': coded(isOwnText, 'ZSTD(3)'),
+  'attributes of logs and spans in dictionaries': typed(isOwnText, 'LowCardinality(String)', 'LZ4'),
+  'all attributes as plain texts': typed(isShared, 'String', 'ZSTD(1)'),
   'metrics by series': {
     orderBy: (table) =>
       isMetric(table) ? ['MetricName', 'ServiceName', 'SeriesId', 'TimeUnix'] : table.orderBy,

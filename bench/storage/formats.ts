@@ -1,7 +1,7 @@
 // What one row costs from cells to committed, in three insert formats: JSONCompactEachRow through the driver's raw
 // insert, and RowBinary and Native through a file that has no name (opened, unlinked, read back by the engine as
 // /proc/self/fd/N, so nothing is left behind by a crash). Native is column by column: a header with column and row
-// counts, then name, type and values of each column; strings carry a LEB128 length, maps and arrays cumulative
+// counts, then name, type and values of each column; strings carry a LEB128 length, arrays cumulative
 // offsets. LowCardinality columns are sent as plain strings and converted by the engine. All three must yield the same
 // table, which is checked by a hash before anything is timed. Linux only.
 //
@@ -9,7 +9,6 @@
 
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { AttributeMap } from '../../server/telemetry/row-fixture.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { openBenchStore, provenance, quantile, tableText, timed } from './bench-store.ts'
 import { gaugeLine, seededRandom } from './sample-rows.ts'
@@ -24,7 +23,7 @@ const { values: flags } = parseArgs({
 const rowCount = Number(flags.rows)
 
 /** Empty arrays stand for the exemplar columns. */
-type GaugeCell = string | number | bigint | AttributeMap | readonly never[]
+type GaugeCell = string | number | bigint | readonly never[]
 type GaugeRow = readonly GaugeCell[]
 
 const gauge = tables.find(({ name }) => name === 'otel_metrics_gauge')
@@ -32,10 +31,9 @@ if (gauge === undefined) throw new Error('There is no gauge table.')
 const columns = [
   { name: 'Placement', type: 'UInt16' },
   { name: 'TenantId', type: 'String' },
-  ...gauge.columns.map(({ name, type }) => ({
-    name,
-    type: type.replaceAll('LowCardinality(String)', 'String'),
-  })),
+  ...gauge.columns
+    .filter(({ fallback }) => fallback === undefined)
+    .map(({ name, type }) => ({ name, type: type.replaceAll('LowCardinality(String)', 'String') })),
 ]
 
 const random = seededRandom(1)
@@ -54,7 +52,7 @@ function jsonLines(): Buffer {
     (row) =>
       `[${row.map((cell) => (typeof cell === 'bigint' ? cell.toString() : JSON.stringify(cell))).join(',')}]\n`,
   )
-  return Buffer.from(lines.join(''))
+  return Buffer.from(lines.join(''), 'latin1')
 }
 
 /** Writes little-endian values one after another into one large buffer. */
@@ -78,7 +76,7 @@ class BinaryWriter {
   text(value: string): void {
     let encoded = this.#encoded.get(value)
     if (encoded === undefined) {
-      encoded = Buffer.from(value)
+      encoded = Buffer.from(value, 'latin1')
       if (this.#encoded.size < 20_000) this.#encoded.set(value, encoded)
     }
     this.varint(encoded.length)
@@ -98,9 +96,6 @@ class BinaryWriter {
 }
 const writer = new BinaryWriter()
 
-const isMap = (type: string): boolean => type.startsWith('Map(')
-const asMap = (cell: GaugeCell | undefined): AttributeMap => cell as AttributeMap
-
 function rowBinary(): Buffer {
   writer.start()
   for (const row of rows)
@@ -108,26 +103,9 @@ function rowBinary(): Buffer {
       const cell = row[c]
       if (typeof cell === 'string') writer.text(cell)
       else if (Array.isArray(cell)) writer.varint(0)
-      else if (isMap(type)) {
-        const entries = Object.entries(asMap(cell))
-        writer.varint(entries.length)
-        for (const [key, value] of entries) {
-          writer.text(key)
-          writer.text(value)
-        }
-      } else writer.number(type, cell)
+      else writer.number(type, cell)
     }
   return writer.written()
-}
-
-function nativeMaps(c: number): void {
-  let end = 0
-  for (const row of rows) {
-    end += Object.keys(asMap(row[c])).length
-    writer.offset(end)
-  }
-  for (const row of rows) for (const key of Object.keys(asMap(row[c]))) writer.text(key)
-  for (const row of rows) for (const value of Object.values(asMap(row[c]))) writer.text(value)
 }
 
 function native(): Buffer {
@@ -137,8 +115,7 @@ function native(): Buffer {
   for (const [c, { name, type }] of columns.entries()) {
     writer.text(name)
     writer.text(type)
-    if (isMap(type)) nativeMaps(c)
-    else if (type.startsWith('Array(')) for (const _ of rows) writer.offset(0)
+    if (type.startsWith('Array(')) for (const _ of rows) writer.offset(0)
     else if (type === 'String') for (const row of rows) writer.text(String(row[c]))
     else for (const row of rows) writer.number(type, row[c])
   }

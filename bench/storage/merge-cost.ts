@@ -1,9 +1,10 @@
 // What it costs the engine to merge a row once, and which columns of it: parts of some thousand rows, decoded by the
 // service's own decoder from the bodies of the ingest benches, are copied into tables like the real ones but for the
 // thing compared, and put together into one part. CPU microseconds a row of three merges each, and bytes a row
-// afterwards. Nothing else runs meanwhile; that of merging several times is not in it.
+// afterwards. Nothing else runs meanwhile; that of merging several times is not in it. With `--unique` each row's own
+// attributes are of it alone, as where each has an id.
 //
-// Run: node bench/storage/merge-cost.ts [--table otel_metrics_sum] [--parts 10] [--only 'as it is|texts']
+// Run: node bench/storage/merge-cost.ts [--table otel_metrics_sum] [--parts 10] [--unique] [--only 'as it is|without codecs']
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,6 +13,12 @@ import { parseArgs } from 'node:util'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount } from '../../server/telemetry/rows.ts'
+import {
+  mapColumnType,
+  mapOfPairs,
+  pairMiddle,
+  pairStart,
+} from '../../server/telemetry/schema/attribute-pairs.ts'
 import { createTableText, insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type TableSpec, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
@@ -22,6 +29,7 @@ const { values: flags } = parseArgs({
   options: {
     table: { type: 'string', default: 'otel_metrics_sum' },
     parts: { type: 'string', default: '10' },
+    unique: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 })
@@ -29,28 +37,29 @@ const { values: flags } = parseArgs({
 /** Answers what stands for a column, or null where the table does without it. */
 type Candidate = (column: ColumnSpec) => ColumnSpec | null
 
-const isMap = ({ type }: ColumnSpec) => type.startsWith('Map(')
-const isShared = ({ name }: ColumnSpec) => /^(?:Resource|Scope)/.test(name)
-const typed = (column: ColumnSpec, type: string): ColumnSpec => ({ name: column.name, type })
+const isAttributes = ({ map }: ColumnSpec) => map !== undefined
+/** Of the record itself, and not a list. */
+const isOwn = ({ map }: ColumnSpec) =>
+  map !== undefined && !map.isList && !/^(?:Resource|Scope)/.test(map.name)
+const isText = ({ map }: ColumnSpec) => map?.isList === false
+const inDictionary = ({ name }: ColumnSpec): ColumnSpec => ({ name, type: 'LowCardinality(String)' })
+const asPlainText = ({ name }: ColumnSpec): ColumnSpec => ({ name, type: 'String', codec: 'ZSTD(1)' })
+
+/** The exporter's column, as it was stored before (docs/decisions/0006). */
+const asMap = (column: ColumnSpec): ColumnSpec => {
+  const { map } = column
+  if (map === undefined) return column
+  return { name: map.name, type: mapColumnType(map), codec: map.isList ? 'ZSTD(1)' : 'ZSTD(3)' }
+}
 
 const candidates: Readonly<Record<string, Candidate>> = {
   'as it is': (column) => column,
-  'without maps': (column) => (isMap(column) ? null : column),
-  'keys of maps as plain strings': (column) =>
-    isMap(column) ? { ...column, type: 'Map(String, String)' } : column,
-  'values of maps in dictionaries': (column) =>
-    isMap(column) ? { ...column, type: 'Map(LowCardinality(String), LowCardinality(String))' } : column,
-  'maps of resource and scope as texts in dictionaries': (column) =>
-    isMap(column) && isShared(column) ? typed(column, 'LowCardinality(String)') : column,
-  'all maps as texts in dictionaries': (column) =>
-    isMap(column) ? typed(column, 'LowCardinality(String)') : column,
-  'the same, those of the row as plain texts': (column) =>
-    !isMap(column)
-      ? column
-      : isShared(column)
-        ? typed(column, 'LowCardinality(String)')
-        : { ...column, type: 'String' },
-  'without codecs': ({ name, type }) => ({ name, type, codec: 'NONE' }),
+  'maps as the exporter has them': asMap,
+  'all texts in dictionaries': (column) => (isText(column) ? inDictionary(column) : column),
+  'own texts plain': (column) => (isOwn(column) ? asPlainText(column) : column),
+  'all texts plain': (column) => (isText(column) ? asPlainText(column) : column),
+  'without attributes': (column) => (isAttributes(column) ? null : column),
+  'without codecs': (column) => ({ ...column, codec: 'NONE' }),
 }
 
 const rowsOfPart = 5_000
@@ -65,9 +74,13 @@ try {
   const names = Object.keys(candidates).filter(
     (name) => flags.only === '' || flags.only.split('|').includes(name),
   )
+  // Once for nothing: the first merges of a process take more than those after them.
+  await measure((column) => column, rows)
   for (const name of names) {
     const result = await measure(candidates[name] ?? ((column) => column), rows)
-    process.stdout.write(`${JSON.stringify({ table: table.name, candidate: name, rows, ...result })}\n`)
+    process.stdout.write(
+      `${JSON.stringify({ table: table.name, isUnique: flags.unique, candidate: name, rows, ...result })}\n`,
+    )
   }
   process.stdout.write(`${JSON.stringify(provenance())}\n`)
 } finally {
@@ -117,11 +130,11 @@ async function measure(candidate: Candidate, rows: number) {
   throw new Error('Three rounds are made.')
 }
 
-/** A new table of the same parts, a statement each. */
+/** A new table of the same parts, a statement each. What the engine fills or computes by itself is only copied. */
 async function copyAs(candidate: Candidate): Promise<number> {
   const pairs = table.columns.flatMap((column) => {
     const other = candidate(column)
-    return other === null ? [] : [[column, other] as const]
+    return other === null ? [] : [[column, stored(other)] as const]
   })
   await command('DROP TABLE IF EXISTS candidate SYNC')
   const like = { ...table, columns: pairs.map(([, other]) => other) }
@@ -136,8 +149,23 @@ async function copyAs(candidate: Candidate): Promise<number> {
   return like.columns.length
 }
 
+function stored({ name, type, codec }: ColumnSpec): ColumnSpec {
+  return codec === undefined ? { name, type } : { name, type, codec }
+}
+
 function selectOf(was: ColumnSpec, now: ColumnSpec): string {
-  return isMap(was) && !isMap(now) ? `toJSONString(\`${was.name}\`)` : `\`${was.name}\``
+  const { map } = was
+  if (map === undefined) return `\`${was.name}\``
+  const pairs = isOwn(was) && flags.unique ? withId(was.name) : `\`${was.name}\``
+  if (now.name === was.name) return pairs
+  return map.isList ? `\`${map.name}\`` : mapOfPairs(pairs)
+}
+
+/** One attribute more, whose value no other row has. */
+function withId(pairs: string): string {
+  const [start, middle] = [`char(${pairStart})`, `char(${pairMiddle})`]
+  const id = 'lower(hex(sipHash64(_part, _part_offset)))'
+  return `concat(if(empty(${pairs}), ${start}, ${pairs}), 'request.id', ${middle}, ${id}, ${start})`
 }
 
 async function partsOf(name: string): Promise<string[]> {

@@ -93,7 +93,7 @@ function rowPool(organisation: number, placement: number): RowPool {
     const lines = Array.from({ length: count }, (_, i) =>
       line(random, { organisation, placement, timeNs: nowNs + BigInt(i) * 50_000_000n }),
     )
-    return Buffer.from(lines.join(''))
+    return Buffer.from(lines.join(''), 'latin1')
   }
   return {
     take: (kind, count) => {

@@ -1,56 +1,108 @@
-// The engine's copy across versions of the tables: what an earlier build copied stands in the tables of this one, as
-// long as these have only columns more that the engine can fill.
+// The engine's copy across versions of the tables: what an earlier build copied comes back as it was, and the next opening
+// of the folder makes tables of this build of it.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { temporaryFolder } from '../../tests/fixtures.ts'
+import { tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
-import { insertFixture } from '../telemetry/row-fixture.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
-import { tables, tablesOf } from '../telemetry/schema/tables.ts'
-import { raw, sql } from '../telemetry/sql.ts'
+import { olderBuilds, olderText } from '../telemetry/schema/older-tables-fixture.ts'
+import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { raw } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { copyEngine, restoreEngine } from './engine-copy.ts'
-import { isReadableSchema, telemetrySchemaHash } from './manifest.ts'
+import { BackupError, isReadableSchema, telemetrySchemaHash } from './manifest.ts'
 
-const folder = temporaryFolder()
-after(() => rmSync(folder, { recursive: true, force: true }))
+const root = temporaryFolder()
+after(() => rmSync(root, { recursive: true, force: true }))
 
-test('telemetry of before a column that the engine can fill is readable and comes back with it', async () => {
-  const before = tables.map((table) => ({
-    ...table,
-    columns: table.columns.filter(({ name }) => name !== 'SeriesId'),
-  }))
-  const hash = createHash('sha256').update(before.map(createTableText).join('\n'), 'utf8').digest('hex')
-  assert.ok(isReadableSchema(hash) && isReadableSchema(telemetrySchemaHash()) && !isReadableSchema('other'))
+const place = { tenantId: 'acme', placement: 0 }
+const attributes = [{ pod: 'a', '': 'ünï' }, {}]
+const lists = { 'Exemplars.TimeUnix': ['1', '2'], 'Exemplars.Value': [0, 1], 'Exemplars.SpanId': ['s', 't'] }
 
-  const options = { maxMemoryBytes: 2 ** 30, backupFolder: join(folder, 'older') }
-  const row = { MetricName: 'm', TimeUnix: 10n ** 18n, Attributes: { pod: 'a' } }
-  const found = (from: TelemetryEngine) =>
-    from.select<{ SeriesId: string; MetricName: string }>(
-      sql`select SeriesId, MetricName from otel_metrics_gauge`,
-    )
-  const older = await openChdb({ ...options, folder: join(folder, 'older-telemetry') })
-  let rows: unknown
-  try {
-    await insertFixture(older, { tenantId: 'acme', placement: 0 }, 'otel_metrics_gauge', [row])
-    rows = await found(older)
-    for (const { name } of tablesOf(['metrics']))
-      await older.command(raw(`alter table ${name} drop column SeriesId`))
-    const backupId = `bak_${'0'.repeat(26)}`
-    await copyEngine({ engine: older, clock: systemClock }, backupId, 'engine', new AbortController().signal)
-  } finally {
-    await older.close()
+/** A row of each shape of attributes, by table. */
+const rows: readonly (readonly [TableName, FixtureRow])[] = [
+  [
+    'otel_metrics_gauge',
+    {
+      ...{ MetricName: 'm', TimeUnix: 10n ** 18n, ServiceName: 'shop', Value: 1.5 },
+      ...{ Attributes: { pod: 'a' }, ResourceAttributes: { host: 'h' }, ScopeAttributes: { '': '' } },
+      ...{ ...lists, 'Exemplars.TraceId': ['x', 'y'], 'Exemplars.FilteredAttributes': attributes },
+    },
+  ],
+  ['otel_logs', { Timestamp: 10n ** 18n, Body: 'said', LogAttributes: { route: '/pay' } }],
+  [
+    'otel_traces',
+    {
+      ...{ Timestamp: 10n ** 18n, SpanName: 'pay', SpanAttributes: { route: '/pay' } },
+      ...{ 'Events.Timestamp': ['1', '2'], 'Events.Name': ['e', 'f'], 'Events.Attributes': attributes },
+    },
+  ],
+]
+
+/** What the tables say in the exporter's columns, and the identities of series. */
+async function found(engine: TelemetryEngine): Promise<unknown[]> {
+  const all: unknown[] = []
+  for (const [name] of rows) {
+    const columns = tableSpec(name).columns.map((column) => `\`${column.map?.name ?? column.name}\``)
+    all.push(...(await engine.select(raw(`SELECT ${columns.join(', ')} FROM ${name}`))))
   }
-  const restored = await openChdb({ ...options, folder: join(folder, 'restored-telemetry') })
+  return all
+}
+
+async function withEngine<T>(name: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
+  const engine = await openChdb({
+    maxMemoryBytes: 2 ** 30,
+    folder: join(root, name),
+    backupFolder: join(root, 'backup'),
+  })
   try {
-    await restoreEngine(restored)
-    assert.deepEqual(await found(restored), rows)
+    return await work(engine)
   } finally {
-    await restored.close()
+    await engine.close()
   }
+}
+
+/** The same rows in the tables of another build. */
+async function moveInto(engine: TelemetryEngine, older: TableSpec): Promise<void> {
+  await engine.command(raw(`RENAME TABLE ${older.name} TO newer`))
+  await engine.command(raw(createTableText(older)))
+  const columns = ['Placement', 'TenantId', ...older.columns.map(({ name }) => `\`${name}\``)].join(', ')
+  await engine.command(raw(`INSERT INTO ${older.name} (${columns}) SELECT ${columns} FROM newer`))
+  await engine.command(raw('DROP TABLE newer SYNC'))
+}
+
+for (const [at, build] of [{ name: 'all that this one has', tables }, ...olderBuilds].entries()) {
+  test(`telemetry of a build with ${build.name} is readable and comes back`, async () => {
+    const hash = createHash('sha256').update(olderText(build), 'utf8').digest('hex')
+    assert.ok(isReadableSchema(hash))
+    assert.equal(hash === telemetrySchemaHash(), at === 0)
+    const [source, target] = [`source-${at}`, `target-${at}`]
+    const backupId = `bak_${String(at).repeat(26)}`
+    const before = await withEngine(source, async (engine) => {
+      for (const [name, row] of rows) await insertFixture(engine, place, name, [row])
+      const answers = await found(engine)
+      if (at > 0) for (const older of build.tables) await moveInto(engine, older)
+      await copyEngine({ engine, clock: systemClock }, backupId, 'engine', new AbortController().signal)
+      return answers
+    })
+    await withEngine(target, restoreEngine)
+    await withEngine(target, async (engine) => assert.deepEqual(await found(engine), before))
+    rmSync(join(root, 'backup'), { recursive: true })
+  })
+}
+
+test('tables that hold anything are not restored into, and those of a foreign build are not readable', async () => {
+  assert.ok(!isReadableSchema('other'))
+  await withEngine('full', async (engine) => {
+    await insertFixture(engine, place, 'otel_logs', [{ Timestamp: 10n ** 18n, Body: 'kept' }])
+    await assert.rejects(restoreEngine(engine), BackupError)
+    const [row] = await engine.select<{ Body: string }>(raw('SELECT Body FROM otel_logs'))
+    assert.equal(row?.Body, 'kept')
+  })
 })

@@ -3,6 +3,7 @@
 // until they are copied, so the copy is of one moment per table.
 
 import type { Clock } from '../core/clock.ts'
+import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { BackupError, backupIdPattern } from './manifest.ts'
@@ -54,13 +55,14 @@ function firstLine(error: string): string {
 }
 
 /**
- * Fills an engine whose tables are empty from `engine` in its backup folder. Settings of tables may differ, since what
- * is synced is a setting of the service; columns and keys were compared before.
+ * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty. They come back
+ * as they were copied, with the columns of the build that took the backup: rows put into tables of other columns would
+ * lose those that are missing here. What opens the folder next brings them up to date. Throws BackupError.
  */
 export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
-  await engine.command(
-    raw("RESTORE DATABASE default FROM File('engine') SETTINGS allow_different_table_def = 1"),
-  )
+  if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')
+  for (const { name } of tables) await engine.command(raw(`DROP TABLE ${name} SYNC`))
+  await engine.command(raw("RESTORE DATABASE default FROM File('engine')"))
 }
 
 /** Bytes of everything that is to be copied. */

@@ -1,80 +1,88 @@
-// Sets of attributes as answers hold them, taken apart here and by the engine's own columns of maps: whatever keys and
-// values say, and as many as a record may have.
+// What a statement is told of attributes against what maps would say, over random rows of few keys and values that are
+// beginnings and ends of each other, or empty: in a table whose own attributes are dictionaries and one of plain texts.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { after, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
-import { openChdb } from './chdb.ts'
-import { insertFixture } from './row-fixture.ts'
-import { sql } from './sql.ts'
+import { openStores, type Stores } from '../../tests/fixtures.ts'
+import { attribute, hasAttribute } from './attribute.ts'
+import { TelemetryGate } from './gate.ts'
+import { type AttributeMap, insertFixture } from './row-fixture.ts'
+import { raw, sql } from './sql.ts'
+import { TenantReader } from './tenant-reader.ts'
 
-const folder = temporaryFolder()
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
+let stores: Stores
+before(async () => {
+  stores = await openStores()
 })
+after(() => stores.close())
 
-interface Answer {
-  readonly own: string
-  readonly events: readonly string[]
-  readonly map: Readonly<Record<string, string>>
-  readonly maps: readonly Readonly<Record<string, string>>[]
+const seed = Number(process.env.LETHE_FUZZ_SEED ?? 20_267)
+const keys = ['', 'a', 'b', 'aa', 'ab', 'þ', 'ÿ', '\u0000', "'"]
+const values = ['', 'a', 'b', 'ab', 'þ', 'aþbÿ', '\u0000', '\\']
+const map = fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values), { maxKeys: 5 })
+
+const startNs = 1_763_712_000_000_000_000n
+const place = { tenantId: 'acme', placement: 3 }
+
+/** The record's own, else its resource's, else empty. */
+const model = (own: AttributeMap, resource: AttributeMap, key: string): string =>
+  Object.hasOwn(own, key) ? (own[key] ?? '') : Object.hasOwn(resource, key) ? (resource[key] ?? '') : ''
+
+for (const [table, timeColumn, column] of [
+  ['otel_metrics_sum', 'TimeUnix', 'Attributes'],
+  ['otel_logs', 'Timestamp', 'LogAttributes'],
+  ['otel_traces', 'Timestamp', 'SpanAttributes'],
+] as const) {
+  test(`attributes of ${table} are those of the row, else of its resource, else empty`, async () => {
+    const rows = fc.sample(fc.tuple(map, map), { numRuns: 300, seed })
+    await insertFixture(
+      stores.engine,
+      place,
+      table,
+      rows.map(([own, resource], i) => ({
+        [timeColumn]: startNs + BigInt(i),
+        [column]: own,
+        ResourceAttributes: resource,
+      })),
+    )
+    const reader = new TenantReader(stores.engine, place, new TelemetryGate())
+    const pairs = `${column}Pairs`
+    for (const key of [...keys, 'absent']) {
+      const expected = rows.map(([own, resource]) => model(own, resource, key))
+      const found = await reader.rows<{ value: string }>(
+        (from) =>
+          sql`SELECT ${attribute(pairs, key)} AS value FROM ${from(table)} ORDER BY ${raw(timeColumn)}`,
+      )
+      assert.deepEqual(
+        found.map(({ value }) => value),
+        expected,
+        `key ${JSON.stringify(key)}, seed ${seed}`,
+      )
+      for (const value of [...values, 'absent']) {
+        const ids = await reader.rows<{ at: string }>(
+          (from) =>
+            sql`SELECT toString(toUnixTimestamp64Nano(${raw(timeColumn)})) AS at FROM ${from(table, hasAttribute(pairs, key, value))} ORDER BY at`,
+        )
+        assert.deepEqual(
+          ids.map(({ at }) => Number(BigInt(at) - startNs)),
+          expected.flatMap((one, i) => (one === value ? [i] : [])),
+          `${JSON.stringify(key)} = ${JSON.stringify(value)}, seed ${seed}`,
+        )
+      }
+      const groups = await reader.rows<{ value: string; n: string }>(
+        (from) =>
+          sql`SELECT ${attribute(pairs, key)} AS value, count() AS n FROM ${from(table)} GROUP BY value`,
+      )
+      assert.deepEqual(
+        new Map(groups.map(({ value, n }) => [value, Number(n)])),
+        new Map(
+          Map.groupBy(expected, (value) => value)
+            .entries()
+            .map(([value, { length }]) => [value, length]),
+        ),
+        `groups by ${JSON.stringify(key)}, seed ${seed}`,
+      )
+    }
+  })
 }
-
-let traces = 0
-
-/** One span with these attributes, and an event for each set. */
-async function stored(
-  own: Record<string, string>,
-  events: readonly Record<string, string>[],
-): Promise<Answer> {
-  const id = `trace-${traces++}`
-  await insertFixture(engine, { tenantId: 'own', placement: 1 }, 'otel_traces', [
-    {
-      TraceId: id,
-      Timestamp: 1_767_571_200_000_000_000n,
-      SpanAttributes: own,
-      'Events.Timestamp': events.map(() => '1767571200.0'),
-      'Events.Name': events.map(() => 'said'),
-      'Events.Attributes': events,
-    },
-  ])
-  const [row] = await engine.select<Answer>(
-    sql`select ${pairsColumn('SpanAttributesPairs')} as own, ${pairListColumn('`Events.AttributesPairs`')} as events, SpanAttributes as map, \`Events.Attributes\` as maps from otel_traces where TraceId = ${id}`,
-  )
-  assert.ok(row)
-  return row
-}
-
-const hostile = fc.oneof(
-  fc.string({
-    unit: fc.constantFrom('"', "'", '\\', '=', ':', ',', ';', ' ', '\n', '\0', 'a', 'ÿ', 'þ', 'ý'),
-  }),
-  fc.string({ unit: 'grapheme' }),
-  fc.constantFrom('', '__proto__', 'constructor'),
-)
-const attributes = fc.uniqueArray(fc.tuple(hostile, hostile), { maxLength: 6, selector: ([key]) => key })
-
-test('attributes come back as they were sent, and without what has no key as the map of the exporter', async () => {
-  await fc.assert(
-    fc.asyncProperty(attributes, fc.array(attributes, { maxLength: 2 }), async (own, events) => {
-      const sets = [own, ...events].map((pairs) => Object.fromEntries(pairs))
-      const named = [own, ...events].map((pairs) => Object.fromEntries(pairs.filter(([key]) => key !== '')))
-      const answer = await stored(Object.fromEntries(own), sets.slice(1))
-      assert.deepEqual([answer.own, ...answer.events].map(attributesOf), sets)
-      assert.deepEqual([answer.map, ...answer.maps], named)
-    }),
-    { numRuns: 60 },
-  )
-})
-
-test('a record with as many attributes as one may have is answered whole in both ways', async () => {
-  const many = Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`key ${i}`, `value ${i}`]))
-  const answer = await stored(many, [many])
-  assert.deepEqual(attributesOf(answer.own), many)
-  assert.deepEqual([answer.map, ...answer.maps], [many, many])
-})

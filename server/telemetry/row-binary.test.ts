@@ -38,6 +38,30 @@ test('a text is its length and its UTF-8, from a string and from bytes', () => {
   )
 })
 
+test('a bare text is its UTF-8 alone, behind what was written and before what follows', () => {
+  fc.assert(
+    fc.property(text, fc.nat(3), (value, before) => {
+      const bytes = Buffer.from(value)
+      const expected = Buffer.concat([Buffer.of(0xfe), bytes, Buffer.of(0xff)])
+      const between = (write: (out: RowBinary) => void) =>
+        written((out) => {
+          out.uint8(0xfe)
+          write(out)
+          out.uint8(0xff)
+        })
+      const around = Buffer.concat([Buffer.alloc(before, 'x'), bytes, Buffer.from('y')])
+      assert.deepEqual(
+        between((out) => out.bareText(value)),
+        expected,
+      )
+      assert.deepEqual(
+        between((out) => out.bareUtf8(around, before, before + bytes.length)),
+        expected,
+      )
+    }),
+  )
+})
+
 test('bytes that are no UTF-8 become what decoding them gives', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 80 }), (given) => {
@@ -47,8 +71,21 @@ test('bytes that are no UTF-8 become what decoding them gives', () => {
         written((out) => out.utf8(bytes, 0, bytes.length)),
         Buffer.from([...leb128(expected.length), ...expected]),
       )
+      assert.deepEqual(
+        written((out) => out.bareUtf8(bytes, 0, bytes.length)),
+        expected,
+      )
     }),
   )
+})
+
+test('halves of characters become U+FFFD, so that no byte of a text is 254 or 255', () => {
+  const halves = ['\ud800', '\udfff', 'a\ud800b', '\udc00\ud800', '\u00fe\u00ff', `${'x'.repeat(50)}\ud800`]
+  for (const value of halves) {
+    const bare = written((out) => out.bareText(value))
+    assert.deepEqual(bare, Buffer.from(value))
+    assert.ok(!bare.includes(0xfe) && !bare.includes(0xff))
+  }
 })
 
 test('lengths up to 32 bits are LEB128', () => {

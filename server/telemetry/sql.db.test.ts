@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { latestNs } from '../../contract/instant.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { openChdb } from './chdb.ts'
-import { instant, sql, strings, uint } from './sql.ts'
+import { bytes, instant, sql, strings, uint } from './sql.ts'
 
 const folder = temporaryFolder()
 const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
@@ -80,6 +80,16 @@ test('a list of strings comes back as it went in', async () => {
     }),
     { numRuns: 200 },
   )
+})
+
+test('bytes come as they were given, each of the 256 beside each other', async () => {
+  const all = Array.from({ length: 256 }, (_, byte) => byte)
+  for (const given of [all, all.toReversed(), ...all.map((byte) => [byte, 0x30, byte])]) {
+    const [row] = await engine.select<{ hex: string; bytes: number }>(
+      sql`select hex(${bytes(...given)}) as hex, toUInt32(length(${bytes(...given)})) as bytes`,
+    )
+    assert.deepEqual(row, { hex: Buffer.from(given).toString('hex').toUpperCase(), bytes: given.length })
+  }
 })
 
 test('an instant is exact to the nanosecond, from the first to the last that can be stored', async () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { allOf, Bound, instant, join, raw, render, sql, strings, uint } from './sql.ts'
+import { allOf, Bound, bytes, instant, join, raw, render, sql, strings, uint } from './sql.ts'
 
 test('a hole becomes a literal of its type, and a plain string binds as String', () => {
   const statement = sql`select ${uint(5)} where name = ${"x' or 1"}`
@@ -68,4 +68,15 @@ test('whatever is bound, nothing in the text ends the literal it is in', () => {
       assert.equal(emptied, `select ?, CAST([${listed}], ?), CAST(NULL, ?)`)
     }),
   )
+})
+
+test('bytes are a literal in the same alphabet, of all that was given in its order', () => {
+  assert.equal(
+    render(sql`select ${bytes(0xfe, "k'", 0xff, 'ä', 0xfe)}`),
+    String.raw`select '\xfek\x27\xff\xc3\xa4\xfe'`,
+  )
+  assert.equal(render(sql`select ${bytes()}`), "select ''")
+  for (let byte = 0; byte < 256; byte++)
+    assert.match(render(sql`${bytes(byte)}`), /^'(?:[\w .,:/-]|\\x[0-9a-f]{2})'$/)
+  assert.throws(() => render(sql`select ${new Bound('Bytes', 'text')}`), assert.AssertionError)
 })

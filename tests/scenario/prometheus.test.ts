@@ -14,7 +14,7 @@ import { pageOf } from '../../contract/common.ts'
 import { MetricEntry } from '../../contract/telemetry.ts'
 import { IngestUsage } from '../../contract/usage.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
-import { sql } from '../../server/telemetry/sql.ts'
+import { raw, sql } from '../../server/telemetry/sql.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import {
   eraseCompletely,
@@ -200,7 +200,12 @@ async function samplesHere(
     .readerOf(place)
     .rows<{ time: string; value: string; labels: Record<string, string>; service: string; instance: string }>(
       (from) =>
-        sql`SELECT toUnixTimestamp64Milli(TimeUnix) AS time, toString(Value) AS value, Attributes AS labels, ServiceName AS service, ResourceAttributes['service.instance.id'] AS instance FROM ${from(table)} WHERE MetricName = ${metric} AND Flags = 0 ORDER BY TimeUnix`,
+        sql`SELECT * FROM (${from.select(table, {
+          columns: raw(
+            "toUnixTimestamp64Milli(TimeUnix) AS time, toString(Value) AS value, Attributes AS labels, ServiceName AS service, ResourceAttributes['service.instance.id'] AS instance",
+          ),
+          conditions: [sql`MetricName = ${metric}`, raw('Flags = 0')],
+        })}) ORDER BY time`,
     )
   return rows.map(({ time, value, labels, service: job, instance }) => {
     const ms = Number(time)

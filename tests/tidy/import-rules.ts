@@ -29,6 +29,7 @@ export const testSupport: readonly string[] = [
   'server/detection/detection-fixture.ts',
   'server/detection/seeded-noise.ts',
   'server/telemetry/row-fixture.ts',
+  'server/telemetry/schema/older-tables-fixture.ts',
 ]
 
 /** Modules that only some files may import, and why. */

@@ -17,10 +17,11 @@ export interface SchemaOptions {
 export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
+    // First, because they say that what is rewritten is on the disk before what it was made of goes.
+    await settleSettings(engine, table, options)
     await bringUpToDate(engine, table)
     await assertColumns(engine, table)
     await assertKeys(engine, table)
-    await settleSettings(engine, table, options)
   }
 }
 

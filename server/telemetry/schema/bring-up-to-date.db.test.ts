@@ -1,0 +1,409 @@
+// Data folders of earlier builds, opened by this one: every row answers as before, new rows belong to the same series,
+// and an opening that was cut short anywhere is made up for by the next.
+
+import assert from 'node:assert/strict'
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { after, describe, test } from 'node:test'
+import { tableSpec, temporaryFolder } from '../../../tests/fixtures.ts'
+import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
+import { attribute, hasAttribute } from '../attribute.ts'
+import { openChdb } from '../chdb.ts'
+import { TelemetryGate } from '../gate.ts'
+import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
+import { raw, render, type Sql, sql } from '../sql.ts'
+import type { TelemetryEngine } from '../telemetry.ts'
+import { TenantReader } from '../tenant-reader.ts'
+import { bringUpToDate } from './bring-up-to-date.ts'
+import { createSchema, createTableText } from './create-schema.ts'
+import { type OlderBuild, olderBuilds } from './older-tables-fixture.ts'
+import { type ColumnSpec, type TableName, type TableSpec, tables } from './tables.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+const place = { tenantId: 'acme', placement: 1 }
+const monday = 1_767_571_200_000_000_000n
+const partition = '1-20260105'
+const swapTable = 'erasure_swap_1_otel_metrics_sum'
+const swapped = tableSpec('otel_metrics_sum')
+
+const maps: readonly AttributeMap[] = [
+  {},
+  { '': 'of no name', empty: '', both: '1' },
+  { '': '' },
+  { both: '2', pod: 'b', 'ünï code': '\u00fe\u00ff🙂', long: 'v'.repeat(300) },
+  { 'k\u0000': "'\\\n" },
+]
+
+function newFolder(): string {
+  const folder = temporaryFolder()
+  folders.push(folder)
+  return folder
+}
+
+async function withEngine<T>(folder: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+  try {
+    return await work(engine)
+  } finally {
+    await engine.close()
+  }
+}
+
+const list = (columns: readonly string[]) => columns.map((name) => `\`${name}\``).join(', ')
+const mapsOf = (table: TableSpec) =>
+  table.columns.flatMap(({ map, name }) => (map === undefined ? [] : [{ ...map, pairs: name }]))
+
+/** Rows whose attributes are all of {@link maps} in turn, one pair of maps a row, and whose lists have up to two items. */
+function rowsOf(table: TableSpec): Record<string, Cell | bigint>[] {
+  return maps.map((_, row) => {
+    const cellOf = ({ name, type, map }: ColumnSpec, at: number): Cell | undefined => {
+      const items = <T>(make: (item: number) => T) => Array.from({ length: row % 3 }, (_none, i) => make(i))
+      if (map?.isList) return items((i) => maps[(row + at + i) % maps.length] ?? {})
+      if (map !== undefined) return maps[(row + at) % maps.length]
+      if (!/^(?:Exemplars|Events|Links)\./.test(name)) return undefined
+      return items((i) => (type.includes('String') ? `t${i}` : type.includes('Float') ? i / 2 : `${i}.5`))
+    }
+    const cells = table.columns.flatMap((column, at) => {
+      const cell = cellOf(column, at)
+      return cell === undefined ? [] : [[column.map?.name ?? column.name, cell] as const]
+    })
+    const named = table.signal === 'metrics' ? { MetricName: 'm', ScopeName: 'meter' } : {}
+    return {
+      ...Object.fromEntries(cells),
+      ...named,
+      ServiceName: 'shop',
+      [table.timeColumn]: monday + BigInt(row),
+    }
+  })
+}
+
+/** A table of an earlier build under a name, with the rows of a table of this one, in two parts. */
+async function makeOlder(
+  engine: TelemetryEngine,
+  older: TableSpec,
+  name: string,
+  source: string,
+): Promise<void> {
+  await engine.command(raw(createTableText(older).replace(older.name, name)))
+  const columns = list(['Placement', 'TenantId', ...older.columns.map((column) => column.name)])
+  for (const part of [`= ${at(0)}`, `> ${at(0)}`])
+    await engine.command(
+      raw(
+        `INSERT INTO ${name} (${columns}) SELECT ${columns} FROM ${source} WHERE ${older.timeColumn} ${part}`,
+      ),
+    )
+  const maps = mapsOf(tableSpec(older.name)).map((map) => map.name)
+  assert.deepEqual(await mapsOnDisk(engine, name, older), maps.sort())
+}
+
+const at = (row: number) => `fromUnixTimestamp64Nano(toInt64(${monday + BigInt(row)}), 'UTC')`
+
+/** A folder that an earlier build left, with rows in some of its tables and with what an erasure was about to swap in. */
+async function olderFolder(
+  build: OlderBuild,
+  isIn: (table: TableSpec) => boolean = () => true,
+): Promise<string> {
+  const folder = newFolder()
+  await withEngine(folder, async (engine) => {
+    for (const older of build.tables.filter(isIn)) {
+      await insertFixture(engine, place, older.name, rowsOf(tableSpec(older.name)))
+      await engine.command(raw(`RENAME TABLE ${older.name} TO newer`))
+      await makeOlder(engine, older, older.name, 'newer')
+      await engine.command(raw('DROP TABLE newer SYNC'))
+    }
+    await engine.command(raw(`CREATE TABLE ${swapTable} AS ${swapped.name}`))
+    await engine.command(
+      raw(`INSERT INTO ${swapTable} SELECT * FROM ${swapped.name} WHERE TimeUnix > ${at(0)}`),
+    )
+  })
+  return folder
+}
+
+/** Maps that stand in files of a part that is read, by name. */
+async function mapsOnDisk(
+  engine: TelemetryEngine,
+  name: string,
+  { name: like }: TableSpec,
+): Promise<string[]> {
+  const found = await engine.select<{ column: string }>(
+    sql`SELECT DISTINCT column FROM system.parts_columns WHERE database = currentDatabase() AND table = ${name} AND active ORDER BY column`,
+  )
+  const names = new Set(mapsOf(tableSpec(like)).map((map) => map.name))
+  return found.flatMap(({ column }) => (names.has(column) ? [column] : []))
+}
+
+/** All rows of a table, in the order of {@link rowsOf}, as far as those name columns. */
+async function storedRows(engine: TelemetryEngine, name: string, table: TableSpec): Promise<FixtureRow[]> {
+  const columns = mapsOf(table).map((map) => map.name)
+  const others = table.columns
+    .map((column) => column.name)
+    .filter((column) => /^(?:Exemplars|Events|Links)\./.test(column) && !/Attributes/.test(column))
+  return engine.select<FixtureRow>(
+    raw(`SELECT ${list([...columns, ...others])} FROM ${name} ORDER BY ${table.timeColumn}`),
+  )
+}
+
+async function assertUpToDate(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
+  const rows = rowsOf(table)
+  const found = await storedRows(engine, name, table)
+  assert.equal(found.length, rows.length, name)
+  for (const [i, row] of found.entries())
+    for (const [column, cell] of Object.entries(row))
+      if (/Attributes/.test(column))
+        assert.deepEqual(cell, rows[i]?.[column], `${name} ${column} of row ${i}`)
+      else assert.equal((cell as Cell[]).length, i % 3)
+  if (table.signal === 'metrics') {
+    const series = await engine.select<{ id: string }>(
+      raw(`SELECT SeriesId AS id FROM ${name} ORDER BY TimeUnix`),
+    )
+    const expected = rows.map(identityOf)
+    assert.equal(new Set(expected).size, maps.length)
+    assert.deepEqual(
+      series.map(({ id }) => id),
+      expected,
+      name,
+    )
+  }
+  await assertNoMapsOnDisk(engine, name, table)
+}
+
+const identityOf = (row: FixtureRow) => seriesIdOf(row as Readonly<Record<string, Cell>>)
+
+/** What a reader is told of an attribute, of the record's own or its resource's, and which rows it finds by it. */
+async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise<void> {
+  const own = mapsOf(table).find(({ isList, name }) => !isList && !/^(?:Resource|Scope)/.test(name))
+  assert.ok(own)
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const rows = rowsOf(table)
+  const meantBy = (row: FixtureRow, key: string) => {
+    const [mine, theirs] = [row[own.name], row.ResourceAttributes] as [AttributeMap, AttributeMap]
+    return mine[key] ?? theirs[key] ?? ''
+  }
+  const ask = (columns: Sql, ...conditions: Sql[]) =>
+    reader.rows<{ value: string }>(
+      (from) =>
+        sql`SELECT ${columns} AS value FROM ${from(table.name, ...conditions)} ORDER BY ${raw(table.timeColumn)}`,
+    )
+  for (const key of ['', 'empty', 'both', 'pod', 'ünï code', 'absent']) {
+    const values = rows.map((row) => meantBy(row, key))
+    const read = await ask(attribute(own.pairs, key))
+    assert.deepEqual(
+      read.map(({ value }) => value),
+      values,
+      `${table.name} ${key}`,
+    )
+    for (const value of new Set(values)) {
+      const found = await ask(
+        sql`toString(toUnixTimestamp64Nano(${raw(table.timeColumn)}))`,
+        hasAttribute(own.pairs, key, value),
+      )
+      const expected = values.flatMap((one, i) => (one === value ? [String(monday + BigInt(i))] : []))
+      assert.deepEqual(
+        found.map((one) => one.value),
+        expected,
+        `${table.name} ${key}=${value}`,
+      )
+    }
+  }
+}
+
+/** A removal of columns that was cut short goes on beside everything else, so it is waited for, and for the files of before. */
+async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
+  const folder = (await engine.tableFolder(name)) ?? assert.fail()
+  const isGone = async () => {
+    // Dropping a partition, also one that isn't there, has the engine clear all it can at once.
+    await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '0-00000000'`))
+    if ((await mapsOnDisk(engine, name, table)).length > 0) return false
+    const active = await engine.select<{ part: string }>(
+      sql`SELECT name AS part FROM system.parts WHERE table = ${name} AND active`,
+    )
+    const names = new Set(active.map(({ part }) => part))
+    const parts = readdirSync(folder).filter((entry) => /^\d+-\d{8}_/.test(entry))
+    assert.ok(parts.length > 0)
+    return parts.every((part) => names.has(part))
+  }
+  for (let poll = 0; !(await isGone()); poll++) assert.ok(poll < 10_000, `${name} still has files of before`)
+}
+
+/**
+ * An engine that takes so many changes and then behaves as if the process had ended, with the next one written down and
+ * not carried out or not even begun. Merges of its table then stand still; `begun` is what waits for them.
+ */
+function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: boolean) {
+  let left = changes
+  const said: string[] = []
+  const begun: Promise<void>[] = []
+  const failing: TelemetryEngine = {
+    ...delegate(engine),
+    async command(statement) {
+      const text = render(statement)
+      if (!text.startsWith('ALTER')) return engine.command(statement)
+      said.push(text)
+      if (left-- > 0) return engine.command(statement)
+      if (isNextBegun) {
+        const table = /^ALTER TABLE (\w+)/.exec(text)?.[1] ?? assert.fail()
+        await engine.command(raw(`SYSTEM STOP MERGES ${table}`))
+        begun.push(engine.command(statement))
+        while ((await openMutations(engine, table)) === 0);
+      }
+      throw new Error('The process ended')
+    },
+  }
+  return { failing, said, begun }
+}
+
+async function openMutations(engine: TelemetryEngine, table: string): Promise<number> {
+  const found = await engine.select(
+    sql`SELECT 1 FROM system.mutations WHERE table = ${table} AND NOT is_done`,
+  )
+  return found.length
+}
+
+const delegate = (engine: TelemetryEngine): TelemetryEngine => ({
+  select: (...given) => engine.select(...given),
+  bytes: (...given) => engine.bytes(...given),
+  command: (...given) => engine.command(...given),
+  insert: (...given) => engine.insert(...given),
+  tableFolder: (...given) => engine.tableFolder(...given),
+  close: () => engine.close(),
+})
+
+async function definitionsOf(engine: TelemetryEngine): Promise<unknown[]> {
+  return engine.select(
+    sql`SELECT table, position, name, type, default_kind, default_expression, compression_codec FROM system.columns
+      WHERE database = currentDatabase() AND startsWith(table, 'otel_') ORDER BY table, position`,
+  )
+}
+
+for (const build of olderBuilds) {
+  describe(`a folder of a build with ${build.name}`, () => {
+    test('answers the same, has the columns of a new one, and is changed once', async () => {
+      await withEngine(await olderFolder(build), async (engine) => {
+        for (const table of tables) {
+          await assertUpToDate(engine, table.name, table)
+          await assertFilters(engine, table)
+        }
+        const whole = await storedRows(engine, swapped.name, swapped)
+        assert.deepEqual(await storedRows(engine, swapTable, swapped), whole.slice(1))
+        const changed = await definitionsOf(engine)
+        const { failing, said } = failingEngine(engine, 0, false)
+        await createSchema(failing, { syncCommits: false })
+        assert.deepEqual(said, [])
+        for (const { name } of tables) await engine.command(raw(`DROP TABLE ${name} SYNC`))
+        await createSchema(engine, { syncCommits: false })
+        assert.deepEqual(changed, await definitionsOf(engine))
+      })
+    })
+
+    test('takes new rows of the same series, and what an erasure was about to swap in', async () => {
+      const rows = rowsOf(swapped)
+      const ids = rows.map(identityOf)
+      const found = async (engine: TelemetryEngine) => {
+        const series = await engine.select<{ id: string; points: string }>(
+          raw('SELECT SeriesId AS id, count() AS points FROM otel_metrics_sum GROUP BY id'),
+        )
+        return new Map(series.map(({ id, points }) => [id, Number(points)]))
+      }
+      const folder = await olderFolder(build, (table) => table.name === swapped.name)
+      await withEngine(folder, async (engine) => {
+        await insertFixture(engine, place, swapped.name, rows)
+        await engine.command(raw(`OPTIMIZE TABLE ${swapped.name} FINAL`))
+        assert.deepEqual(await found(engine), new Map(ids.map((id) => [id, 2])))
+        await engine.command(
+          raw(`ALTER TABLE ${swapped.name} REPLACE PARTITION ID '${partition}' FROM ${swapTable}`),
+        )
+        const left = await storedRows(engine, swapped.name, swapped)
+        assert.deepEqual(
+          left.map(({ Attributes }) => Attributes),
+          rows.slice(1).map(({ Attributes }) => Attributes),
+        )
+        assert.deepEqual(await found(engine), new Map(ids.slice(1).map((id) => [id, 1])))
+      })
+    })
+
+    test('is brought up to date by the next opening where one was cut short before any change', async () => {
+      const folder = newFolder()
+      const cases: Case[] = []
+      await withEngine(folder, async (engine) => {
+        for (const name of ['otel_metrics_sum', 'otel_traces'] as const) {
+          await insertFixture(engine, place, name, rowsOf(tableSpec(name)))
+          for (let changes = 0, isDone = false; !isDone; changes++) {
+            assert.ok(changes < 10)
+            const one = await cutShort(engine, build, name, cases.length, changes)
+            cases.push(one)
+            isDone = one.isDone
+          }
+        }
+      })
+      assert.ok(cases.length > 12)
+      await withEngine(folder, (engine) => assertMadeUpFor(engine, cases))
+    })
+
+    for (const change of ['MATERIALIZE COLUMN', 'DROP COLUMN']) {
+      test(`is brought up to date by the next opening where the process ended within ${change}`, async () => {
+        const [folder, image] = [newFolder(), newFolder()]
+        const name = 'otel_metrics_sum'
+        const within = await withEngine(folder, async (engine) => {
+          await insertFixture(engine, place, name, rowsOf(swapped))
+          let [changes, isThere] = [-1, false]
+          while (!isThere) {
+            assert.ok(++changes < 10)
+            const { said } = await cutShort(engine, build, name, changes, changes)
+            isThere = said.at(-1)?.includes(change) === true
+          }
+          const last = await cutShort(engine, build, name, 10, changes, true)
+          // What a process leaves on the disk that is killed here.
+          cpSync(folder, image, { recursive: true })
+          await engine.command(raw(`SYSTEM START MERGES ${last.name}`))
+          await Promise.all(last.begun)
+          return last
+        })
+        await withEngine(image, (engine) => assertMadeUpFor(engine, [within]))
+      })
+    }
+  })
+}
+
+/** A table that an earlier build left and whose change was cut short. */
+interface Case {
+  readonly name: string
+  readonly table: TableSpec
+  readonly said: readonly string[]
+  readonly begun: readonly Promise<void>[]
+  /** There was nothing left to cut short. */
+  readonly isDone: boolean
+}
+
+async function cutShort(
+  engine: TelemetryEngine,
+  build: OlderBuild,
+  like: TableName,
+  number: number,
+  changes: number,
+  isNextBegun = false,
+): Promise<Case> {
+  const table = tableSpec(like)
+  const older = build.tables.find(({ name }) => name === like) ?? assert.fail()
+  // The schema takes a table whose name ends with that of one of its own for a side table of an erasure.
+  const name = `case_${number}_${like}`
+  await makeOlder(engine, older, name, like)
+  const { failing, said, begun } = failingEngine(engine, changes, isNextBegun)
+  const error = await bringUpToDate(failing, { ...table, name: name as TableName }).catch(
+    (thrown: Error) => thrown,
+  )
+  if (error !== undefined) assert.equal(error.message, 'The process ended')
+  return { name, table, said, begun, isDone: error === undefined }
+}
+
+async function assertMadeUpFor(engine: TelemetryEngine, cases: readonly Case[]): Promise<void> {
+  for (const { name, table, said } of cases) {
+    try {
+      await assertUpToDate(engine, name, table)
+    } catch (cause) {
+      throw new Error(`Cut short at the last of: ${said.join('; ')}`, { cause })
+    }
+  }
+}
