@@ -29,7 +29,7 @@ const mapType = 'Map(LowCardinality(String), String)'
  * with lambdas that took longer than to analyse all else (docs/decisions/0019). Nothing in a text is quoted; the sign for
  * that is a byte which no text has either.
  */
-function mapOfPairs(column: string): string {
+export function mapOfPairs(column: string): string {
   const map = `extractKeyValuePairs(toString(${column}), '\\xff', '\\xfe', '\\xfd')`
   return `CAST(${map}, '${mapType}')`
 }

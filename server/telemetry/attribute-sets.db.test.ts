@@ -1,0 +1,80 @@
+// Sets of attributes as answers hold them, taken apart here and by the engine's own columns of maps: whatever keys and
+// values say, and as many as a record may have.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
+import { openChdb } from './chdb.ts'
+import { insertFixture } from './row-fixture.ts'
+import { sql } from './sql.ts'
+
+const folder = temporaryFolder()
+const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Answer {
+  readonly own: string
+  readonly events: readonly string[]
+  readonly map: Readonly<Record<string, string>>
+  readonly maps: readonly Readonly<Record<string, string>>[]
+}
+
+let traces = 0
+
+/** One span with these attributes, and an event for each set. */
+async function stored(
+  own: Record<string, string>,
+  events: readonly Record<string, string>[],
+): Promise<Answer> {
+  const id = `trace-${traces++}`
+  await insertFixture(engine, { tenantId: 'own', placement: 1 }, 'otel_traces', [
+    {
+      TraceId: id,
+      Timestamp: 1_767_571_200_000_000_000n,
+      SpanAttributes: own,
+      'Events.Timestamp': events.map(() => '1767571200.0'),
+      'Events.Name': events.map(() => 'said'),
+      'Events.Attributes': events,
+    },
+  ])
+  const [row] = await engine.select<Answer>(
+    sql`select ${pairsColumn('SpanAttributesPairs')} as own, ${pairListColumn('`Events.AttributesPairs`')} as events, SpanAttributes as map, \`Events.Attributes\` as maps from otel_traces where TraceId = ${id}`,
+  )
+  assert.ok(row)
+  return row
+}
+
+const hostile = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom('"', "'", '\\', '=', ':', ',', ';', ' ', '\n', '\0', 'a', 'ÿ', 'þ', 'ý'),
+  }),
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom('', '__proto__', 'constructor'),
+)
+const attributes = fc.uniqueArray(fc.tuple(hostile, hostile), { maxLength: 6, selector: ([key]) => key })
+
+test('attributes come back as they were sent, and without what has no key as the map of the exporter', async () => {
+  await fc.assert(
+    fc.asyncProperty(attributes, fc.array(attributes, { maxLength: 2 }), async (own, events) => {
+      const sets = [own, ...events].map((pairs) => Object.fromEntries(pairs))
+      const named = [own, ...events].map((pairs) => Object.fromEntries(pairs.filter(([key]) => key !== '')))
+      const answer = await stored(Object.fromEntries(own), sets.slice(1))
+      assert.deepEqual([answer.own, ...answer.events].map(attributesOf), sets)
+      assert.deepEqual([answer.map, ...answer.maps], named)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('a record with as many attributes as one may have is answered whole in both ways', async () => {
+  const many = Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`key ${i}`, `value ${i}`]))
+  const answer = await stored(many, [many])
+  assert.deepEqual(attributesOf(answer.own), many)
+  assert.deepEqual([answer.map, ...answer.maps], [many, many])
+})
