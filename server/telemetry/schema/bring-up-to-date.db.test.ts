@@ -15,7 +15,7 @@ import type { TelemetryEngine } from '../telemetry.ts'
 import { TenantReader } from '../tenant-reader.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
 import { createSchema, createTableText } from './create-schema.ts'
-import { type OlderBuild, olderBuilds } from './older-tables-fixture.ts'
+import { type OlderBuild, olderBuilds, olderColumns } from './older-tables-fixture.ts'
 import { type ColumnSpec, type TableName, type TableSpec, tables } from './tables.ts'
 
 const folders: string[] = []
@@ -92,7 +92,7 @@ async function makeOlder(
   for (const part of [`= ${at(0)}`, `> ${at(0)}`])
     await engine.command(
       raw(
-        `INSERT INTO ${name} (${columns}) SELECT ${columns} FROM ${source} WHERE ${older.timeColumn} ${part}`,
+        `INSERT INTO ${name} (${columns}) SELECT Placement, TenantId, ${olderColumns(older)} FROM ${source} WHERE ${older.timeColumn} ${part}`,
       ),
     )
   const maps = mapsOf(tableSpec(older.name)).map((map) => map.name)
