@@ -38,8 +38,7 @@ const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30
  * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is not made
  * for it: each statement has constants of its own, so it is seldom used again.
  * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
- * statement names, which takes longer than to read a window (docs/decisions/0011). The maps of the exporter may have as
- * many attributes as a record was taken with.
+ * statement names, which takes longer than to read a window (docs/decisions/0011).
  */
 const sessionSettings = `SET ${[
   'max_query_size = 67108864',
@@ -48,7 +47,6 @@ const sessionSettings = `SET ${[
   'compile_sort_description = 0',
   'optimize_use_projections = 0',
   'use_statistics = 0',
-  'extract_key_value_pairs_max_pairs_per_row = 0',
 ].join(', ')}`
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
