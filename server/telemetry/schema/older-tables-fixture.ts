@@ -2,7 +2,7 @@
 // and before that no identity of a series either. Derived from the tables of this build, so whoever changes a column
 // of those sees by its hash (backup/manifest.ts) that it has to be taken back here.
 
-import { mapColumnType, pairKey, pairsIn, pairValue } from './attribute-pairs.ts'
+import { mapColumnType } from './attribute-pairs.ts'
 import { createTableText } from './create-schema.ts'
 import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
 
@@ -37,29 +37,6 @@ export const olderBuilds: readonly OlderBuild[] = [
 /** The texts of all tables of a build, as backups know them by. */
 export function olderText(build: OlderBuild): string {
   return build.tables.map(createTableText).join('\n')
-}
-
-/**
- * Expressions of all columns of an older table over one of this build with the same rows. Its maps hold also what has no
- * key, which the exporter's columns of this build leave out.
- */
-export function olderColumns(older: TableSpec): string {
-  const now = tables.find(({ name }) => name === older.name)
-  const texts = new Map(now?.columns.map(({ map, name }) => [map?.name, { map, name }]))
-  return older.columns
-    .map(({ name }) => {
-      const text = texts.get(name)
-      if (text?.map === undefined) return `\`${name}\``
-      return text.map.isList
-        ? `arrayMap(one -> ${wholeMap('one')}, \`${text.name}\`)`
-        : wholeMap(`\`${text.name}\``)
-    })
-    .join(', ')
-}
-
-function wholeMap(text: string): string {
-  const list = (part: string) => `arrayMap(pair -> ${part}, ${pairsIn(text)})`
-  return `mapFromArrays(CAST(${list(pairKey)}, 'Array(LowCardinality(String))'), ${list(pairValue)})`
 }
 
 function columnBefore(column: ColumnSpec): ColumnSpec {
