@@ -17,7 +17,7 @@ const lane = (hash: string) =>
   `toUInt32(${ofMap(hash, 'Attributes')} + ${ofMap(hash, 'ResourceAttributes')} * 2654435761 + ${hash}(ServiceName) * 2246822519 + ${hash}(ScopeName) * 3266489917 + ${hash}(MetricName) * 668265263)`
 const identityBefore = `bitOr(bitShiftLeft(toUInt64(${lane('murmurHash3_32')}), 32), toUInt64(${lane('murmurHash2_32')}))`
 
-const withMaps: readonly TableSpec[] = tables.map((table) => ({
+const withMaps: readonly TableSpec[] = tables.map(({ granuleRows: _, ...table }) => ({
   ...table,
   columns: table.columns.map(columnBefore),
 }))
