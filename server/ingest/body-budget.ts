@@ -1,7 +1,7 @@
 // A bound on the request bodies that are in memory at once, of all protocols and organisations together: from their
-// first byte until they are decoded. What the writer holds has a bound of its own. A body counts as its memory grows and
-// not by what its sender declares, so that a slow sender holds little. Whatever its size, a body that is alone is let in;
-// the limit for one body is another.
+// first byte until they are decoded. What the writer holds has a bound of its own. A body counts as it arrives and not
+// by what its sender declares, so that a slow sender holds no more than it has sent. Whatever its size, a body that
+// is alone is let in; the limit for one body is another.
 
 import { AppError } from '../core/app-error.ts'
 

@@ -19,53 +19,32 @@ export interface BodyLimits {
  */
 const pool = new BytePool(64 * 1024 * 1024)
 
-/** Memory of a body whose sender declares how large it is, as a multiple of what has come: who declares much and sends little holds little. */
-const aheadFactor = 4
-const firstBytes = 64 * 1024
-
-/** A body from its first byte on. Whoever takes it whole releases it as soon as it is decoded. */
+/** A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then on. */
 export class IngestBody {
   readonly #hold: BodyHold
-  readonly #declaredBytes: number
-  #memory: Buffer = nothing
-  #length = 0
+  #bytes: Buffer
 
-  /** @param declaredBytes what its sender says that it will have, or zero */
-  constructor(hold: BodyHold, declaredBytes: number) {
+  /** @param chunks of {@link pool}, which are given back; `length` is that of all of them */
+  constructor(chunks: readonly Buffer[], length: number, hold: BodyHold) {
+    this.#bytes = pool.lend(length)
     this.#hold = hold
-    this.#declaredBytes = declaredBytes
+    let at = 0
+    for (const chunk of chunks) {
+      at += chunk.copy(this.#bytes, at)
+      pool.giveBack(chunk)
+    }
   }
 
-  /** Of what has come; not to be held, and none any more once it is released. */
+  /** None any more once it is released. */
   get bytes(): Buffer {
-    return this.#memory.subarray(0, this.#length)
-  }
-
-  /** Copies the chunk. Throws `overloaded` where there is no room for it. */
-  add(chunk: Buffer): void {
-    const length = this.#length + chunk.length
-    if (length > this.#memory.length) this.#growTo(length)
-    chunk.copy(this.#memory, this.#length)
-    this.#length = length
+    return this.#bytes
   }
 
   /** Idempotent. */
   release(): void {
     this.#hold.release()
-    pool.giveBack(this.#memory)
-    this.#memory = nothing
-    this.#length = 0
-  }
-
-  /** To what was declared, but to no more than {@link aheadFactor} times what has come, and at least that. */
-  #growTo(length: number): void {
-    const ahead = Math.max(aheadFactor * length, firstBytes)
-    const size = this.#declaredBytes >= length ? Math.min(this.#declaredBytes, ahead) : 2 * length
-    this.#hold.grow(size - this.#memory.length)
-    const larger = pool.lend(size)
-    this.#memory.copy(larger, 0, 0, this.#length)
-    pool.giveBack(this.#memory)
-    this.#memory = larger
+    pool.giveBack(this.#bytes)
+    this.#bytes = nothing
   }
 }
 
@@ -81,29 +60,33 @@ export function readBody(
   payload: NodeJS.ReadableStream,
   { limitBytes, budget }: BodyLimits,
 ): Promise<IngestBody> {
-  const declared = Number(incoming.headers['content-length'] ?? 0)
-  const body = new IngestBody(budget.open(), payload === incoming ? declared : 0)
+  const hold = budget.open()
   return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
     let received = 0
     const refuse = (error: Error) => {
       payload.removeListener('data', onData)
-      body.release()
+      for (const chunk of chunks.splice(0)) pool.giveBack(chunk)
+      hold.release()
       reject(error)
     }
     const onData = (chunk: Buffer) => {
       received += chunk.length
       try {
         if (received > limitBytes) throw new AppError('body_too_large')
-        body.add(chunk)
+        hold.grow(chunk.length)
+        const copy = pool.lend(chunk.length)
+        chunk.copy(copy)
+        chunks.push(copy)
       } catch (error) {
         refuse(error instanceof Error ? error : new AppError('internal', { cause: error }))
       }
     }
     payload.on('data', onData)
-    payload.once('end', () => resolve(body))
+    payload.once('end', () => resolve(new IngestBody(chunks, received, hold)))
     // Also where the sender goes away.
     payload.once('error', (error: Error) => refuse(asBadRequest(error)))
-    if (declared > limitBytes) refuse(new AppError('body_too_large'))
+    if (Number(incoming.headers['content-length'] ?? 0) > limitBytes) refuse(new AppError('body_too_large'))
   })
 }
 
