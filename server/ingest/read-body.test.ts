@@ -66,6 +66,22 @@ test('a body counts as it arrives, whatever its sender declares, and goes with i
   assert.equal(budget.heldBytes, 0)
 })
 
+test('a sender who goes when its body is whole takes nothing from the others', async () => {
+  const gone = sent(40_000)
+  gone.payload.write(Buffer.alloc(40_000, 'gone'))
+  gone.payload.end()
+  const whole = await gone.body
+  const other = sent(40_000)
+  other.payload.write(Buffer.alloc(40_000, 'stays'))
+  await new Promise(setImmediate)
+  gone.payload.emit('error', new Error('the sender has gone'))
+  other.payload.end()
+  const stays = await other.body
+  assert.ok(stays.bytes.equals(Buffer.alloc(40_000, 'stays')))
+  assert.ok(whole.bytes.equals(Buffer.alloc(40_000, 'gone')))
+  for (const body of [whole, stays]) body.release()
+})
+
 test('what is too large or finds no room is refused, and holds nothing from then on', async () => {
   const declared = sent(2 * megabyte, undefined, megabyte)
   await assert.rejects(declared.body, isRefusedAs('body_too_large'))

@@ -27,6 +27,19 @@ test('what is given back twice is lent once', () => {
   assert.notEqual(second.buffer, third.buffer)
 })
 
+test('what is given back once more takes nothing from whom it was lent to since', () => {
+  const pool = new BytePool(1024 * kibibyte)
+  const first = pool.lend(20 * kibibyte)
+  const memory = first.buffer
+  pool.giveBack(first)
+  const second = pool.lend(20 * kibibyte)
+  assert.equal(second.buffer, memory)
+  second.fill('mine')
+  pool.giveBack(first)
+  assert.ok(second.equals(Buffer.alloc(20 * kibibyte, 'mine')))
+  assert.notEqual(pool.lend(20 * kibibyte).buffer, memory)
+})
+
 test('bytes that were not lent are left as they are, and never lent', () => {
   const pool = new BytePool(1024 * kibibyte)
   const foreign = Buffer.alloc(32 * kibibyte, 'x')

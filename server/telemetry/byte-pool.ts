@@ -12,7 +12,8 @@ const largestBytes = 4 * 1024 * 1024
 export class BytePool {
   readonly #keptBytes: number
   readonly #kept = new Map<number, ArrayBuffer[]>()
-  readonly #lent = new WeakSet<ArrayBufferLike>()
+  /** By what was answered and not by its memory, which may be lent to somebody else since. */
+  readonly #lent = new WeakSet<Buffer>()
   #idleBytes = 0
 
   /** @param keptBytes bound on what is kept while nobody uses it */
@@ -32,14 +33,15 @@ export class BytePool {
     const kept = this.#kept.get(size)?.pop()
     if (kept !== undefined) this.#idleBytes -= size
     const memory = kept ?? Buffer.allocUnsafeSlow(size).buffer
-    this.#lent.add(memory)
-    return Buffer.from(memory, 0, count)
+    const bytes = Buffer.from(memory, 0, count)
+    this.#lent.add(bytes)
+    return bytes
   }
 
-  /** Takes back what {@link lend} answered; what came from elsewhere, or was given back before, is left alone. */
+  /** Takes back the very buffer that {@link lend} answered; what came from elsewhere, or was given back before, is left alone. */
   giveBack(bytes: Buffer): void {
     const { buffer } = bytes
-    if (!this.#lent.delete(buffer) || !(buffer instanceof ArrayBuffer)) return
+    if (!this.#lent.delete(bytes) || !(buffer instanceof ArrayBuffer)) return
     const size = buffer.byteLength
     if (this.#idleBytes + size > this.#keptBytes) return
     bytes.fill(0)
