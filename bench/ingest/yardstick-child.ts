@@ -2,7 +2,8 @@
 // format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows, placements, syncing and
 // the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
 // that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
-// partitions lie one after the other: what the engine does at its best with these rows and this format.
+// partitions lie one after the other: what the engine does at its best with these rows and this format. With maps, the same
+// rows go into tables of the build before, which stored attributes as the Collector's exporter does.
 
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
