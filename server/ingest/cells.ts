@@ -5,6 +5,7 @@
 import { RowBinary } from '../telemetry/row-binary.ts'
 import { pairMiddle, pairStart } from '../telemetry/schema/attribute-pairs.ts'
 import type { SeriesId } from '../telemetry/schema/series-id.ts'
+import type { AttributeMemo } from './attribute-memo.ts'
 import { maxAttributes } from './record-fault.ts'
 import type { Uint64 } from './uint64.ts'
 
@@ -177,6 +178,9 @@ export class MapCell {
   readonly #starts: number[] = []
   /** Length of each entry's key in bytes; -1 for one that a later entry replaced. */
   readonly #keyLengths: number[] = []
+  /** Number of each entry in {@link #memo}; -1 for one that was read anew. */
+  readonly #known: number[] = []
+  #memo: AttributeMemo | null = null
   #index: Map<string, number> | null = null
   #added = 0
   #replaced = 0
@@ -201,13 +205,30 @@ export class MapCell {
     const keyStart = entries.length
     key.writeBareTo(entries, body)
     this.#keyLengths[at] = entries.length - keyStart
-    const earlier = this.#find(at)
-    if (earlier >= 0) {
-      this.#keyLengths[earlier] = -1
-      this.#replaced++
-    }
+    this.#known[at] = -1
+    this.#replaceEarlier(at)
     entries.uint8(pairMiddle)
     value.writeBareTo(entries, body)
+  }
+
+  /** Adds what the memo has under that number. One memo only until the set is cleared. */
+  addKnown(memo: AttributeMemo, known: number): void {
+    if (this.isFull()) return
+    const at = this.#added++
+    this.#starts[at] = this.#entries.length
+    memo.writeTo(known, this.#entries)
+    this.#keyLengths[at] = memo.keyLengthOf(known)
+    this.#known[at] = known
+    this.#memo = memo
+    this.#replaceEarlier(at)
+  }
+
+  /** Has the memo keep the entry that was added last, whose bytes in the body are from `start` to `stop`. */
+  keepLast(memo: AttributeMemo, start: number, stop: number): void {
+    // A full set may have taken nothing.
+    if (this.isFull()) return
+    const at = this.#added - 1
+    memo.keep(start, stop, this.#entries, this.#starts[at] ?? 0, this.#keyLengths[at] ?? 0)
   }
 
   writeTo(out: RowBinary): void {
@@ -240,9 +261,18 @@ export class MapCell {
   /** Adds what the row will hold to the identity of its series. */
   addTo(series: SeriesId, part: number): void {
     for (let at = 0; at < this.#added; at++) {
-      if ((this.#keyLengths[at] ?? -1) >= 0)
-        series.addPair(this.#entries, (this.#starts[at] ?? 0) + 1, this.#stopOf(at), part)
+      if ((this.#keyLengths[at] ?? -1) < 0) continue
+      const known = this.#known[at] ?? -1
+      if (known >= 0) this.#memo?.addTo(known, series, part)
+      else series.addPair(this.#entries, (this.#starts[at] ?? 0) + 1, this.#stopOf(at), part)
     }
+  }
+
+  #replaceEarlier(at: number): void {
+    const earlier = this.#find(at)
+    if (earlier < 0) return
+    this.#keyLengths[earlier] = -1
+    this.#replaced++
   }
 
   #leaveOutReplaced(): void {
@@ -256,6 +286,7 @@ export class MapCell {
       const stop = this.#stopOf(at)
       entries.bytes.copyWithin(length, start, stop)
       this.#starts[kept] = length
+      this.#known[kept] = this.#known[at] ?? -1
       this.#keyLengths[kept++] = keyLength
       length += stop - start
     }

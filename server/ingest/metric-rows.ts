@@ -132,6 +132,7 @@ export class MetricRows {
   readonly exemplar = new Exemplar()
   /** Name, description and unit, which all points of the metric have in common. */
   readonly #head = new RowBinary()
+  #headBytes: Uint8Array = Buffer.alloc(0)
   /** What all points of the metric add to the identity of their series. */
   readonly #metricSeries = new SeriesId()
   readonly #series = new SeriesId()
@@ -155,6 +156,7 @@ export class MetricRows {
     this.#metricSeries.addText(this.#head, 0, this.#head.length, seriesParts.metric)
     metric.description.writeTo(this.#head, rows.body)
     metric.unit.writeTo(this.#head, rows.body)
+    this.#headBytes = this.#head.written()
   }
 
   /** Adds {@link point} as a row of its kind's table, or counts it as rejected. */
@@ -163,7 +165,7 @@ export class MetricRows {
     this.#noteFaults(kind)
     const out = rows.startRow(tableOf[kind], metric.fault)
     if (out === null) return
-    out.appendAll(this.#head)
+    out.appendBytes(this.#headBytes)
     point.attributes.writeTo(out)
     out.uint64(point.startTime.hi, point.startTime.lo)
     out.uint64(point.time.hi, point.time.lo)

@@ -5,6 +5,7 @@
 // the same way. In the readers a field is written `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits,
 // 2 = length-delimited, 5 = 32 bits. The fuzz in tests/otlp holds all this against another decoder.
 
+import { AttributeMemo } from './attribute-memo.ts'
 import { type IdCell, type ListCell, TextCell } from './cells.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import type { RowCollector } from './row-collector.ts'
@@ -20,6 +21,8 @@ export class ProtoReader {
   /** Of the attribute that is being read. */
   readonly key = new TextCell()
   readonly value = new TextCell()
+  /** Of the attributes that were read so far. */
+  readonly memo: AttributeMemo
   readonly #view: DataView
   readonly #wide = new Uint64()
 
@@ -27,6 +30,7 @@ export class ProtoReader {
     this.rows = rows
     this.body = body
     this.#view = new DataView(body.buffer, body.byteOffset, body.length)
+    this.memo = new AttributeMemo(this.#view)
   }
 
   /** The next tag of a message that stops at `end`, or 0 at its end. */

@@ -4,12 +4,18 @@
 import { arrayText, doubleText, emptyText, mapText, stringText } from './attributes.ts'
 import type { MapCell, TextCell } from './cells.ts'
 import type { ProtoReader } from './otlp-proto.ts'
-import { fault, maxNesting } from './record-fault.ts'
+import { fault, maxNesting, noFault } from './record-fault.ts'
 
 /** Reads one `KeyValue` into the map. The caller counts the calls for `RowCollector.noteManyAttributes`. */
 export function readAttribute(reader: ProtoReader, parentEnd: number, into: MapCell): void {
   const end = reader.enter(parentEnd)
-  const { key, value } = reader
+  const { key, value, memo, pos: start, rows } = reader
+  const known = memo.find(start, end)
+  if (known >= 0) {
+    into.addKnown(memo, known)
+    reader.pos = end
+    return
+  }
   key.clear()
   value.clear()
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
@@ -17,8 +23,10 @@ export function readAttribute(reader: ProtoReader, parentEnd: number, into: MapC
     else if (tag === ((2 << 3) | 2)) readAnyValue(reader, reader.enter(end), value)
     else reader.skip(tag, end, 0b110)
   }
-  reader.rows.noteLongAttribute(key, value)
+  rows.noteLongAttribute(key, value)
   into.add(key, value, reader.body)
+  // What is wrong with one that was kept would not be noted again.
+  if (rows.fault === noFault) into.keepLast(memo, start, end)
 }
 
 /** Text of the `AnyValue` that stops at `end`. */

@@ -193,6 +193,7 @@ export class RowCollector {
    * scopes without records, and a resource of megabytes that each would copy.
    */
   readonly #prefix = new RowBinary()
+  #prefixBytes: Uint8Array = Buffer.alloc(0)
   /** What the resource adds to the identity of its series; hashed once, because scopes may be many and resources large. */
   readonly #resourceSeries = new SeriesId()
   readonly #tables = new Map<TableName, OpenTable>()
@@ -280,7 +281,7 @@ export class RowCollector {
     this.#open = open
     this.#rowStart = open.rows.length
     if (this.#prefix.length === 0) this.#writePrefix()
-    open.rows.appendAll(this.#prefix)
+    open.rows.appendBytes(this.#prefixBytes)
     return open.rows
   }
 
@@ -316,6 +317,7 @@ export class RowCollector {
     out.uint16(placement)
     out.text(tenantId)
     for (const column of sharedColumns[this.#shape.signal]) this.#writeShared(column, out)
+    this.#prefixBytes = out.written()
   }
 
   #identifyResource(): void {

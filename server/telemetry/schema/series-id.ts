@@ -29,41 +29,13 @@ function laneOf(hash: string): string {
   return `toUInt32(${ofPairs('AttributesPairs')} + ${ofPairs('ResourceAttributesPairs')} * ${resource} + ${hash}(ServiceName) * ${service} + ${hash}(ScopeName) * ${scope} + ${hash}(MetricName) * ${metric})`
 }
 
-/** The identity of one series while its parts are added. Texts are taken from where they stand in RowBinary. */
-export class SeriesId {
-  /** Of the result, as unsigned 32-bit integers once more. */
-  #upper = 0
-  #lower = 0
+/** Both hashes of one text, of which the identities of series are sums. Texts are taken from where they stand in RowBinary. */
+export class TextHash {
+  upper = 0
+  lower = 0
 
-  get hi(): number {
-    return this.#upper >>> 0
-  }
-
-  get lo(): number {
-    return this.#lower >>> 0
-  }
-
-  clear(): void {
-    this.#upper = 0
-    this.#lower = 0
-  }
-
-  copy(other: SeriesId): void {
-    this.#upper = other.#upper
-    this.#lower = other.#lower
-  }
-
-  /** The text that begins at `start` with its length and ends at `stop`. */
-  addText(of: RowBinary, start: number, stop: number, part: number): void {
-    this.#add(of, afterLength(of, start), stop, part)
-  }
-
-  /** An attribute as it is stored: its key from `start` on, and its value until `stop`. */
-  addPair(of: RowBinary, start: number, stop: number, part: number): void {
-    this.#add(of, start, stop, part)
-  }
-
-  #add({ view }: RowBinary, start: number, stop: number, part: number): void {
+  /** Becomes the hashes of what stands between `start` and `stop`. */
+  take({ view }: RowBinary, start: number, stop: number): void {
     const length = stop - start
     let third = 0
     let second = length
@@ -85,11 +57,52 @@ export class SeriesId {
     third ^= length
     third = Math.imul(third ^ (third >>> 16), 0x85ebca6b)
     third = Math.imul(third ^ (third >>> 13), 0xc2b2ae35)
-    third ^= third >>> 16
+    this.upper = third ^ (third >>> 16)
     second = Math.imul(second ^ (second >>> 13), murmur2)
-    second ^= second >>> 15
-    this.#upper = (this.#upper + Math.imul(third, part)) | 0
-    this.#lower = (this.#lower + Math.imul(second, part)) | 0
+    this.lower = second ^ (second >>> 15)
+  }
+}
+
+/** The identity of one series while its parts are added. */
+export class SeriesId {
+  /** Of the result, as unsigned 32-bit integers once more. */
+  #upper = 0
+  #lower = 0
+  readonly #hash = new TextHash()
+
+  get hi(): number {
+    return this.#upper >>> 0
+  }
+
+  get lo(): number {
+    return this.#lower >>> 0
+  }
+
+  clear(): void {
+    this.#upper = 0
+    this.#lower = 0
+  }
+
+  copy(other: SeriesId): void {
+    this.#upper = other.#upper
+    this.#lower = other.#lower
+  }
+
+  /** The text that begins at `start` with its length and ends at `stop`. */
+  addText(of: RowBinary, start: number, stop: number, part: number): void {
+    this.addPair(of, afterLength(of, start), stop, part)
+  }
+
+  /** An attribute as it is stored: its key from `start` on, and its value until `stop`. */
+  addPair(of: RowBinary, start: number, stop: number, part: number): void {
+    this.#hash.take(of, start, stop)
+    this.addHash(this.#hash, part)
+  }
+
+  /** What {@link addText} and {@link addPair} add, of a text that was hashed before. */
+  addHash({ upper, lower }: TextHash, part: number): void {
+    this.#upper = (this.#upper + Math.imul(upper, part)) | 0
+    this.#lower = (this.#lower + Math.imul(lower, part)) | 0
   }
 }
 
