@@ -56,23 +56,24 @@ export class TextCell {
   }
 }
 
-const hexDigits = Buffer.from('0123456789abcdef')
-const hexBytes = new TextEncoder()
+/** Both hex digits of each byte, as they lie in memory. */
+const hexOfBytes = Uint16Array.from({ length: 256 }, (_, byte) =>
+  Buffer.from(byte.toString(16).padStart(2, '0')).readUint16LE(),
+)
 
 /** A trace or span id as lower-case hex; empty when absent or all zeros. */
 export class IdCell {
-  readonly #hex = new Uint8Array(32)
-  #length = 0
+  readonly #hex = new RowBinary()
   /** It was there with a wrong length. */
   isBad = false
 
   clear(): void {
-    this.#length = 0
+    this.#hex.clear()
     this.isBad = false
   }
 
   isEmpty(): boolean {
-    return this.#length === 0
+    return this.#hex.length === 0
   }
 
   /** Bytes of the body; another count than `byteCount`, or none, makes the id bad or absent. */
@@ -82,14 +83,15 @@ export class IdCell {
       this.isBad = stop !== start
       return
     }
+    const hex = this.#hex
+    hex.reserve(byteCount * 2)
     let seen = 0
     for (let at = 0; at < byteCount; at++) {
       const byte = body[start + at] ?? 0
       seen |= byte
-      this.#hex[at * 2] = hexDigits[byte >>> 4] ?? 0
-      this.#hex[at * 2 + 1] = hexDigits[byte & 15] ?? 0
+      hex.view.setUint16(at * 2, hexOfBytes[byte] ?? 0, true)
     }
-    if (seen !== 0) this.#length = byteCount * 2
+    if (seen !== 0) hex.length = byteCount * 2
   }
 
   /** Hex digits in either case. */
@@ -99,13 +101,12 @@ export class IdCell {
       this.isBad = text !== ''
       return
     }
-    if (/^0+$/.test(text)) return
-    this.#length = hexBytes.encodeInto(text.toLowerCase(), this.#hex).written
+    if (!/^0+$/.test(text)) this.#hex.bareText(text.toLowerCase())
   }
 
   writeTo(out: RowBinary): void {
-    out.uint8(this.#length)
-    out.append(this.#hex, 0, this.#length)
+    out.uint8(this.#hex.length)
+    out.appendWords(this.#hex, 0, this.#hex.length)
   }
 }
 
