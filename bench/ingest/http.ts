@@ -28,6 +28,7 @@ import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'
 import { ingestBodies, startNs } from './payloads.ts'
+import { secondsUntilRest } from './rest.ts'
 import type { YardstickOrders, YardstickReport } from './yardstick-child.ts'
 
 const { values: flags } = parseArgs({
@@ -96,11 +97,12 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.child, 'VmHWM')
-  const at80 = await drive(load, { seconds, perSecond: full.requestsPerSecond * 0.8 })
+  const at80 = await drive(load, { seconds, perSecond: full.sustainedRequestsPerSecond * 0.8 })
   service.child.kill('SIGTERM')
   await once(service.child, 'exit')
   const after = await yardstick(signal, organisations, bodies)
   const engineRows = (before.rowsPerSecond + after.rowsPerSecond) / 2
+  const engineSustained = (before.sustainedRowsPerSecond + after.sustainedRowsPerSecond) / 2
   const engineCpu = (before.cpuUsPerRow + after.cpuUsPerRow) / 2
   const withMaps = flags.maps ? await yardstick(signal, organisations, bodies, true) : null
   return {
@@ -110,6 +112,7 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
     syncCommits,
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
+    sustainedRatio: round(full.sustainedRowsPerSecond / engineSustained),
     cpuRatio: round(engineCpu / full.cpuUsPerRow),
     ratioToMaps: withMaps === null ? null : round(full.rowsPerSecond / withMaps.rowsPerSecond),
     full,
@@ -138,14 +141,20 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
   const startCpu = cpuSeconds(load.service.child)
   const report = await runChild<ClientReport>('client-child.ts', orders)
   const cpu = cpuSeconds(load.service.child) - startCpu
+  const restSeconds = await secondsUntilRest(() => cpuSeconds(load.service.child))
+  const cpuToRest = cpuSeconds(load.service.child) - startCpu
+  const heldSeconds = report.seconds + restSeconds
   const sum = (of: (body: Body) => number) =>
     load.bodies.reduce((total, body, at) => total + of(body) * (report.accepted[at] ?? 0), 0)
   const rows = sum((body) => body.rows)
   return {
     rowsPerSecond: Math.round(rows / report.seconds),
+    sustainedRowsPerSecond: Math.round(rows / heldSeconds),
     requestsPerSecond: round(report.latenciesMs.length / report.seconds),
+    sustainedRequestsPerSecond: round(report.latenciesMs.length / heldSeconds),
     megabytesPerSecond: round(sum((body) => body.bytes) / 1e6 / report.seconds),
     cpuUsPerRow: round((cpu / rows) * 1e6),
+    cpuUsPerRowToRest: round((cpuToRest / rows) * 1e6),
     ackMs: { p50: round(quantile(report.latenciesMs, 0.5)), p99: round(quantile(report.latenciesMs, 0.99)) },
     refused: report.refused,
   }

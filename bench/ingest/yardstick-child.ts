@@ -16,6 +16,7 @@ import { olderBuilds } from '../../server/telemetry/schema/older-tables-fixture.
 import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { startNs } from './payloads.ts'
+import { secondsUntilRest } from './rest.ts'
 
 export interface YardstickOrders {
   readonly folder: string
@@ -31,7 +32,10 @@ export interface YardstickOrders {
 
 export interface YardstickReport {
   readonly rowsPerSecond: number
+  /** The same rows over the time until their merges were done too. */
+  readonly sustainedRowsPerSecond: number
   readonly cpuUsPerRow: number
+  readonly cpuUsPerRowToRest: number
   readonly bytesPerRow: number
 }
 
@@ -144,10 +148,17 @@ const startMs = performance.now()
 const rows = await insertUntil(() => performance.now() - startMs >= orders.seconds * 1000)
 const seconds = (performance.now() - startMs) / 1000
 const cpu = process.cpuUsage(startCpu)
+const restSeconds = await secondsUntilRest(() => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+})
+const cpuToRest = process.cpuUsage(startCpu)
 const all = groupsOfAll.reduce((sum, insert) => sum + insert.rows, 0)
 const report: YardstickReport = {
   rowsPerSecond: Math.round(rows / seconds),
+  sustainedRowsPerSecond: Math.round(rows / (seconds + restSeconds)),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,
+  cpuUsPerRowToRest: (cpuToRest.user + cpuToRest.system) / rows,
   bytesPerRow: parts.flat().reduce((sum, { bytes }) => sum + bytes.length, 0) / all,
 }
 await engine.close()
