@@ -64,7 +64,7 @@ SETTINGS ${Object.entries(settingsOf(table))
 }
 
 /** What {@link settleSettings} changes too, and what a table has from its beginning on. */
-function settingsOf({ granuleRows }: TableSpec): Readonly<Record<string, number>> {
+function settingsOf({ granuleRows }: TableSpec): Readonly<Record<string, number | string>> {
   return granuleRows === undefined ? tableSettings : { ...tableSettings, index_granularity: granuleRows }
 }
 
@@ -84,6 +84,9 @@ const tableSettings = {
   min_rows_to_fsync_after_merge: 1,
   // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
   merge_selector_base: 10,
+  // Nothing here is planned by statistics, and to count distinct values of each column costs a tenth of every merge
+  // (docs/decisions/0021).
+  auto_statistics_types: "''",
 }
 
 /** Settings of a table that was made by an earlier build, or before the operator changed how commits are synced. */
