@@ -12,6 +12,7 @@ import { batchOf, encodeRows, insertRows, tableSpec, temporaryFolder } from '../
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
 import { insertFixture } from './row-fixture.ts'
+import { mapOfPairs } from './schema/attribute-pairs.ts'
 import { insertColumns } from './schema/create-schema.ts'
 import { seriesIdExpression } from './schema/series-id.ts'
 import { tables, tablesOf } from './schema/tables.ts'
@@ -311,7 +312,7 @@ test('whether commits wait for the disk may change between two starts, and merge
   for (const syncCommits of [false, true, true, false]) {
     const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, syncCommits })
     const [logs] = await engine.select<{ own: string }>(
-      sql`select engine_full as own from system.tables where name = 'otel_logs'`,
+      sql`select engine_full as own from system.tables where database = currentDatabase() and name = 'otel_logs'`,
     )
     await engine.close()
     const own = logs?.own ?? ''
@@ -327,7 +328,7 @@ test('a table that an earlier build made gets the settings of this one', async (
   const folder = newFolder()
   const settingsOf = async (engine: TelemetryEngine) => {
     const [logs] = await engine.select<{ own: string }>(
-      sql`select engine_full as own from system.tables where name = 'otel_logs'`,
+      sql`select engine_full as own from system.tables where database = currentDatabase() and name = 'otel_logs'`,
     )
     return logs?.own ?? ''
   }
@@ -348,9 +349,10 @@ test('tables of before a column that the engine can fill get it, and so do side 
     ...{ MetricName: 'm', ServiceName: 'shop', ScopeName: 'meter', TimeUnix: monday },
     ...{ Attributes: { pod, zone: 'z' }, ResourceAttributes: { 'service.name': 'shop' } },
   })
+  const podOf = `${mapOfPairs('AttributesPairs')}['pod']`
   const idsIn = async (engine: TelemetryEngine, table: string) => {
     const found = await engine.select<{ id: string }>(
-      raw(`select SeriesId as id from ${table} order by Attributes['pod']`),
+      raw(`select SeriesId as id from ${table} order by ${podOf}`),
     )
     return found.map(({ id }) => id)
   }
@@ -362,9 +364,7 @@ test('tables of before a column that the engine can fill get it, and so do side 
       await engine.command(raw(`alter table ${name} drop column SeriesId`))
     await engine.command(raw('create table erasure_swap_1_otel_metrics_sum as otel_metrics_sum'))
     await engine.command(
-      raw(
-        `insert into erasure_swap_1_otel_metrics_sum select * from otel_metrics_sum where Attributes['pod'] = 'b'`,
-      ),
+      raw(`insert into erasure_swap_1_otel_metrics_sum select * from otel_metrics_sum where ${podOf} = 'b'`),
     )
   })
   await withEngine(folder, async (engine) => {
