@@ -40,7 +40,7 @@ const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30
  * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
  * statement names, which takes longer than to read a window (docs/decisions/0011). Whoever reads a file waits for it:
  * threads that wait instead are asked for every piece where a filesystem can't tell whether it has it in memory, as
- * tmpfs can't, and a third of a window goes into asking (docs/decisions/0019).
+ * tmpfs can't, and nearly a third of a window goes into asking (docs/decisions/0019).
  */
 const sessionSettings = `SET ${[
   'max_query_size = 67108864',
