@@ -3,7 +3,7 @@
 // the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
 // that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
 // partitions lie one after the other: what the engine does at its best with these rows and this format. With maps, the same
-// rows go into tables of the build before, which stored attributes as the Collector's exporter does.
+// rows go into tables of an earlier build, which stored attributes as the Collector's exporter does.
 
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,8 +11,8 @@ import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
-import { createTableText, insertColumns } from '../../server/telemetry/schema/create-schema.ts'
-import { olderBuilds } from '../../server/telemetry/schema/older-tables-fixture.ts'
+import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
+import { buildWithMaps, olderValue } from '../../server/telemetry/schema/older-tables-fixture.ts'
 import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { startNs } from './payloads.ts'
@@ -96,20 +96,18 @@ const inserts = orders.withMaps ? await insertsWithMaps() : groupsOfAll
 
 /** The same rows as the engine writes them, with maps instead of texts. */
 async function insertsWithMaps(): Promise<Insert[]> {
-  const [before] = olderBuilds
-  if (before === undefined) throw new Error('There is no build before this one.')
   const found: Insert[] = []
-  for (const spec of before.tables) {
+  for (const spec of buildWithMaps.tables) {
     const table = `older_${spec.name}`
     const columns = insertColumns(spec)
-    const names = columns.map(({ name }) => `\`${name}\``).join(', ')
+    const values = columns.map((column) => olderValue(spec.name, column)).join(', ')
     // In memory rows keep the order in which they come, which sorted ones would be cheaper to insert than.
     await engine.command(raw(`CREATE TABLE unsorted AS ${spec.name} ENGINE = Memory`))
     for (const insert of groupsOfAll.filter((one) => one.table === spec.name)) {
       await engine.insert('unsorted', insert.columns, insert.buffers)
       const file = join(orders.folder, 'rows')
       await engine.command(
-        raw(`INSERT INTO FUNCTION file('${file}', 'RowBinary') SELECT ${names} FROM unsorted`),
+        raw(`INSERT INTO FUNCTION file('${file}', 'RowBinary') SELECT ${values} FROM unsorted`),
       )
       const bytes = readFileSync(file)
       rmSync(file)
@@ -117,7 +115,7 @@ async function insertsWithMaps(): Promise<Insert[]> {
       found.push({ ...insert, table, columns, buffers: [bytes] })
     }
     await engine.command(raw('DROP TABLE unsorted SYNC'))
-    await engine.command(raw(createTableText(spec).replace(spec.name, table)))
+    await engine.command(raw(buildWithMaps.textOf(spec).replace(spec.name, table)))
     const sync = orders.syncCommits ? 1 : 0
     await engine.command(
       raw(`ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = ${sync}, fsync_part_directory = ${sync}`),

@@ -16,6 +16,7 @@ import { decodeExport } from '../../server/ingest/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
+import { exporterDatabase } from '../../server/telemetry/schema/exporter-views.ts'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { ingestBodies, startNs } from '../ingest/payloads.ts'
@@ -176,10 +177,13 @@ async function writeRows(kind: Kind): Promise<void> {
   const cells = Object.values(columns).map(([, expression]) => expression)
   const write = (file: string, select: string) =>
     engine.command(raw(`INSERT INTO FUNCTION file('${join(shared, file)}', 'CSV') ${select}`))
-  await write(`${kind}.csv`, `SELECT ${resourceNumber}, ${cells.join(', ')} FROM ${table}`)
+  await write(
+    `${kind}.csv`,
+    `SELECT ${resourceNumber}, ${cells.join(', ')} FROM ${exporterDatabase}.${table}`,
+  )
   await write(
     `${kind}-resources.csv`,
-    `SELECT DISTINCT ${resourceNumber}, toJSONString(ResourceAttributes) FROM ${table}`,
+    `SELECT DISTINCT ${resourceNumber}, toJSONString(ResourceAttributes) FROM ${exporterDatabase}.${table}`,
   )
 }
 

@@ -6,13 +6,25 @@ import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
+import { temporaryFolder } from '../../tests/fixtures.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
-import { olderBuilds, olderText } from '../telemetry/schema/older-tables-fixture.ts'
-import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
+import {
+  type OlderBuild,
+  olderBuilds,
+  olderText,
+  olderValue,
+} from '../telemetry/schema/older-tables-fixture.ts'
+import {
+  type ColumnSpec,
+  placeColumns,
+  type TableName,
+  type TableSpec,
+  tables,
+} from '../telemetry/schema/tables.ts'
 import { raw } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { copyEngine, restoreEngine } from './engine-copy.ts'
@@ -45,14 +57,19 @@ const rows: readonly (readonly [TableName, FixtureRow])[] = [
   ],
 ]
 
-/** What the tables say in the exporter's columns, and the identities of series. */
+/** What the views say in the exporter's columns, and the identities of series. */
 async function found(engine: TelemetryEngine): Promise<unknown[]> {
   const all: unknown[] = []
-  for (const [name] of rows) {
-    const columns = tableSpec(name).columns.map((column) => `\`${column.map?.name ?? column.name}\``)
-    all.push(...(await engine.select(raw(`SELECT ${columns.join(', ')} FROM ${name}`))))
-  }
+  for (const [name] of rows)
+    all.push(...(await engine.select(raw(`SELECT * FROM ${exporterDatabase}.${name}`))))
   return all
+}
+
+async function columnsOf(engine: TelemetryEngine): Promise<string[]> {
+  const columns = await engine.select<{ name: string }>(
+    raw('SELECT name FROM system.columns WHERE database = currentDatabase() ORDER BY table, position'),
+  )
+  return columns.map(({ name }) => name)
 }
 
 async function withEngine<T>(name: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
@@ -69,15 +86,21 @@ async function withEngine<T>(name: string, work: (engine: TelemetryEngine) => Pr
 }
 
 /** The same rows in the tables of another build. */
-async function moveInto(engine: TelemetryEngine, older: TableSpec): Promise<void> {
+async function moveInto(engine: TelemetryEngine, build: OlderBuild, older: TableSpec): Promise<void> {
   await engine.command(raw(`RENAME TABLE ${older.name} TO newer`))
-  await engine.command(raw(createTableText(older)))
-  const columns = ['Placement', 'TenantId', ...older.columns.map(({ name }) => `\`${name}\``)].join(', ')
-  await engine.command(raw(`INSERT INTO ${older.name} (${columns}) SELECT ${columns} FROM newer`))
+  await engine.command(raw(build.textOf(older)))
+  const list = (of: (column: ColumnSpec) => string) => [...placeColumns, ...older.columns].map(of).join(', ')
+  const [names, values] = [
+    list(({ name }) => `\`${name}\``),
+    list((column) => olderValue(older.name, column)),
+  ]
+  await engine.command(raw(`INSERT INTO ${older.name} (${names}) SELECT ${values} FROM newer`))
   await engine.command(raw('DROP TABLE newer SYNC'))
 }
 
-for (const [at, build] of [{ name: 'all that this one has', tables }, ...olderBuilds].entries()) {
+const own: OlderBuild = { name: 'all that this one has', tables, textOf: createTableText }
+
+for (const [at, build] of [own, ...olderBuilds].entries()) {
   test(`telemetry of a build with ${build.name} is readable and comes back`, async () => {
     const hash = createHash('sha256').update(olderText(build), 'utf8').digest('hex')
     assert.ok(isReadableSchema(hash))
@@ -87,12 +110,21 @@ for (const [at, build] of [{ name: 'all that this one has', tables }, ...olderBu
     const before = await withEngine(source, async (engine) => {
       for (const [name, row] of rows) await insertFixture(engine, place, name, [row])
       const answers = await found(engine)
-      if (at > 0) for (const older of build.tables) await moveInto(engine, older)
+      if (at > 0) for (const older of build.tables) await moveInto(engine, build, older)
       await copyEngine({ engine, clock: systemClock }, backupId, 'engine', new AbortController().signal)
       return answers
     })
-    await withEngine(target, restoreEngine)
-    await withEngine(target, async (engine) => assert.deepEqual(await found(engine), before))
+    const columns = await withEngine(target, async (engine) => {
+      const fresh = await columnsOf(engine)
+      await restoreEngine(engine)
+      assert.equal(JSON.stringify(await columnsOf(engine)) === JSON.stringify(fresh), at === 0)
+      return fresh
+    })
+    await withEngine(target, async (engine) => {
+      assert.equal(before.length, rows.length)
+      assert.deepEqual(await found(engine), before)
+      assert.deepEqual(await columnsOf(engine), columns)
+    })
     rmSync(join(root, 'backup'), { recursive: true })
   })
 }

@@ -89,10 +89,14 @@ export function telemetrySchemaHash(): string {
   return sha256(tables.map(createTableText).join('\n'))
 }
 
-/** Hashes of the tables of earlier builds that `createSchema` brings up to date: with maps, without and with SeriesId. */
+/**
+ * Hashes of the tables of earlier builds that `createSchema` brings up to date: with maps, without and with SeriesId, and
+ * with maps that are computed in the tables.
+ */
 const olderSchemas = [
   'ada766a129b7af00db3b33a0f2d4005c2d8fd7bd0ea8bb12cf90cb7b3b651207',
   '12d0d2f4c044404c8463a9b9304a87336c102a57070f1f4a399ea6884efae448',
+  '647d8957a0de0ef10f94ed147900ecc86eeb7472f720eaac85745e8bacad2767',
 ]
 
 /** Whether telemetry of tables with that hash can stand in this program's. */

@@ -15,6 +15,7 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import type { AttributeMap } from '../telemetry/row-fixture.ts'
 import type { RowBatch } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
+import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -156,7 +157,7 @@ async function assertNoneForged(
 ): Promise<void> {
   const time = raw(tableSpec(table).timeColumn)
   const maps = await stores.engine.select<{ map: AttributeMap }>(
-    sql`SELECT ${raw(column)} AS map FROM ${raw(table)} WHERE TenantId = ${place.tenantId} ORDER BY ${time}`,
+    sql`SELECT ${raw(column)} AS map FROM ${raw(`${exporterDatabase}.${table}`)} WHERE TenantId = ${place.tenantId} ORDER BY ${time}`,
   )
   assert.deepEqual(
     maps.map(({ map }) => map),

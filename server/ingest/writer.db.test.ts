@@ -8,6 +8,7 @@ import { batchOf, type CellRows, encodeRows, openStores, type Stores, silent } f
 import { placedRows } from '../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -192,7 +193,7 @@ describe('acknowledging', () => {
     )
     await commitNow(here, place, rows)
     const found = await stores.engine.select<{ Body: string; attributes: Record<string, string> }>(
-      sql`select Body, LogAttributes as attributes from otel_logs where TenantId = ${place.tenantId}`,
+      sql`select Body, LogAttributes as attributes from ${raw(exporterDatabase)}.otel_logs where TenantId = ${place.tenantId}`,
     )
     assert.deepEqual(new Set(found.map(({ Body }) => Body)), new Set(texts))
     for (const { Body, attributes } of found) assert.deepEqual(attributes, { [Body]: Body })

@@ -1,4 +1,4 @@
-// Sets of attributes as answers hold them, taken apart here and by the engine's own columns of maps: whatever keys and
+// Sets of attributes as answers hold them, taken apart here and by the engine in the exporter's columns of maps: whatever keys and
 // values say, and as many as a record may have.
 
 import assert from 'node:assert/strict'
@@ -9,7 +9,8 @@ import { temporaryFolder } from '../../tests/fixtures.ts'
 import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
 import { openChdb } from './chdb.ts'
 import { insertFixture } from './row-fixture.ts'
-import { sql } from './sql.ts'
+import { exporterDatabase } from './schema/exporter-views.ts'
+import { raw, sql } from './sql.ts'
 
 const folder = temporaryFolder()
 const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
@@ -43,11 +44,15 @@ async function stored(
       'Events.Attributes': events,
     },
   ])
-  const [row] = await engine.select<Answer>(
-    sql`select ${pairsColumn('SpanAttributesPairs')} as own, ${pairListColumn('`Events.AttributesPairs`')} as events, SpanAttributes as map, \`Events.Attributes\` as maps from otel_traces where TraceId = ${id}`,
+  const [row] = await engine.select<Pick<Answer, 'own' | 'events'>>(
+    sql`select ${pairsColumn('SpanAttributesPairs')} as own, ${pairListColumn('`Events.AttributesPairs`')} as events from otel_traces where TraceId = ${id}`,
+  )
+  const [maps] = await engine.select<Pick<Answer, 'map' | 'maps'>>(
+    sql`select SpanAttributes as map, \`Events.Attributes\` as maps from ${raw(exporterDatabase)}.otel_traces where TraceId = ${id}`,
   )
   assert.ok(row)
-  return row
+  assert.ok(maps)
+  return { ...row, ...maps }
 }
 
 const hostile = fc.oneof(

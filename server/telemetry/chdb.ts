@@ -38,7 +38,9 @@ const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30
  * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is not made
  * for it: each statement has constants of its own, so it is seldom used again.
  * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
- * statement names, which takes longer than to read a window (docs/decisions/0011).
+ * statement names, which takes longer than to read a window (docs/decisions/0011). Whoever reads a file waits for it:
+ * threads that wait instead are asked for every piece where a filesystem can't tell whether it has it in memory, as
+ * tmpfs can't, and nearly a third of a window goes into asking (docs/decisions/0019).
  */
 const sessionSettings = `SET ${[
   'max_query_size = 67108864',
@@ -47,6 +49,7 @@ const sessionSettings = `SET ${[
   'compile_sort_description = 0',
   'optimize_use_projections = 0',
   'use_statistics = 0',
+  "local_filesystem_read_method = 'pread'",
 ].join(', ')}`
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */

@@ -148,6 +148,8 @@ test('a statement that names a table by hand, or reads elsewhere, is refused bef
         conditions: [],
         window: raw(') UNION ALL SELECT 1 FROM otel_logs'),
       }),
+    () => sql`select * from otel.otel_logs`,
+    () => sql`select * from "otel" . "otel_logs"`,
     () => sql`select * from system.tables`,
     () => sql`select * from system . parts`,
     () => sql`select * from merge('default', '^otel')`,

@@ -13,6 +13,7 @@ import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import { MetricEntry } from '../../contract/telemetry.ts'
 import { IngestUsage } from '../../contract/usage.ts'
+import { mapOfPairs } from '../../server/telemetry/schema/attribute-pairs.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { temporaryFolder } from '../fixtures.ts'
@@ -202,7 +203,7 @@ async function samplesHere(
       (from) =>
         sql`SELECT * FROM (${from.select(table, {
           columns: raw(
-            "toUnixTimestamp64Milli(TimeUnix) AS time, toString(Value) AS value, Attributes AS labels, ServiceName AS service, ResourceAttributes['service.instance.id'] AS instance",
+            `toUnixTimestamp64Milli(TimeUnix) AS time, toString(Value) AS value, ${mapOfPairs('AttributesPairs')} AS labels, ServiceName AS service, ${mapOfPairs('ResourceAttributesPairs')}['service.instance.id'] AS instance`,
           ),
           conditions: [sql`MetricName = ${metric}`, raw('Flags = 0')],
         })}) ORDER BY time`,

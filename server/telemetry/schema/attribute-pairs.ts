@@ -2,7 +2,7 @@
 // empty text where there is none. Start and middle are bytes that no UTF-8 has, and all keys and values are UTF-8, so
 // nothing in them has to be escaped and none can pretend to be another. A text is written, merged and read at once, where
 // a map is moved string by string; docs/decisions/0018 has the measurements. The maps of the Collector's exporter are
-// computed from these texts where somebody asks for them.
+// computed from these texts in views (exporter-views.ts).
 
 /** Stands before each key, and behind the last value. */
 export const pairStart = 0xfe
@@ -24,8 +24,8 @@ export const pairValue = `substring(pair, position(pair, ${middle}) + 1)`
 const mapType = 'Map(LowCardinality(String), String)'
 
 /**
- * Expression of the map that a column of pairs stands for. It is as short as it can be, because the engine resolves what
- * a table computes for each statement that names the table, whether it asks for it or not (docs/decisions/0019).
+ * Expression of the map that a column of pairs stands for. It is as short as it can be, because the engine resolves all
+ * that a view computes for each statement that names the view, whether it asks for it or not (docs/decisions/0019).
  */
 export function mapOfPairs(column: string): string {
   const pairs = `arrayPopBack(arrayPopFront(splitByChar('\\xfe', toString(${column}))))`

@@ -1,12 +1,13 @@
 // Tables of earlier builds, made like those of this one where the engine can do it by itself: a column that it can fill
-// is added, and attributes that were stored as maps are rewritten as texts of pairs. Every step leaves tables that answer
-// the same and can be repeated, so a start that is killed in between is made up for by the next. The side tables of an
-// erasure that did not end bear the name of their table at the end; they can only be swapped in with the same columns.
+// is added, attributes that were stored as maps are rewritten as texts of pairs, and maps that were computed of such texts
+// in the table itself are left to its view. Every step leaves tables that hold the same and can be repeated, so a start
+// that is killed in between is made up for by the next. The side tables of an erasure that did not end bear the name of
+// their table at the end; they can only be swapped in with the same columns.
 
 import { raw, sql } from '../sql.ts'
 import type { TelemetryEngine } from '../telemetry.ts'
 import { type MapColumn, pairColumnExpression } from './attribute-pairs.ts'
-import { columnText, type FoundColumn, foundColumns, mapColumnText } from './column-text.ts'
+import { columnText, type FoundColumn, foundColumns } from './column-text.ts'
 import type { ColumnSpec, TableSpec } from './tables.ts'
 
 /** Does nothing where there is nothing to do. Texts of pairs are made before it resolves, which reads all there is. */
@@ -43,8 +44,8 @@ class OlderTable {
   }
 
   /**
-   * The pairs are added as what is computed of the maps, written down, and only then on their own; then the maps go,
-   * and come back as what is computed of the pairs.
+   * The pairs are added as what is computed of the maps, written down, and only then on their own; then the maps go. Of
+   * maps that were computed of the pairs nothing is stored, so only the definition of the table changes.
    *
    * @param fallbacks columns that the engine fills, until now from the maps
    */
@@ -52,7 +53,7 @@ class OlderTable {
     const stored = columns.filter(({ map }) => this.#kinds.get(map.name) === '')
     const computed = stored.filter(({ name }) => this.#kinds.get(name) !== '')
     const added = computed.filter(({ name }) => !this.#kinds.has(name))
-    const lost = columns.filter(({ map }) => this.#kinds.get(map.name) !== 'ALIAS')
+    const maps = columns.filter(({ map }) => this.#kinds.has(map.name))
     await this.#alter(
       added.map((column) => {
         const text = columnText({ ...column, fallback: pairColumnExpression(column.map) })
@@ -63,10 +64,7 @@ class OlderTable {
     await this.#alter(computed.map(({ name }) => `MODIFY COLUMN \`${name}\` REMOVE DEFAULT`))
     const refilled = stored.length === 0 ? [] : fallbacks.filter(({ name }) => this.#kinds.has(name))
     await this.#alter(refilled.map(({ name, fallback }) => `MODIFY COLUMN \`${name}\` DEFAULT ${fallback}`))
-    await this.#alter(stored.map(({ map }) => `DROP COLUMN \`${map.name}\``))
-    await this.#alter(
-      lost.map((column) => `ADD COLUMN ${mapColumnText(column.map, column)} AFTER \`${column.name}\``),
-    )
+    await this.#alter(maps.map(({ map }) => `DROP COLUMN \`${map.name}\``))
   }
 
   /** Rows of before get their value when they are read, and keep it from their next merge on. */

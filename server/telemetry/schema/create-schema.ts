@@ -1,12 +1,13 @@
-// Makes the telemetry tables, and refuses to run on ones that differ from this program's: a missing or foreign
-// column would turn into silently lost values, and an unknown partition key into an erasure that misses. Only tables of
-// before that can be brought up to date without losing anything are.
+// Makes the telemetry tables and the views of them, and refuses to run on tables that differ from this program's: a
+// missing or foreign column would turn into silently lost values, and an unknown partition key into an erasure that
+// misses. Only tables of before that can be brought up to date without losing anything are.
 
 import { raw, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
-import { columnTexts, expectedColumns, type FoundColumn, foundColumns, storedColumn } from './column-text.ts'
-import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
+import { columnText, expectedColumn, type FoundColumn, foundColumns } from './column-text.ts'
+import { createViews } from './exporter-views.ts'
+import { type ColumnSpec, placeColumns, type TableSpec, tables } from './tables.ts'
 
 export interface SchemaOptions {
   /** A commit is on the disk when it resolves, not only in the operating system's cache. */
@@ -23,12 +24,8 @@ export async function createSchema(engine: TelemetryEngine, options: SchemaOptio
     await assertColumns(engine, table)
     await assertKeys(engine, table)
   }
+  await createViews(engine, tables)
 }
-
-const placeColumns: readonly ColumnSpec[] = [
-  { name: 'Placement', type: 'UInt16' },
-  { name: 'TenantId', type: 'LowCardinality(String)' },
-]
 
 /**
  * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have in
@@ -49,7 +46,7 @@ export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
  * seconds instead of minutes, and keep no record of finished mutations beyond the last.
  */
 export function createTableText(table: TableSpec): string {
-  const columns = columnTexts(table).map((text) => `  ${text}`)
+  const columns = table.columns.map((column) => `  ${columnText(column)}`)
   return `CREATE TABLE IF NOT EXISTS ${table.name} (
   Placement UInt16,
   TenantId LowCardinality(String),
@@ -110,7 +107,7 @@ async function settleSettings(
 
 async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
   const found = await foundColumns(engine, table.name)
-  const expected = [...placeColumns.map(storedColumn), ...expectedColumns(table)]
+  const expected = [...placeColumns, ...table.columns].map(expectedColumn)
   for (let i = 0; i < Math.max(expected.length, found.length); i++) {
     const [should, there] = [textOf(expected[i]), textOf(found[i])]
     if (should !== there) throw drift(table, `should have ${should} as column ${i + 1} but has ${there}`)

@@ -1,10 +1,10 @@
 // The seven telemetry tables, each written down once: the table text, the row encoder, the eraser and the
 // verifier are all derived from this list, so a table that is missing here can't exist and one that is added
 // here can't be forgotten by an erasure. Names, order and types follow the OpenTelemetry Collector's
-// ClickHouse exporter, so that existing ClickHouse dashboards read them; `Placement` and `TenantId` come
+// ClickHouse exporter; `Placement` and `TenantId` come
 // first in every table and are written by the engine port, never by a decoder. Codecs and sort keys differ from the
-// exporter's where docs/decisions/0006 measured better ones; attributes are stored as texts of pairs, of which the exporter's
-// maps are computed when they are asked for (docs/decisions/0018).
+// exporter's where docs/decisions/0006 measured better ones; attributes are stored as texts of pairs (docs/decisions/0018).
+// Existing ClickHouse dashboards read views of these tables, which have the exporter's maps (exporter-views.ts).
 
 import type { MapColumn } from './attribute-pairs.ts'
 import { seriesIdExpression } from './series-id.ts'
@@ -30,7 +30,7 @@ export interface ColumnSpec {
   readonly codec?: string
   /** What the engine puts into rows that came without it. Tables of before the column get it with the next start. */
   readonly fallback?: string
-  /** Of attributes: the exporter's column that the engine computes from this one. */
+  /** Of attributes: the exporter's column that the view of the table computes from this one. */
   readonly map?: MapColumn
 }
 
@@ -51,6 +51,12 @@ export interface TableSpec {
    */
   readonly granuleRows?: number
 }
+
+/** Stand first in every table. */
+export const placeColumns: readonly ColumnSpec[] = [
+  { name: 'Placement', type: 'UInt16' },
+  { name: 'TenantId', type: 'LowCardinality(String)' },
+]
 
 const instant = (name: string): ColumnSpec => ({
   name,
