@@ -343,6 +343,27 @@ test('a table that an earlier build made gets the settings of this one', async (
   })
 })
 
+test('a merge keeps no statistics of columns, and those of an earlier build go with the next one', async () => {
+  const folder = newFolder()
+  const columnsWithStatistics = async (engine: TelemetryEngine) => {
+    for (let part = 0; part < 2; part++)
+      await insertFixture(engine, place, 'otel_logs', [{ Timestamp: monday }])
+    await engine.command(raw('optimize table otel_logs final'))
+    const [found] = await engine.select<{ columns: string }>(
+      sql`select countIf(notEmpty(statistics)) as columns from system.parts_columns where database = currentDatabase() and table = 'otel_logs' and active`,
+    )
+    return Number(found?.columns)
+  }
+  await withEngine(folder, async (engine) => {
+    await engine.command(raw('ALTER TABLE otel_logs RESET SETTING auto_statistics_types'))
+    assert.ok((await columnsWithStatistics(engine)) > 10)
+  })
+  await withEngine(folder, async (engine) => {
+    assert.equal(await columnsWithStatistics(engine), 0)
+    assert.equal(await countLogs(engine), 4)
+  })
+})
+
 test('tables of before a column that the engine can fill get it, and so do side tables of an erasure', async () => {
   const folder = newFolder()
   const row = (pod: string) => ({

@@ -81,7 +81,7 @@ const tableSettings = {
   min_rows_to_fsync_after_merge: 1,
   // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
   merge_selector_base: 10,
-  // Nothing here is planned by statistics, and to count distinct values of each column costs a tenth of every merge
+  // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of every merge
   // (docs/decisions/0021).
   auto_statistics_types: "''",
 }

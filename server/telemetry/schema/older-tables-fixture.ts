@@ -28,7 +28,7 @@ export const buildWithMaps: OlderBuild = {
     ...table,
     columns: table.columns.map(columnBefore),
   })),
-  textOf: createTableText,
+  textOf: textBefore,
 }
 
 /** The latest first. */
@@ -41,7 +41,7 @@ export const olderBuilds: readonly OlderBuild[] = [
       ...table,
       columns: table.columns.filter(({ name }) => name !== 'SeriesId'),
     })),
-    textOf: createTableText,
+    textOf: textBefore,
   },
 ]
 
@@ -64,6 +64,11 @@ function columnBefore(column: ColumnSpec): ColumnSpec {
   return column.name === 'SeriesId' ? { ...column, fallback: identityBefore } : column
 }
 
+/** Statistics of all columns were kept, which is how the engine begins. */
+function textBefore(table: TableSpec): string {
+  return createTableText(table).replace(`, auto_statistics_types = ''`, '')
+}
+
 function textWithComputedMaps(table: TableSpec): string {
   return table.columns.reduce((text, column) => {
     const { map, name } = column
@@ -72,5 +77,5 @@ function textWithComputedMaps(table: TableSpec): string {
     const own = columnText(column)
     // A function, because the text after it would be read for signs.
     return text.replace(own, () => `${own},\n  ${computed}`)
-  }, createTableText(table))
+  }, textBefore(table))
 }
