@@ -10,10 +10,11 @@ import { type SeriesId, TextHash } from '../telemetry/schema/series-id.ts'
 const slotCount = 1_024
 const keptMax = slotCount / 2
 
-/** Bytes of an attribute on the wire: two words are looked at to find it, and copying long ones costs as much either way. */
+/** Bytes of an attribute on the wire: its last two words are looked at, and a long one costs as much to copy either way. */
 const shortest = 8
 const longest = 120
 
+/** The attributes of one body that were read so far, by numbers that stay theirs. */
 export class AttributeMemo {
   /** Of the body that all places below are in. */
   readonly #view: DataView
