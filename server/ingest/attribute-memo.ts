@@ -6,9 +6,12 @@
 import { RowBinary } from '../telemetry/row-binary.ts'
 import { type SeriesId, TextHash } from '../telemetry/schema/series-id.ts'
 
-/** Power of two, and twice as many as are kept, so that few meet another in their slot. */
-const slotCount = 1_024
-const keptMax = slotCount / 2
+/** Powers of two. A small body gets few slots, because making many of them would cost it more than they save. */
+const fewestSlots = 16
+const mostSlots = 1_024
+
+/** Of a body for each slot, bytes: about an attribute's. */
+const bytesPerSlot = 32
 
 /** Bytes of an attribute on the wire: its last two words are looked at, and a long one costs as much to copy either way. */
 const shortest = 8
@@ -19,21 +22,23 @@ export class AttributeMemo {
   /** Of the body that all places below are in. */
   readonly #view: DataView
   /** One more than the number of the attribute in it, 0 for none. Who comes first stays: what repeats comes early. */
-  readonly #slots = new Uint16Array(slotCount)
-  readonly #starts = new Uint32Array(keptMax)
-  readonly #lengths = new Uint8Array(keptMax)
-  readonly #keyLengths = new Uint8Array(keptMax)
+  readonly #slots: Uint16Array
+  readonly #starts: number[] = []
+  readonly #lengths: number[] = []
+  readonly #keyLengths: number[] = []
   /** As they are stored, one behind the other. */
   readonly #pairs = new RowBinary()
   /** Where each ends, behind the 0 that the first begins at. */
-  readonly #stops = new Uint32Array(keptMax + 1)
+  readonly #stops: number[] = [0]
   readonly #hashes: TextHash[] = []
-  #count = 0
   /** The slot of what was last looked for and not found, -1 where it isn't to be kept. */
   #free = -1
 
   constructor(view: DataView) {
     this.#view = view
+    let slots = fewestSlots
+    while (slots < mostSlots && slots * bytesPerSlot < view.byteLength) slots *= 2
+    this.#slots = new Uint16Array(slots)
   }
 
   /** The number of an attribute with the same bytes as those from `start` to `stop`, or -1. */
@@ -43,12 +48,13 @@ export class AttributeMemo {
     if (length < shortest || length > longest) return -1
     const view = this.#view
     const last = view.getInt32(stop - 4, true)
-    const slot = slotOf(
+    const hash = hashOf(
       length,
       last,
       view.getInt32(stop - 8, true),
       view.getInt32(start + (length >> 1), true),
     )
+    const slot = hash & (this.#slots.length - 1)
     const known = (this.#slots[slot] ?? 0) - 1
     if (known < 0) {
       this.#free = slot
@@ -71,15 +77,14 @@ export class AttributeMemo {
    * @param keyLength bytes of its key in there
    */
   keep(start: number, stop: number, pairs: RowBinary, pairStart: number, keyLength: number): void {
-    if (this.#free < 0 || this.#count === keptMax || keyLength > longest) return
-    const known = this.#count++
-    this.#slots[this.#free] = known + 1
-    this.#free = -1
-    this.#starts[known] = start
-    this.#lengths[known] = stop - start
-    this.#keyLengths[known] = keyLength
+    if (this.#free < 0) return
+    this.#starts.push(start)
+    this.#lengths.push(stop - start)
+    this.#keyLengths.push(keyLength)
     this.#pairs.append(pairs.bytes, pairStart, pairs.length)
-    this.#stops[known + 1] = this.#pairs.length
+    this.#stops.push(this.#pairs.length)
+    this.#slots[this.#free] = this.#starts.length
+    this.#free = -1
   }
 
   keyLengthOf(known: number): number {
@@ -105,8 +110,8 @@ export class AttributeMemo {
 }
 
 /** Of an attribute's length and three of its words; the last ones tell most values apart, the middle one most keys. */
-function slotOf(length: number, last: number, beforeLast: number, middle: number): number {
+function hashOf(length: number, last: number, beforeLast: number, middle: number): number {
   const ends = Math.imul(last ^ length, 0x9e3779b1) ^ Math.imul(beforeLast, 0x85ebca77)
   const hash = Math.imul(ends ^ middle, 0xc2b2ae3d)
-  return (hash ^ (hash >>> 15)) & (slotCount - 1)
+  return hash ^ (hash >>> 15)
 }
