@@ -99,7 +99,11 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.child, 'VmHWM')
-  const at80 = await drive(load, { seconds, perSecond: full.sustainedRequestsPerSecond * 0.8 })
+  const restSeconds = await secondsUntilRest(() => cpuSeconds(service.child))
+  /** Of the rate while the load lasted. */
+  const sustainedShare = full.seconds / (full.seconds + restSeconds)
+  const sustainedRowsPerSecond = Math.round(full.rowsPerSecond * sustainedShare)
+  const at80 = await drive(load, { seconds, perSecond: full.requestsPerSecond * sustainedShare * 0.8 })
   service.child.kill('SIGTERM')
   await once(service.child, 'exit')
   const after = await yardstick(signal, organisations, bodies)
@@ -114,7 +118,8 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
     syncCommits,
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
-    sustainedRatio: round(full.sustainedRowsPerSecond / engineSustained),
+    sustainedRowsPerSecond,
+    sustainedRatio: round(sustainedRowsPerSecond / engineSustained),
     cpuRatio: round(engineCpu / full.cpuUsPerRow),
     ratioToMaps: withMaps === null ? null : round(full.rowsPerSecond / withMaps.rowsPerSecond),
     full,
@@ -143,20 +148,15 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
   const startCpu = cpuSeconds(load.service.child)
   const report = await runChild<ClientReport>('client-child.ts', orders)
   const cpu = cpuSeconds(load.service.child) - startCpu
-  const restSeconds = await secondsUntilRest(() => cpuSeconds(load.service.child))
-  const cpuToRest = cpuSeconds(load.service.child) - startCpu
-  const heldSeconds = report.seconds + restSeconds
   const sum = (of: (body: Body) => number) =>
     load.bodies.reduce((total, body, at) => total + of(body) * (report.accepted[at] ?? 0), 0)
   const rows = sum((body) => body.rows)
   return {
+    seconds: report.seconds,
     rowsPerSecond: Math.round(rows / report.seconds),
-    sustainedRowsPerSecond: Math.round(rows / heldSeconds),
     requestsPerSecond: round(report.latenciesMs.length / report.seconds),
-    sustainedRequestsPerSecond: round(report.latenciesMs.length / heldSeconds),
     megabytesPerSecond: round(sum((body) => body.bytes) / 1e6 / report.seconds),
     cpuUsPerRow: round((cpu / rows) * 1e6),
-    cpuUsPerRowToRest: round((cpuToRest / rows) * 1e6),
     ackMs: { p50: round(quantile(report.latenciesMs, 0.5)), p99: round(quantile(report.latenciesMs, 0.99)) },
     refused: report.refused,
   }

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 
 const windowMs = 250
 const quietWindows = 4
-/** Of one core; a service that nobody talks to uses a fiftieth. */
+/** Of one core. */
 const quietShare = 0.1
 
 /**

@@ -35,7 +35,6 @@ export interface YardstickReport {
   /** The same rows over the time until their merges were done too. */
   readonly sustainedRowsPerSecond: number
   readonly cpuUsPerRow: number
-  readonly cpuUsPerRowToRest: number
   readonly bytesPerRow: number
 }
 
@@ -150,13 +149,11 @@ const restSeconds = await secondsUntilRest(() => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e6
 })
-const cpuToRest = process.cpuUsage(startCpu)
 const all = groupsOfAll.reduce((sum, insert) => sum + insert.rows, 0)
 const report: YardstickReport = {
   rowsPerSecond: Math.round(rows / seconds),
   sustainedRowsPerSecond: Math.round(rows / (seconds + restSeconds)),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,
-  cpuUsPerRowToRest: (cpuToRest.user + cpuToRest.system) / rows,
   bytesPerRow: parts.flat().reduce((sum, { bytes }) => sum + bytes.length, 0) / all,
 }
 await engine.close()
