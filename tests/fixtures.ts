@@ -42,6 +42,19 @@ export async function openStores(): Promise<Stores> {
   }
 }
 
+/** Opens the engine on a folder that stays, and closes it when `work` has ended: another opening of it may follow. */
+export async function withEngine<T>(
+  folder: string,
+  work: (engine: TelemetryEngine) => Promise<T>,
+): Promise<T> {
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+  try {
+    return await work(engine)
+  } finally {
+    await engine.close()
+  }
+}
+
 export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'lethe-test-'))
 }

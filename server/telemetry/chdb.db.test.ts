@@ -8,12 +8,20 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
-import { batchOf, encodeRows, insertRows, tableSpec, temporaryFolder } from '../../tests/fixtures.ts'
+import {
+  batchOf,
+  encodeRows,
+  insertRows,
+  tableSpec,
+  temporaryFolder,
+  withEngine,
+} from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
 import { insertFixture } from './row-fixture.ts'
 import { mapOfPairs } from './schema/attribute-pairs.ts'
-import { createTableText, insertColumns } from './schema/create-schema.ts'
+import { insertColumns } from './schema/create-schema.ts'
+import { textWithStatistics } from './schema/older-tables-fixture.ts'
 import { seriesIdExpression } from './schema/series-id.ts'
 import { tables, tablesOf } from './schema/tables.ts'
 import { raw, sql, strings } from './sql.ts'
@@ -37,15 +45,6 @@ const place = { tenantId: 'acme', placement: 1 }
 const monday = 1_767_571_200_000_000_000n
 const countLogs = async (engine: TelemetryEngine) =>
   Number((await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`))[0]?.rows)
-
-async function withEngine(folder: string, work: (engine: TelemetryEngine) => Promise<void>): Promise<void> {
-  const engine = await open(folder)
-  try {
-    await work(engine)
-  } finally {
-    await engine.close()
-  }
-}
 
 /** Another process that opens the folder, says so or why not, and stays until its input ends. */
 async function openElsewhere(folder: string): Promise<{ child: ChildProcess; said: string }> {
@@ -355,11 +354,8 @@ test('a merge keeps no statistics of columns, and those of an earlier build go w
     return Number(found?.columns)
   }
   await withEngine(folder, async (engine) => {
-    const [logs] = tablesOf(['logs'])
-    assert.ok(logs)
-    const before = createTableText(logs).replace(", auto_statistics_types = ''", '')
     await engine.command(raw('DROP TABLE otel_logs SYNC'))
-    await engine.command(raw(before))
+    await engine.command(raw(textWithStatistics(tableSpec('otel_logs'))))
     assert.ok((await columnsWithStatistics(engine)) > 10)
   })
   await withEngine(folder, async (engine) => {

@@ -183,7 +183,7 @@ export class RowBinary {
    */
   toBuffer(memory?: BytePool): Buffer {
     const exact = memory?.lend(this.length) ?? Buffer.allocUnsafeSlow(this.length)
-    exact.set(this.bytes.subarray(0, this.length))
+    exact.set(this.written())
     return exact
   }
 
@@ -225,7 +225,7 @@ export class RowBinary {
   #grow(count: number): void {
     const size = Math.max(firstBytes, this.bytes.length * 2, this.length + count)
     const larger = size <= slabBytes ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
-    if (this.length > 0) larger.set(this.bytes.subarray(0, this.length))
+    if (this.length > 0) larger.set(this.written())
     this.bytes = larger
     this.view = new DataView(larger.buffer, larger.byteOffset, larger.length)
   }

@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict'
 import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
-import { tableSpec, temporaryFolder } from '../../../tests/fixtures.ts'
+import { tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
 import { attribute, hasAttribute } from '../attribute.ts'
-import { openChdb } from '../chdb.ts'
 import { TelemetryGate } from '../gate.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, type Sql, sql } from '../sql.ts'
@@ -44,15 +43,6 @@ function newFolder(): string {
   const folder = temporaryFolder()
   folders.push(folder)
   return folder
-}
-
-async function withEngine<T>(folder: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
-  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-  try {
-    return await work(engine)
-  } finally {
-    await engine.close()
-  }
 }
 
 const list = (columns: readonly string[]) => columns.map((name) => `\`${name}\``).join(', ')

@@ -46,11 +46,14 @@ export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
  * seconds instead of minutes, and keep no record of finished mutations beyond the last.
  */
 export function createTableText(table: TableSpec): string {
-  const columns = table.columns.map((column) => `  ${columnText(column)}`)
+  const lines = [
+    // Without quotes, because backups know tables by their text.
+    ...placeColumns.map(({ name, type }) => `${name} ${type}`),
+    ...table.columns.map(columnText),
+    ...table.indexes,
+  ]
   return `CREATE TABLE IF NOT EXISTS ${table.name} (
-  Placement UInt16,
-  TenantId LowCardinality(String),
-${[...columns, ...table.indexes.map((index) => `  ${index}`)].join(',\n')}
+${lines.map((line) => `  ${line}`).join(',\n')}
 )
 ENGINE = MergeTree
 PARTITION BY ${partitionKey(table)}

@@ -5,8 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { tableSpec, temporaryFolder } from '../../../tests/fixtures.ts'
-import { openChdb } from '../chdb.ts'
+import { tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
@@ -24,15 +23,6 @@ function newFolder(): string {
   const folder = temporaryFolder()
   folders.push(folder)
   return folder
-}
-
-async function withEngine<T>(folder: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
-  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-  try {
-    return await work(engine)
-  } finally {
-    await engine.close()
-  }
 }
 
 const place = { tenantId: 'acme', placement: 1 }

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
-import { temporaryFolder } from '../../../tests/fixtures.ts'
-import { openChdb } from '../chdb.ts'
+import { temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { insertFixture } from '../row-fixture.ts'
 import { raw, sql } from '../sql.ts'
 import type { TelemetryEngine } from '../telemetry.ts'
@@ -13,15 +12,6 @@ import { tables } from './tables.ts'
 
 const folder = temporaryFolder()
 after(() => rmSync(folder, { recursive: true, force: true }))
-
-async function withEngine(work: (engine: TelemetryEngine) => Promise<void>): Promise<void> {
-  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-  try {
-    await work(engine)
-  } finally {
-    await engine.close()
-  }
-}
 
 async function granulesOf(engine: TelemetryEngine, table: string): Promise<number> {
   const [found] = await engine.select<{ marks: string }>(
@@ -39,7 +29,7 @@ const points = Array.from({ length: 3000 }, (_, i) => ({
 test('a table of distributions is read by a thousand rows, and one of an earlier build as it was made', async () => {
   const spec = tables.find(({ name }) => name === 'otel_metrics_histogram')
   assert.ok(spec)
-  await withEngine(async (engine) => {
+  await withEngine(folder, async (engine) => {
     await insertFixture(engine, place, spec.name, points)
     assert.equal(await granulesOf(engine, spec.name), 3)
     const { granuleRows, ...earlier } = spec
@@ -49,7 +39,7 @@ test('a table of distributions is read by a thousand rows, and one of an earlier
     await insertFixture(engine, place, spec.name, points)
     assert.equal(await granulesOf(engine, spec.name), 1)
   })
-  await withEngine(async (engine) => {
+  await withEngine(folder, async (engine) => {
     await insertFixture(engine, place, spec.name, points)
     assert.equal(await granulesOf(engine, spec.name), 2)
     const rows = await engine.select<{ n: string }>(sql`select count() as n from otel_metrics_histogram`)

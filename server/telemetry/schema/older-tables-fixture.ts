@@ -28,7 +28,7 @@ export const buildWithMaps: OlderBuild = {
     ...table,
     columns: table.columns.map(columnBefore),
   })),
-  textOf: textBefore,
+  textOf: textWithStatistics,
 }
 
 /** The latest first. */
@@ -41,7 +41,7 @@ export const olderBuilds: readonly OlderBuild[] = [
       ...table,
       columns: table.columns.filter(({ name }) => name !== 'SeriesId'),
     })),
-    textOf: textBefore,
+    textOf: textWithStatistics,
   },
 ]
 
@@ -64,8 +64,8 @@ function columnBefore(column: ColumnSpec): ColumnSpec {
   return column.name === 'SeriesId' ? { ...column, fallback: identityBefore } : column
 }
 
-/** Statistics of all columns were kept, which is how the engine begins. */
-function textBefore(table: TableSpec): string {
+/** The text of a table that keeps statistics of all columns, which is how the engine begins and earlier builds left it. */
+export function textWithStatistics(table: TableSpec): string {
   return createTableText(table).replace(`, auto_statistics_types = ''`, '')
 }
 
@@ -77,5 +77,5 @@ function textWithComputedMaps(table: TableSpec): string {
     const own = columnText(column)
     // A function, because the text after it would be read for signs.
     return text.replace(own, () => `${own},\n  ${computed}`)
-  }, textBefore(table))
+  }, textWithStatistics(table))
 }
