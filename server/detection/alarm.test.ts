@@ -64,6 +64,15 @@ test('what is over before sixteen buckets were judged is not told, and what last
   assert.deepEqual(after([...calm(2), ...high(14)]), { told: [[2, 15]], state: { status: 'anomalous' } })
   assert.deepEqual(after([...calm(2), '_', ...high(13)]).told, [], 'a bucket without data is not judged')
   assert.deepEqual(after([...calm(14), ...high(6)]).told, [[14, 15]])
+  assert.deepEqual(after([...calm(14), ...high(1), ...calm(1)], { ...waiting, violateN: 1 }), {
+    told: [],
+    state: { status: 'ok' },
+  })
+  assert.deepEqual(
+    after([...calm(14), ...high(1), ...calm(1), ...high(1)], { ...waiting, violateN: 1 }).told,
+    [[14, 16]],
+    'one that pauses is told when it goes on, not as if that had been known before',
+  )
   assert.deepEqual(after([...calm(20), ...high(6)]).told, [[20, 21]])
   assert.deepEqual(
     after([...calm(2), ...high(6), ...calm(20)], banded).told,

@@ -10,7 +10,7 @@
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
 //    it closes, the cool-down mutes what is not clearly worse.
 //    While fewer than sixteen buckets were judged, nobody knows how far the scores of this series go: what is over by then is
-//    not told, what lasts is told then. It is learnt from as ever.
+//    not told, what lasts is told with its first violation from then on. It is learnt from as ever.
 // 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are erased, thin
 //    or merely missing are no testimony: they count neither for nor against and do not use up n of m.
 //
@@ -115,7 +115,7 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
   const episodes = new Episodes(policy)
   let hasHadValue = false
   let judged = 0
-  let knownFrom = tail !== null && policy.waitsForScores ? Number.POSITIVE_INFINITY : 0
+  const scoresNeeded = tail !== null && policy.waitsForScores ? fewestScores : 0
   for (let i = 0; i < length; i++) {
     const kind = evidence.kinds[i]
     const value = at(evidence.series.values, i)
@@ -129,23 +129,18 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
       episodes.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
     } else if (!Number.isNaN(at(edges.score, i))) {
-      if (++judged === fewestScores) knownFrom = Math.min(knownFrom, i)
+      if (++judged >= scoresNeeded) episodes.tell()
       const isCounted = !episodes.isAlarming
       episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
       const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
       if (isCounted) tail?.learn(learnt, episodes.isAlarming, sideFor(value, at(scores.expected, i)))
     } else if (kind !== bucketKind.unknown && !episodes.isAlarming) tail?.pass()
   }
-  const incidents = episodes.incidents.flatMap((incident) => {
-    if (incident.kind === 'silent') return [incident]
-    if (incident.lastIndex < knownFrom) return []
-    return [{ ...incident, openedIndex: Math.max(incident.openedIndex, knownFrom) }]
-  })
-  const isUntold = episodes.isOpen && incidents.at(-1)?.endIndex !== null
-  const state: DetectorState = isUntold
-    ? { status: 'learning', pointsNeeded: fewestScores - judged }
-    : stateAfter(evidence, episodes, policy)
-  return { incidents, state, scores: edges }
+  const state: DetectorState =
+    episodes.isUntold && judged < scoresNeeded
+      ? { status: 'learning', pointsNeeded: scoresNeeded - judged }
+      : stateAfter(evidence, episodes, policy)
+  return { incidents: episodes.incidents, state, scores: edges }
 }
 
 interface Violation {
@@ -154,7 +149,7 @@ interface Violation {
   readonly score: number
 }
 
-/** Gathers violations into incidents. */
+/** Gathers violations into incidents. Of those before {@link tell}, `incidents` has only silence and what lasts. */
 class Episodes {
   readonly incidents: Incident[] = []
   readonly #policy: AlarmPolicy
@@ -162,6 +157,8 @@ class Episodes {
   #recent: { ordinal: number; index: number; violation: Violation }[] = []
   #judged = 0
   #open: Incident | null = null
+  #isTelling = false
+  #isOpenTold = false
   #calm = 0
   #mutedUntil = -1
   #mutedBelow = 0
@@ -175,12 +172,21 @@ class Episodes {
     return this.#open !== null
   }
 
+  get isUntold(): boolean {
+    return this.isOpen && !this.#isOpenTold
+  }
+
   get isRecovering(): boolean {
     return this.#open !== null && this.#calm > 0
   }
 
   get isAlarming(): boolean {
     return this.isOpen || this.isMuted
+  }
+
+  /** From the next judged bucket on, violations are told of. */
+  tell(): void {
+    this.#isTelling = true
   }
 
   /** Takes the next judged bucket: its violation, or null when calm. */
@@ -204,7 +210,8 @@ class Episodes {
     }
     const lastIndex = this.#recent.at(-1)?.index ?? index
     const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) })
+    this.#isOpenTold = this.#tells(violation)
+    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#isOpenTold)
     this.#calm = 0
   }
 
@@ -212,18 +219,25 @@ class Episodes {
     if (violation) {
       this.#calm = 0
       const worse = violation.score > incident.score ? peakAt(index, violation, edges) : {}
-      this.#write({ ...incident, ...worse, lastIndex: index })
+      const isNews = !this.#isOpenTold && this.#tells(violation)
+      if (isNews) this.#isOpenTold = true
+      const opened = isNews ? { openedIndex: index } : {}
+      this.#write({ ...incident, ...worse, ...opened, lastIndex: index }, isNews)
     } else if (++this.#calm >= this.#policy.clearN) {
-      this.#write({ ...incident, endIndex: incident.lastIndex })
+      this.#write({ ...incident, endIndex: incident.lastIndex }, false)
       this.#recent = []
       this.#mutedUntil = index + this.#policy.cooldownBuckets
       this.#mutedBelow = incident.score * clearlyWorse
     }
   }
 
-  #write(incident: Incident): void {
-    if (this.#open) this.incidents.pop()
-    this.incidents.push(incident)
+  #tells(violation: Violation | null): boolean {
+    return this.#isTelling || violation?.kind === 'silent'
+  }
+
+  #write(incident: Incident, isNews: boolean): void {
+    if (isNews) this.incidents.push(incident)
+    else if (this.#isOpenTold) this.incidents[this.incidents.length - 1] = incident
     this.#open = incident.endIndex === null ? incident : null
   }
 }
@@ -332,7 +346,7 @@ function stateAfter(evidence: Evidence, episodes: Episodes, policy: AlarmPolicy)
   const thin = countKind(evidence, bucketKind.thin)
   if (seen === 0 && thin === 0) return { status: 'no_data' }
   if (!policy.silenceAlarms && trailingMissing(evidence) >= policy.windowM) return { status: 'no_data' }
-  if (episodes.isOpen) return { status: episodes.isRecovering ? 'recovering' : 'anomalous' }
+  if (episodes.isOpen && !episodes.isUntold) return { status: episodes.isRecovering ? 'recovering' : 'anomalous' }
   if (episodes.isMuted) return { status: 'muted' }
   const needed = Math.max(1, policy.warmupPoints)
   if (seen >= needed) return { status: 'ok' }
