@@ -101,7 +101,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     folder: join(config.dataDir, 'telemetry'),
     maxMemoryBytes: config.engineMemoryBytes,
     backupFolder: config.backupDir,
-    syncCommits: config.syncCommits,
+    commitSync: config.commitSync,
+    logger,
     beforeOpen: () => settleRestore(config),
   })
   try {

@@ -3,6 +3,7 @@
 
 import { join, resolve } from 'node:path'
 import { TenantId } from '../contract/tenancy.ts'
+import type { CommitSync } from './telemetry/chdb.ts'
 import { secretLengthMax, secretLengthMin } from './tenancy/tenancy.ts'
 
 export interface Config {
@@ -23,8 +24,8 @@ export interface Config {
   readonly engineMemoryBytes: number
   /** How long the first row for a placement waits for company, milliseconds. */
   readonly commitDelayMs: number
-  /** Whether acknowledged telemetry is on the disk, so that it survives power loss and not only the end of the process. */
-  readonly syncCommits: boolean
+  /** How acknowledged telemetry is on the disk, so that it survives power loss and not only the end of the process. */
+  readonly commitSync: CommitSync
   /** Rows that wait or are being committed, bytes; past it ingest answers 503. */
   readonly ingestBufferBytes: number
   /** Largest ingest body after decompression, bytes. */
@@ -68,8 +69,8 @@ export function readConfig(env: Environment): Config {
       integer(env, 'LETHE_ENGINE_MEMORY_MB', { fallback: 2048, min: 512, max: 1_048_576 }) * mebibyte,
     // Longer makes commits larger and cheaper (a second saves a third of the CPU), shorter acknowledges quicker.
     commitDelayMs: integer(env, 'LETHE_COMMIT_DELAY_MS', { fallback: 200, min: 0, max: 5_000 }),
-    // docs/decisions/0007 has the cost, and why it is paid where nothing is said.
-    syncCommits: oneOf(env, 'LETHE_FSYNC', ['on', 'off'], 'on') === 'on',
+    // docs/decisions/0007 and 0022 have the cost, and why it is paid where nothing is said.
+    commitSync: oneOf(env, 'LETHE_FSYNC', ['on', 'files', 'off'], 'on'),
     ingestBufferBytes:
       integer(env, 'LETHE_INGEST_BUFFER_MB', { fallback: 256, min: 1, max: 65_536 }) * mebibyte,
     // Above what SDKs and Collectors send, below what would stall the event loop for long.

@@ -37,7 +37,7 @@ const batches = ingestBodies(signal, placements * 2, 1)
 const rows = batches.flat().reduce((sum, part) => sum + rowCount(part), 0)
 
 const folder = mkdtempSync(join(flags.root, 'lethe-commit-size-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31, syncCommits: true })
+const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31, commitSync: 'files' })
 const sizes = flags.sizes.split(',').map(Number)
 const found = new Map(sizes.map((size) => [size, [] as number[]]))
 try {

@@ -9,7 +9,7 @@
 // A second run at 80 % of the sustained rate, begun at rest, gives the latency that is promised. With --maps there is a
 // second yardstick: the engine alone with the same rows and attributes as maps, as the Collector's exporter stores them
 // and this service did until docs/decisions/0018. CPU and memory of the service are read from the kernel. Prints a
-// line for each round; LETHE_FSYNC=off is for both sides.
+// line for each round; LETHE_FSYNC=off is for both sides, otherwise the engine alone syncs as it can, file by file.
 //
 // Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
 //   [--clients 64] [--seed 1] [--maps]
@@ -46,7 +46,7 @@ const { values: flags } = parseArgs({
 })
 const seconds = Number(flags.seconds)
 const clients = Number(flags.clients)
-const { syncCommits } = readConfig(process.env)
+const { commitSync } = readConfig(process.env)
 
 /** Distinct bodies; a multiple of the organisations. */
 const bodyCount = 128
@@ -115,7 +115,7 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
     signal,
     organisations,
     clients,
-    syncCommits,
+    isSynced: commitSync !== 'off',
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
     sustainedRowsPerSecond,
@@ -175,7 +175,7 @@ function yardstick(
     bodies: bodies.map(({ path }) => path),
     seconds,
     bodiesAtOnce: clients,
-    syncCommits,
+    isSynced: commitSync !== 'off',
     withMaps,
   }
   return runChild('yardstick-child.ts', orders)

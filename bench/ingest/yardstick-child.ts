@@ -26,7 +26,7 @@ export interface YardstickOrders {
   readonly seconds: number
   /** Bodies that the service is sent at once. */
   readonly bodiesAtOnce: number
-  readonly syncCommits: boolean
+  readonly isSynced: boolean
   readonly withMaps: boolean
 }
 
@@ -88,7 +88,7 @@ function groups(own: readonly TableRows[]): TableRows[][] {
 const engine = await openChdb({
   folder: orders.folder,
   maxMemoryBytes: 2 ** 31,
-  syncCommits: orders.syncCommits,
+  commitSync: orders.isSynced ? 'files' : 'off',
 })
 
 const inserts = orders.withMaps ? await insertsWithMaps() : groupsOfAll
@@ -115,7 +115,7 @@ async function insertsWithMaps(): Promise<Insert[]> {
     }
     await engine.command(raw('DROP TABLE unsorted SYNC'))
     await engine.command(raw(buildWithMaps.textOf(spec).replace(spec.name, table)))
-    const sync = orders.syncCommits ? 1 : 0
+    const sync = orders.isSynced ? 1 : 0
     await engine.command(
       raw(`ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = ${sync}, fsync_part_directory = ${sync}`),
     )

@@ -316,6 +316,7 @@ function bound(real: TelemetryEngine): TelemetryEngine {
     bytes: real.bytes.bind(real),
     command: real.command.bind(real),
     insert: real.insert.bind(real),
+    sync: real.sync.bind(real),
     tableFolder: real.tableFolder.bind(real),
     close: real.close.bind(real),
   }

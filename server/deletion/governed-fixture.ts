@@ -147,6 +147,10 @@ export class FailingEngine implements TelemetryEngine {
     return this.#engine.insert(table, ...rest)
   }
 
+  sync(): Promise<void> {
+    return this.#engine.sync()
+  }
+
   tableFolder(table: string): Promise<string | null> {
     return this.#engine.tableFolder(table)
   }

@@ -346,7 +346,8 @@ function stateAfter(evidence: Evidence, episodes: Episodes, policy: AlarmPolicy)
   const thin = countKind(evidence, bucketKind.thin)
   if (seen === 0 && thin === 0) return { status: 'no_data' }
   if (!policy.silenceAlarms && trailingMissing(evidence) >= policy.windowM) return { status: 'no_data' }
-  if (episodes.isOpen && !episodes.isUntold) return { status: episodes.isRecovering ? 'recovering' : 'anomalous' }
+  if (episodes.isOpen && !episodes.isUntold)
+    return { status: episodes.isRecovering ? 'recovering' : 'anomalous' }
   if (episodes.isMuted) return { status: 'muted' }
   const needed = Math.max(1, policy.warmupPoints)
   if (seen >= needed) return { status: 'ok' }

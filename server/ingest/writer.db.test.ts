@@ -62,6 +62,7 @@ function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOp
     select: (statement, limits) => stores.engine.select(statement, limits),
     bytes: (statement, limits) => stores.engine.bytes(statement, limits),
     command: (statement) => stores.engine.command(statement),
+    sync: () => stores.engine.sync(),
     tableFolder: (table) => stores.engine.tableFolder(table),
     close: () => stores.engine.close(),
     async insert(table, columns, buffers) {

@@ -231,7 +231,7 @@ export class IngestWriter {
     }
   }
 
-  /** The tables side by side. Settles when all have, also where one fails: an erasure waits for this. */
+  /** The tables side by side, then the disk. Settles when all have, also where one fails: an erasure waits for this. */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
@@ -242,6 +242,7 @@ export class IngestWriter {
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
     }
+    await this.#options.engine.sync()
   }
 }
 

@@ -8,13 +8,16 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
+import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
+import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { EngineError, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
+import { removeUnsyncedParts } from './unsynced-parts.ts'
 
 export interface ChdbOptions {
   /** Folder for the engine's files; created where absent. */
@@ -23,11 +26,19 @@ export interface ChdbOptions {
   readonly maxMemoryBytes: number
   /** The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is below it. None where absent. */
   readonly backupFolder?: string
-  /** A commit is on the disk when it resolves, not only in the operating system's cache; off where absent. */
-  readonly syncCommits?: boolean
+  /** Whether and how commits are on the disk, not only in the operating system's cache; off where absent. */
+  readonly commitSync?: CommitSync
+  /** Is told what a cut of power left broken. */
+  readonly logger?: Pick<FastifyBaseLogger, 'warn' | 'error'>
   /** Runs once the folder is ours and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
+
+/**
+ * `on`: one sync of the file system for all that a commit wrote, or `files` where the system has no such sync; `files`:
+ * the engine syncs each file. docs/decisions/0022 has what either costs.
+ */
+export type CommitSync = 'on' | 'files' | 'off'
 
 const jsonRows = { format: 'JSONEachRow' }
 const nativeBlocks = { format: 'Native' }
@@ -90,7 +101,8 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   }
   try {
     await engine.settle()
-    await createSchema(engine, { syncCommits: options.syncCommits === true })
+    const syncFiles = await engine.settleSyncs(options)
+    await createSchema(engine, { syncFiles })
   } catch (error) {
     await engine.close()
     throw error
@@ -161,18 +173,21 @@ class ChdbEngine implements TelemetryEngine {
   readonly #writing: Pool<Session>
   readonly #reading: Pool<Session>
   readonly #spool: Spool
+  readonly #folder: string
   readonly #lock: { close(): void }
+  #diskSync: DiskSync | null = null
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
   constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
+    this.#folder = join(options.folder, 'engine')
     this.#spool = new Spool(join(options.folder, 'spool'))
     const config = writeServerConfig(options)
     this.#sessions = Array.from(
       { length: writers + readers },
       () =>
-        new Session(join(options.folder, 'engine'), {
+        new Session(this.#folder, {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
@@ -183,6 +198,38 @@ class ChdbEngine implements TelemetryEngine {
   /** To be awaited before anything else. */
   async settle(): Promise<void> {
     for (const session of this.#sessions) await this.#guard(() => session.queryAsync(sessionSettings))
+  }
+
+  /**
+   * Clears away what a cut of power left of commits that nobody was told of, and chooses how those to come are synced.
+   * To be awaited before any table is touched. True where the engine is to sync each file.
+   */
+  async settleSyncs({ folder, commitSync = 'off', logger }: ChdbOptions): Promise<boolean> {
+    const marks = join(folder, 'syncs')
+    const { removed, damaged } = await removeUnsyncedParts(this, await syncedUntilNs(marks))
+    if (removed.length > 0)
+      logger?.warn(
+        { parts: removed },
+        'removed what a cut of power left of commits that were not acknowledged',
+      )
+    if (damaged.length > 0)
+      logger?.error(
+        { parts: damaged },
+        'telemetry on the disk is damaged: these parts can not be read and stay in detached, where they keep erasures of their placements from ending; put a backup back, or remove them',
+      )
+    if (commitSync === 'on') {
+      this.#diskSync = new DiskSync(marks)
+      try {
+        await this.#diskSync.sync()
+        return false
+      } catch (cause) {
+        logger?.warn({ err: cause }, 'this system can not sync a file system at once; each file is synced')
+        await this.#diskSync.close()
+        this.#diskSync = null
+      }
+    }
+    await forgetSyncs(marks)
+    return commitSync !== 'off'
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
@@ -209,6 +256,10 @@ class ChdbEngine implements TelemetryEngine {
     )
   }
 
+  async sync(): Promise<void> {
+    if (this.#diskSync !== null) await this.#guard(() => this.#diskSync?.sync() ?? Promise.resolve())
+  }
+
   async tableFolder(table: string): Promise<string | null> {
     const [row] = await this.select<{ data_paths: string[] }>(
       sql`select data_paths from system.tables where database = currentDatabase() and name = ${table}`,
@@ -220,6 +271,7 @@ class ChdbEngine implements TelemetryEngine {
     if (this.#closed) return
     this.#closed = true
     await Promise.allSettled([...this.#running])
+    await this.#diskSync?.close()
     await this.#spool.close()
     for (const session of this.#sessions) session.close()
     await drainPending()

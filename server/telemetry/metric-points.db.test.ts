@@ -193,6 +193,7 @@ function watched(): { engine: TelemetryEngine; asked: string[] } {
     },
     command: (statement) => engine.command(statement),
     insert: (table, columns, rows) => engine.insert(table, columns, rows),
+    sync: () => engine.sync(),
     tableFolder: (table) => engine.tableFolder(table),
     close: () => Promise.resolve(),
   }

@@ -24,6 +24,11 @@ export interface TelemetryEngine {
    * committed by the engine; rejected means unknown: an insert over several partitions may have been kept in part.
    */
   insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
+  /**
+   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all. Rejected
+   * means that it may not: whoever sent it is not to be told that it is kept.
+   */
+  sync(): Promise<void>
   /** Folder that holds the parts of a table, for checking that removed bytes have left the disk; null where remote. */
   tableFolder(table: string): Promise<string | null>
   /** Waits for what runs, then closes. Idempotent. */

@@ -220,6 +220,7 @@ function delegate(engine: TelemetryEngine): TelemetryEngine {
     bytes: (statement, limits) => engine.bytes(statement, limits),
     command: (statement) => engine.command(statement),
     insert: (table, columns, lines) => engine.insert(table, columns, lines),
+    sync: () => engine.sync(),
     tableFolder: (table) => engine.tableFolder(table),
     close: () => engine.close(),
   }

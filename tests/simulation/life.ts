@@ -68,6 +68,7 @@ export class Life {
       bytes: (statement, limits) => this.#while(() => real.bytes(statement, limits)),
       command: (statement) => this.#while(() => real.command(statement)),
       insert: (table, columns, lines) => this.#while(() => real.insert(table, columns, lines)),
+      sync: () => this.#while(() => real.sync()),
       tableFolder: (table) => this.#while(() => real.tableFolder(table)),
       close: async () => {},
     }

@@ -270,6 +270,7 @@ const delegate = (engine: TelemetryEngine): TelemetryEngine => ({
   bytes: (...given) => engine.bytes(...given),
   command: (...given) => engine.command(...given),
   insert: (...given) => engine.insert(...given),
+  sync: () => engine.sync(),
   tableFolder: (...given) => engine.tableFolder(...given),
   close: () => engine.close(),
 })
@@ -294,10 +295,10 @@ for (const build of olderBuilds) {
         assert.deepEqual(await foundColumns(engine, swapTable), await foundColumns(engine, swapped.name))
         const changed = await definitionsOf(engine)
         const { failing, said } = failingEngine(engine, 0, false)
-        await createSchema(failing, { syncCommits: false })
+        await createSchema(failing, { syncFiles: false })
         assert.deepEqual(said, [])
         for (const { name } of tables) await engine.command(raw(`DROP TABLE ${name} SYNC`))
-        await createSchema(engine, { syncCommits: false })
+        await createSchema(engine, { syncFiles: false })
         assert.deepEqual(changed, await definitionsOf(engine))
       })
     })

@@ -10,8 +10,8 @@ import { createViews } from './exporter-views.ts'
 import { type ColumnSpec, placeColumns, type TableSpec, tables } from './tables.ts'
 
 export interface SchemaOptions {
-  /** A commit is on the disk when it resolves, not only in the operating system's cache. */
-  readonly syncCommits: boolean
+  /** The engine syncs each file of an insert before it resolves. */
+  readonly syncFiles: boolean
 }
 
 /** Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be. */
@@ -82,6 +82,10 @@ const tableSettings = {
   finished_mutations_to_keep: 1,
   // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
   min_rows_to_fsync_after_merge: 1,
+  // Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at when all are
+  // loaded, instead of the start being refused (docs/decisions/0022).
+  max_suspicious_broken_parts: 1_000_000,
+  max_suspicious_broken_parts_bytes: 1_000_000_000_000_000,
   // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
   merge_selector_base: 10,
   // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of every merge
@@ -93,9 +97,9 @@ const tableSettings = {
 async function settleSettings(
   engine: TelemetryEngine,
   table: TableSpec,
-  { syncCommits }: SchemaOptions,
+  { syncFiles }: SchemaOptions,
 ): Promise<void> {
-  const sync = syncCommits ? 1 : 0
+  const sync = syncFiles ? 1 : 0
   const wanted = { ...tableSettings, fsync_after_insert: sync, fsync_part_directory: sync }
   const [found] = await engine.select<{ own: string }>(
     sql`select engine_full as own from system.tables where database = currentDatabase() and name = ${table.name}`,

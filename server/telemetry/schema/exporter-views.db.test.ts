@@ -99,6 +99,7 @@ function listeningEngine(engine: TelemetryEngine) {
       return engine.command(statement)
     },
     insert: (...given) => engine.insert(...given),
+    sync: () => engine.sync(),
     tableFolder: (...given) => engine.tableFolder(...given),
     close: () => engine.close(),
   }
@@ -108,7 +109,7 @@ function listeningEngine(engine: TelemetryEngine) {
 /** What a start tells the engine beside what makes tables, and what it asks about views. */
 async function startAgain(engine: TelemetryEngine): Promise<{ said: string[]; asked: string[] }> {
   const { listening, said, asked } = listeningEngine(engine)
-  await createSchema(listening, { syncCommits: false })
+  await createSchema(listening, { syncFiles: false })
   return {
     said: said.filter((text) => !text.startsWith('CREATE TABLE IF NOT EXISTS ')),
     asked: asked.filter((text) => text.includes(`'${exporterDatabase}'`)),

@@ -1,0 +1,85 @@
+// What a cut of power leaves of commits that nobody was told of. Where a commit is synced as a whole, its parts have
+// their names before their bytes are on the disk, so those of the last moment may be there in pieces. They were not
+// acknowledged, and in the way: of queries, of merges, and of erasures, which wait until nothing of theirs is left.
+// Only what an insert made (never a merge) after the last sync that is known is removed, and only if it is broken;
+// everything else that is broken is damage, stays where the engine put it, and is named.
+
+import { readdir, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { instant, raw, sql } from './sql.ts'
+import type { TelemetryEngine } from './telemetry.ts'
+
+/** Names of parts, each with its table. */
+export interface BrokenParts {
+  /** Of commits that were not acknowledged; gone. */
+  readonly removed: readonly string[]
+  /** Of rows that may have been acknowledged; left among the detached parts of their table. */
+  readonly damaged: readonly string[]
+}
+
+interface Part {
+  readonly table: string
+  readonly name: string
+  readonly path: string
+}
+
+/** What an insert writes: one block of rows, never merged and never changed. Detached ones say before it why. */
+const insertedPart = /^(?:broken-on-start_)?(\d+-\d{8}_(\d+)_\2_0)(?:_try\d+)?$/
+
+/** To be called before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is null nothing is removed. */
+export async function removeUnsyncedParts(
+  engine: TelemetryEngine,
+  syncedNs: bigint | null,
+): Promise<BrokenParts> {
+  const detached = await engine.select<Part>(
+    sql`SELECT table, name, path FROM system.detached_parts
+      WHERE database = currentDatabase() AND startsWith(table, 'otel_') AND reason = 'broken-on-start' ORDER BY table, name`,
+  )
+  const removed: string[] = []
+  const damaged: string[] = []
+  for (const part of detached) {
+    const isUnsynced = await isInsertedAfter(part, syncedNs)
+    if (isUnsynced) await engine.command(dropDetached(part))
+    const told = isUnsynced ? removed : damaged
+    told.push(`${part.table} ${part.name}`)
+  }
+  if (syncedNs !== null) removed.push(...(await removeUnreadable(engine, syncedNs)))
+  return { removed, damaged }
+}
+
+/** A file system that orders bytes and names in its own way can leave files of the right size with other bytes. */
+async function removeUnreadable(engine: TelemetryEngine, syncedNs: bigint): Promise<string[]> {
+  const young = await engine.select<Part>(
+    sql`SELECT table, name, path FROM system.parts
+      WHERE database = currentDatabase() AND startsWith(table, 'otel_') AND active AND level = 0
+        AND modification_time >= ${instant(syncedNs - oneSecondNs)} ORDER BY table, name`,
+  )
+  const removed: string[] = []
+  for (const part of young) {
+    if (!(await isInsertedAfter(part, syncedNs)) || (await isReadable(engine, part))) continue
+    await engine.command(raw(`ALTER TABLE ${part.table} DROP PART '${part.name}'`))
+    removed.push(`${part.table} ${part.name}`)
+  }
+  return removed
+}
+
+/** The engine knows the time of a part in whole seconds. */
+const oneSecondNs = 1_000_000_000n
+
+async function isReadable(engine: TelemetryEngine, { table, name }: Part): Promise<boolean> {
+  const rows = await engine.select<{ result: number }>(raw(`CHECK TABLE ${table} PART '${name}'`))
+  return rows.every(({ result }) => result === 1)
+}
+
+const dropDetached = ({ table, name }: Part) =>
+  raw(`ALTER TABLE ${table} DROP DETACHED PART '${name}' SETTINGS allow_drop_detached = 1`)
+
+/** By the youngest of its files: a part of which all are older than a sync was whole when that began. */
+async function isInsertedAfter({ path, name }: Part, syncedNs: bigint | null): Promise<boolean> {
+  if (syncedNs === null || !insertedPart.test(basename(name))) return false
+  const files = (await readdir(path)).map((file) => join(path, file))
+  for (const entry of files.length > 0 ? files : [path]) {
+    if ((await stat(entry, { bigint: true })).mtimeNs > syncedNs) return true
+  }
+  return false
+}
