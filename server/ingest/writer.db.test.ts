@@ -52,9 +52,12 @@ interface SceneOptions {
   readonly bufferBytes?: number
   /** Runs before the nth insert reaches the engine; may throw instead of it. */
   readonly beforeInsert?: (nth: number) => Promise<void>
+  /** The same before the disk is asked to have it all. */
+  readonly beforeSync?: () => Promise<void>
 }
 
-function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOptions = {}) {
+function scene(options: SceneOptions = {}) {
+  const { bufferBytes = 2 ** 24, beforeInsert = async () => {}, beforeSync = async () => {} } = options
   const clock = new ManualClock(1_767_600_000_000)
   const gate = new TelemetryGate()
   const inserts: Insert[] = []
@@ -62,7 +65,10 @@ function scene({ bufferBytes = 2 ** 24, beforeInsert = async () => {} }: SceneOp
     select: (statement, limits) => stores.engine.select(statement, limits),
     bytes: (statement, limits) => stores.engine.bytes(statement, limits),
     command: (statement) => stores.engine.command(statement),
-    sync: () => stores.engine.sync(),
+    async sync() {
+      await beforeSync()
+      await stores.engine.sync()
+    },
     tableFolder: (table) => stores.engine.tableFolder(table),
     close: () => stores.engine.close(),
     async insert(table, columns, buffers) {
@@ -159,6 +165,32 @@ describe('acknowledging', () => {
     engineDoor.open()
     await committed
     assert.equal(await count(place), 1)
+  })
+
+  test('nothing is acknowledged before the disk has it, and its placement is held until then', async () => {
+    const disk = door()
+    let isAsked = false
+    const here = scene({
+      beforeSync: () => {
+        isAsked = true
+        return disk.passed
+      },
+    })
+    const place = newPlace(3)
+    let isAcknowledged = false
+    const committed = commitNow(here, place, logs(1)).then(() => {
+      isAcknowledged = true
+    })
+    while (!isAsked) await turn()
+    assert.equal(await count(place), 1)
+    let isErasing = false
+    const erasing = here.gate.exclusively([3], async () => {
+      isErasing = true
+    })
+    for (let i = 0; i < 20; i++) await turn()
+    assert.deepEqual([isAcknowledged, isErasing], [false, false])
+    disk.open()
+    await Promise.all([committed, erasing])
   })
 
   test('an empty batch is acknowledged at once and costs no commit', async () => {
@@ -494,6 +526,22 @@ describe('failing and closing', () => {
     assert.equal(here.writer.bufferedBytes, 0)
     for (const place of places) await commitNow(here, place, logs(1))
     for (const place of places) assert.equal(await count(place), 1)
+  })
+
+  test('where the disk fails the batch is not acknowledged, although the engine has it', async () => {
+    let isFailing = true
+    const here = scene({
+      beforeSync: async () => {
+        if (isFailing) throw new Error('the file system could not be synced')
+      },
+    })
+    const place = newPlace()
+    await assert.rejects(commitNow(here, place, logs(1)), { code: 'overloaded' })
+    assert.equal(here.writer.totals.failedCommits, 1)
+    assert.equal(await count(place), 1)
+    isFailing = false
+    await commitNow(here, place, logs(1))
+    assert.equal(await count(place), 2)
   })
 
   test('where a later table fails the batch is not acknowledged, although the earlier one is in', async () => {

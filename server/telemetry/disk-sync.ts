@@ -75,8 +75,15 @@ export class DiskSync {
   async #run(): Promise<void> {
     const turn = this.#turn++ % turns
     await this.#marking[turn]
-    if (this.#shell === null || this.#shell.hasEnded) this.#shell = new Shell(this.#folder)
-    await this.#shell.run(turn)
+    this.#shell ??= new Shell(this.#folder)
+    try {
+      await this.#shell.run(turn)
+    } catch (cause) {
+      const shell = this.#shell
+      this.#shell = null
+      await shell.close()
+      throw cause
+    }
     // Whoever waits for the sync doesn't wait for this, and where it fails the older time is still true.
     this.#marking[turn] = rename(join(this.#folder, begunName(turn)), join(this.#folder, markName)).catch(
       () => undefined,
@@ -86,7 +93,7 @@ export class DiskSync {
 
 /** One shell, which is asked for one thing at a time. */
 class Shell {
-  hasEnded = false
+  #hasEnded = false
   readonly #child: ChildProcess
   #said = ''
   #answer: ((line: string) => void) | null = null
@@ -96,7 +103,7 @@ class Shell {
     this.#child = spawn('sh', ['-c', script, folder], { env: environment, detached: true, stdio: 'pipe' })
     const { stdin, stdout, stderr } = this.#child
     const end = () => {
-      this.hasEnded = true
+      this.#hasEnded = true
       this.#answer?.('ended')
     }
     this.#child.on('error', end).on('close', end)
@@ -111,7 +118,7 @@ class Shell {
   async run(turn: number): Promise<void> {
     const answer = await new Promise<string>((resolve) => {
       this.#answer = resolve
-      if (this.hasEnded) resolve('ended')
+      if (this.#hasEnded) resolve('ended')
       else this.#child.stdin?.write(`${turn}\n`)
     })
     this.#answer = null
@@ -119,7 +126,7 @@ class Shell {
   }
 
   async close(): Promise<void> {
-    if (this.hasEnded) return
+    if (this.#hasEnded) return
     const closed = once(this.#child, 'close')
     this.#child.stdin?.end()
     await closed

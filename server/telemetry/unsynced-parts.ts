@@ -56,7 +56,7 @@ async function removeUnreadable(engine: TelemetryEngine, syncedNs: bigint): Prom
   )
   const removed: string[] = []
   for (const part of young) {
-    if (!(await isInsertedAfter(part, syncedNs)) || (await isReadable(engine, part))) continue
+    if (!(await isInsertedAfter(part, syncedNs)) || !(await isUnreadable(engine, part))) continue
     await engine.command(raw(`ALTER TABLE ${part.table} DROP PART '${part.name}'`))
     removed.push(`${part.table} ${part.name}`)
   }
@@ -66,9 +66,9 @@ async function removeUnreadable(engine: TelemetryEngine, syncedNs: bigint): Prom
 /** The engine knows the time of a part in whole seconds. */
 const oneSecondNs = 1_000_000_000n
 
-async function isReadable(engine: TelemetryEngine, { table, name }: Part): Promise<boolean> {
-  const rows = await engine.select<{ result: number }>(raw(`CHECK TABLE ${table} PART '${name}'`))
-  return rows.every(({ result }) => result === 1)
+async function isUnreadable(engine: TelemetryEngine, { table, name }: Part): Promise<boolean> {
+  const checks = await engine.select<{ is_passed: number }>(raw(`CHECK TABLE ${table} PART '${name}'`))
+  return checks.some(({ is_passed }) => is_passed === 0)
 }
 
 const dropDetached = ({ table, name }: Part) =>

@@ -1,0 +1,86 @@
+// The real `sync -f` on the file system of the test's folder. That bytes have reached a disk can't be seen from here,
+// bench/storage/power-cut.ts cuts the power for that; what is seen is when a sync began, by the time that it keeps.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
+
+let folder = ''
+let disk: DiskSync
+beforeEach(() => {
+  folder = temporaryFolder()
+  disk = new DiskSync(join(folder, 'syncs'))
+})
+afterEach(async () => {
+  await disk.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const timeOf = (path: string) => statSync(path, { bigint: true }).mtimeNs
+const syncedUntil = async () => (await syncedUntilNs(join(folder, 'syncs'))) ?? assert.fail('nobody knows')
+
+function write(name: string): bigint {
+  const path = join(folder, name)
+  writeFileSync(path, 'x')
+  return timeOf(path)
+}
+
+test('what was written before a sync is older than the time that it keeps', async () => {
+  assert.equal(await syncedUntilNs(join(folder, 'syncs')), null)
+  const before = write('before')
+  await disk.sync()
+  await disk.close()
+  assert.ok((await syncedUntil()) >= before)
+})
+
+test('whoever calls while a sync is under way waits for one that begins afterwards, and shares it', async () => {
+  await disk.sync()
+  const begun = [0, 1].map((turn) => join(folder, 'syncs', `sync-begun-${turn}`))
+  const first = disk.sync()
+  while (begun.every((path) => statSync(path, { throwIfNoEntry: false }) === undefined)) await turnOfLoop()
+  const written = write('meanwhile')
+  const second = disk.sync()
+  assert.notEqual(second, first)
+  assert.equal(disk.sync(), second)
+  await first
+  await second
+  await disk.close()
+  assert.ok((await syncedUntil()) >= written)
+})
+
+test('many calls, one after another and at once, all resolve and the time goes on', async () => {
+  let last = 0n
+  for (let round = 0; round < 5; round++) {
+    const written = write(`round-${round}`)
+    await Promise.all(Array.from({ length: 20 }, () => disk.sync()))
+    assert.ok(written >= last)
+    last = written
+  }
+  await disk.close()
+  assert.ok((await syncedUntil()) >= last)
+})
+
+test('a sync that fails rejects, leaves the time as it was, and the next one begins anew', async () => {
+  await disk.sync()
+  const syncs = join(folder, 'syncs')
+  rmSync(syncs, { recursive: true })
+  await assert.rejects(disk.sync(), /could not be synced/)
+  assert.equal(await syncedUntilNs(syncs), null)
+  mkdirSync(syncs)
+  await disk.sync()
+  await disk.close()
+  assert.notEqual(await syncedUntilNs(syncs), null)
+})
+
+test('where it is forgotten nobody knows any more until when all is on the disk', async () => {
+  await disk.sync()
+  await disk.close()
+  await syncedUntil()
+  await forgetSyncs(join(folder, 'syncs'))
+  assert.equal(await syncedUntilNs(join(folder, 'syncs')), null)
+})
+
+const turnOfLoop = () => new Promise((resolve) => setImmediate(resolve))

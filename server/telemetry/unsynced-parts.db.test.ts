@@ -1,0 +1,175 @@
+// Parts as a cut of power leaves them: of the right name, with bytes missing or other ones. Closed stores are broken by
+// hand, where bench/storage/power-cut.ts cuts the power of a file system.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { batchOf, insertRows, temporaryFolder } from '../../tests/fixtures.ts'
+import { type CommitSync, openChdb } from './chdb.ts'
+import { raw, sql } from './sql.ts'
+import type { TelemetryEngine } from './telemetry.ts'
+
+const monday = 1_767_571_200_000_000_000n
+
+let folder = ''
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** What a start told, by whether it is an error. */
+interface Told {
+  readonly warned: string[]
+  readonly erred: string[]
+}
+
+async function withStore<T>(
+  commitSync: CommitSync,
+  work: (engine: TelemetryEngine, told: Told) => Promise<T>,
+): Promise<T> {
+  const told: Told = { warned: [], erred: [] }
+  const logger = {
+    warn: ({ parts = [] }: { parts?: string[] }) => void told.warned.push(...parts),
+    error: ({ parts = [] }: { parts?: string[] }) => void told.erred.push(...parts),
+  }
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, commitSync, logger })
+  try {
+    await engine.command(raw('SYSTEM STOP MERGES'))
+    return await work(engine, told)
+  } finally {
+    await engine.close()
+  }
+}
+
+/** One row for an organisation, in a part of its own; with the names of all parts that its partition has then. */
+async function insert(engine: TelemetryEngine, placement: number, said: string): Promise<string[]> {
+  const place = { tenantId: `org-${placement}`, placement }
+  await insertRows(engine, place, batchOf('otel_logs', [monday], { Body: said }))
+  const parts = await engine.select<{ path: string }>(
+    sql`SELECT path FROM system.parts WHERE table = 'otel_logs' AND active AND startsWith(partition_id, ${`${placement}-`})
+      ORDER BY min_block_number`,
+  )
+  return parts.map(({ path }) => path)
+}
+
+async function said(engine: TelemetryEngine): Promise<string[]> {
+  const rows = await engine.select<{ Body: string }>(raw('SELECT Body FROM otel_logs ORDER BY Body'))
+  return rows.map(({ Body }) => Body)
+}
+
+async function detached(engine: TelemetryEngine): Promise<string[]> {
+  const path = (await engine.tableFolder('otel_logs')) ?? assert.fail()
+  return readdirSync(join(path, 'detached'))
+}
+
+/** As where the size of a file had reached the disk and its bytes had not; times stay as they were. */
+function damage(
+  part: string | undefined,
+  change: (path: string) => void = (path) => truncateSync(path),
+): void {
+  const path = join(part ?? assert.fail('no part'), 'data.bin')
+  const { atime, mtime } = statSync(path)
+  change(path)
+  utimesSync(path, atime, mtime)
+}
+
+const flip = (path: string) => {
+  const bytes = readFileSync(path)
+  bytes.fill(0, bytes.length >> 1)
+  writeFileSync(path, bytes)
+}
+
+for (const [name, change] of [
+  ['lost its bytes', (path: string) => truncateSync(path)],
+  ['has the right size and other bytes', flip],
+] as const) {
+  test(`a part of no acknowledged commit that ${name} is removed at the start, and its neighbours stay`, async () => {
+    await withStore('on', async (engine) => {
+      await insert(engine, 1, 'kept')
+      await insert(engine, 2, 'the neighbour’s')
+      await engine.sync()
+      damage((await insert(engine, 1, 'not acknowledged')).at(-1), change)
+      await insert(engine, 2, 'not acknowledged and whole')
+    })
+    await withStore('on', async (engine, { warned, erred }) => {
+      assert.deepEqual(await said(engine), ['kept', 'not acknowledged and whole', 'the neighbour’s'])
+      assert.equal(warned.length, 1)
+      assert.match(String(warned), /^otel_logs .*1-20260105_3_3_0$/)
+      assert.deepEqual(erred, [])
+      assert.deepEqual(await detached(engine), [])
+    })
+    await withStore('on', async (_engine, { warned }) => assert.deepEqual(warned, []))
+  })
+}
+
+test('more broken parts than the engine would open a table with don’t stop the start', async () => {
+  await withStore('on', async (engine) => {
+    await insert(engine, 1, 'kept')
+    await engine.sync()
+    for (let i = 0; i < 120; i++) await insert(engine, i % 40, 'not acknowledged')
+    const parts = await engine.select<{ path: string }>(
+      raw(
+        `SELECT path FROM system.parts WHERE table = 'otel_logs' AND active AND name != '1-20260105_1_1_0'`,
+      ),
+    )
+    assert.equal(parts.length, 120)
+    for (const { path } of parts) damage(path)
+  })
+  await withStore('on', async (engine, { warned }) => {
+    assert.deepEqual(await said(engine), ['kept'])
+    assert.equal(warned.length, 120)
+    assert.deepEqual(await detached(engine), [])
+  })
+})
+
+test('what broke after it was synced is damage: it stays, is named, and the rest is served', async () => {
+  await withStore('on', async (engine) => {
+    damage((await insert(engine, 1, 'acknowledged')).at(-1))
+    await insert(engine, 2, 'the neighbour’s')
+    await engine.sync()
+  })
+  for (const start of ['first', 'second']) {
+    await withStore('on', async (engine, { warned, erred }) => {
+      assert.deepEqual(await said(engine), ['the neighbour’s'])
+      assert.deepEqual(erred, ['otel_logs broken-on-start_1-20260105_1_1_0'], start)
+      assert.deepEqual(warned, [])
+      assert.equal((await detached(engine)).length, 1)
+    })
+  }
+})
+
+test('what a merge made is never taken for a commit, however young it is', async () => {
+  await withStore('on', async (engine) => {
+    await insert(engine, 1, 'one')
+    await insert(engine, 1, 'two')
+    await engine.sync()
+    await engine.command(raw('SYSTEM START MERGES'))
+    await engine.command(raw('OPTIMIZE TABLE otel_logs FINAL'))
+    await engine.command(raw('SYSTEM STOP MERGES'))
+    // Its sources would be read in place of it.
+    await engine.command(raw(`ALTER TABLE otel_logs DROP PARTITION ID '0-00000000'`))
+    const [merged] = (await insert(engine, 1, 'three')).filter((path) => /_1_2_1\/$/.test(path))
+    damage(merged)
+  })
+  await withStore('on', async (engine, { warned, erred }) => {
+    assert.deepEqual(await said(engine), ['three'])
+    assert.deepEqual(warned, [])
+    assert.deepEqual(erred, ['otel_logs broken-on-start_1-20260105_1_2_1'])
+  })
+})
+
+for (const commitSync of ['files', 'off'] as const) {
+  test(`where the engine syncs files or nobody does (${commitSync}), nothing is taken for not acknowledged`, async () => {
+    await withStore('on', (engine) => insert(engine, 1, 'kept'))
+    await withStore(commitSync, async (engine) => {
+      damage((await insert(engine, 1, 'perhaps acknowledged')).at(-1))
+      await engine.sync()
+    })
+    await withStore('on', async (engine, { warned, erred }) => {
+      assert.deepEqual(await said(engine), ['kept'])
+      assert.deepEqual(warned, [])
+      assert.equal(erred.length, 1)
+    })
+  })
+}
