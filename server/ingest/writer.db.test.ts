@@ -256,16 +256,16 @@ describe('grouping', () => {
     assert.equal(writer.totals.commits, 1)
   })
 
-  test('a commit takes at most sixteen placements, and all get their turn', async () => {
+  test('a commit takes at most eight placements, and all get their turn', async () => {
     const { clock, writer, inserts } = scene()
-    const places = Array.from({ length: 40 }, (_, i) => newPlace(i))
+    const places = Array.from({ length: 20 }, (_, i) => newPlace(i))
     await runUntil(
       clock,
       places.map((place) => commit(writer, place, logs(1))),
     )
     assert.deepEqual(
       inserts.map(({ placements }) => placements.size),
-      [16, 16, 8],
+      [8, 8, 4],
     )
     assert.equal(writer.totals.commits, 3)
     for (const place of places) assert.equal(await count(place), 1)

@@ -45,10 +45,10 @@ interface Queue {
 const commitsMax = 2
 
 /**
- * Placements in one commit. An insert costs as much as several partitions before it has written one, so that eight cost
- * half as much again for each row, and many more than sixteen save nothing and keep the next ones waiting.
+ * Placements in one commit. An insert costs as much as several partitions before it has written one, so that few of them
+ * cost more for each row; with many the first to be written waits for the last (docs/decisions/0022).
  */
-const placementsMax = 16
+const placementsMax = 8
 
 /** A commit takes no more than this besides its first placement, bytes of encoded rows: what the engine holds at once. */
 const groupBytes = 32 * 1024 * 1024

@@ -68,10 +68,10 @@ const insertSettings = 'max_partitions_per_insert_block = 0'
 
 /**
  * Inserts and commands that run at once. A session runs one statement after another, so writing has some of its own:
- * then no insert waits for a query, and of two inserts one computes while the other waits for the disk. Each statement
+ * then no insert waits for a query, and while one waits for a lock or a file two others have a core each. Each statement
  * under way occupies one of the four threads that the runtime has for files and compression too.
  */
-const writers = 2
+const writers = 3
 
 /** Reads that run side by side: to plan a statement takes one core. */
 const readers = 2
