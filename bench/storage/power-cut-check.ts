@@ -60,7 +60,7 @@ export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Ve
     for (const { body, atMs } of acknowledged) {
       const missing = keysOf(body).map((key) => rowsOf(spread, body) - (stored.get(key)?.different ?? 0))
       const rowsMissing = missing.reduce((sum, rows) => sum + rows, 0)
-      if (atMs >= cutAtMs) {
+      if (atMs > cutAtMs) {
         bodiesAcknowledgedTooLate++
         if (rowsMissing > 0) bodiesAcknowledgedTooLateLost++
         continue

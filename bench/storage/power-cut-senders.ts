@@ -1,6 +1,7 @@
 // The senders of the power cut, in a process that survives it: each posts one body after the other in a closed loop
 // and writes down which were acknowledged, and when. No body is ever sent twice, so no row may ever be there twice.
-// Takes its orders and the wish for its account over the channel of its parent, and ends with it.
+// Takes its orders over the channel of its parent, tells it of the next acknowledgement at the instant it comes where
+// that is asked, gives its account in the end, and ends with its parent.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,6 +11,8 @@ import { bodyOf } from './power-cut-bodies.ts'
 export interface SenderOrders {
   readonly address: string
   readonly senders: readonly Sender[]
+  /** Between an answer and the next body; none where absent. */
+  readonly pauseMs?: number
 }
 
 export interface Sender {
@@ -31,24 +34,30 @@ const agent = new Agent({ keepAlive: true })
 const accounts: SenderAccount[] = []
 const loops: Promise<void>[] = []
 let hasEnded = false
+let isAwaited = false
 
-process.on('message', (message: SenderOrders | 'account') => {
+process.on('message', (message: SenderOrders | 'next' | 'account') => {
   if (message === 'account') {
     hasEnded = true
     void Promise.all(loops).then(() => process.send?.(accounts))
-  } else for (const sender of message.senders) loops.push(send(message.address, sender))
+  } else if (message === 'next') isAwaited = true
+  else for (const sender of message.senders) loops.push(send(message, sender))
 })
 process.on('disconnect', () => process.exit(0))
 
-async function send(address: string, { secret, ...sender }: Sender): Promise<void> {
+async function send({ address, pauseMs }: SenderOrders, { secret, ...sender }: Sender): Promise<void> {
   const acknowledged: { body: number; atMs: number }[] = []
   const otherwise: Record<number, number> = {}
   const at = accounts.push({ ...sender, sent: 0, acknowledged, otherwise }) - 1
   for (let body = 0; !hasEnded; body++) {
     accounts[at] = { ...sender, sent: body + 1, acknowledged, otherwise }
     const status = await post(`${address}/v1/${sender.signal}`, secret, bodyOf(sender.signal, 'fresh', body))
-    if (status === 200) acknowledged.push({ body, atMs: Date.now() })
-    else {
+    if (status === 200) {
+      acknowledged.push({ body, atMs: Date.now() })
+      if (isAwaited) process.send?.('acknowledged')
+      isAwaited = false
+      if (pauseMs !== undefined) await sleep(pauseMs)
+    } else {
       otherwise[status] = (otherwise[status] ?? 0) + 1
       await sleep(50)
     }

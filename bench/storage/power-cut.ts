@@ -2,7 +2,9 @@
 // has a fresh image with a file system of its own; the real service runs on it in its own process, and senders in
 // another post small bodies of metrics, logs and traces in closed loops, so that there are many parts and merges. At
 // an instant drawn from the seed the file system is shut down without flushing its log, the service is killed, and
-// the image mounted again. In every other round an erasure of a range is under way by then. What must hold afterwards:
+// the image mounted again. Rounds are of three kinds by turns: "busy"; "erasing", where an erasure of a range is under
+// way besides; and "quiet", where one sender alone sends a body now and then and the power goes at the instant of an
+// acknowledgement, so that no later commit has made it durable by the way. What must hold afterwards:
 // the service starts by itself; every body acknowledged before the cut is there, whole; no row is there twice; a
 // neighbour in the placement of the erasure is as it was, byte for byte; every part reads to its end; nothing is in a
 // `detached` folder; the erasure ends; and so does one of all of an organisation, with everybody else's rows unchanged.
@@ -21,7 +23,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { signals } from '../../server/telemetry/schema/tables.ts'
+import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { type Product, startProduct } from '../deletion/product.ts'
 import { organisationCount, tenantOf } from '../deletion/rows.ts'
 import { provenance } from './bench-store.ts'
@@ -72,6 +74,12 @@ const senders = [1, 2, 3, 4, 5]
 const leaver = 1
 const historyBodies = 4
 
+const kinds = ['busy', 'erasing', 'quiet'] as const
+type Kind = (typeof kinds)[number]
+
+/** Of a quiet round. Shorter than the file system waits until it commits its journal by itself, which is five seconds. */
+const pauseMs = 400
+
 const startLimitS = 60
 /** A twentieth of a second each. What waits counts its looks, so that a machine that stands still spoils no verdict. */
 const erasureLooks = 600
@@ -96,7 +104,7 @@ for (let round = 0; round < Number(flags.rounds); round++) {
   const disk = makeDisk(flags.root, filesystem)
   held.disk = disk
   try {
-    const { failures, ...facts } = await cutOnce(disk, round % 2 === 1).catch(
+    const { failures, ...facts } = await cutOnce(disk, kinds[round % kinds.length] ?? 'busy').catch(
       (error: unknown): Outcome => ({ failures: [`the round broke off: ${messageOf(error)}`] }),
     )
     if (failures.length > 0) failed++
@@ -112,7 +120,8 @@ interface Outcome extends Record<string, unknown> {
   readonly failures: string[]
 }
 
-async function cutOnce(disk: Disk, isErasing: boolean): Promise<Outcome> {
+async function cutOnce(disk: Disk, kind: Kind): Promise<Outcome> {
+  const isErasing = kind === 'erasing'
   const dataDir = join(disk.mount, 'data')
   const cutAfterMs = Number(flags.seconds) * 1000 * (0.4 + 0.6 * random())
   const erasingSinceMs = isErasing ? 20 + 700 * random() : null
@@ -120,10 +129,11 @@ async function cutOnce(disk: Disk, isErasing: boolean): Promise<Outcome> {
   const history = await sendHistory(before)
   const print = await fingerprint(before, tenantOf(neighbour))
   if (!flags['first-start']) disk.settle()
-  const crowd = startSenders(before.address, before.secretOf)
+  const crowd = startSenders(before, kind)
   await sleep(cutAfterMs - (erasingSinceMs ?? 0))
   const asked = isErasing ? askErasure(before, erased, 'range').catch(() => null) : null
   await sleep(erasingSinceMs ?? 0)
+  if (kind === 'quiet') await nextAcknowledgement(crowd)
   const cutAtMs = Date.now()
   disk.cut()
   await before.kill()
@@ -133,6 +143,7 @@ async function cutOnce(disk: Disk, isErasing: boolean): Promise<Outcome> {
   const engine = before.folder
   const left = partsOnDisk(engine)
   const facts = {
+    kind,
     cutAfterS: seconds(cutAfterMs),
     erasingForMs: erasingSinceMs === null ? null : Math.round(erasingSinceMs),
     afterCut: counted(engine, left),
@@ -270,19 +281,28 @@ async function sendHistory(product: Product): Promise<Sent[]> {
   return sent
 }
 
-function startSenders(address: string, secretOf: Product['secretOf']): ChildProcess {
+function startSenders({ address, secretOf }: Product, kind: Kind): ChildProcess {
   const crowd = fork(fileURLToPath(new URL('power-cut-senders.ts', import.meta.url)), {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   held.ends.push(() => crowd.kill('SIGKILL'))
-  const orders: SenderOrders = {
-    address,
-    senders: senders.flatMap((organisation) =>
-      signals.map((signal) => ({ organisation, signal, secret: secretOf(organisation) })),
-    ),
-  }
+  const senderOf = (organisation: number, signal: Signal) => ({
+    organisation,
+    signal,
+    secret: secretOf(organisation),
+  })
+  const orders: SenderOrders =
+    kind === 'quiet'
+      ? { address, senders: [senderOf(leaver, 'logs')], pauseMs }
+      : { address, senders: senders.flatMap((one) => signals.map((signal) => senderOf(one, signal))) }
   crowd.send(orders)
   return crowd
+}
+
+async function nextAcknowledgement(crowd: ChildProcess): Promise<void> {
+  const told = once(crowd, 'message')
+  crowd.send('next')
+  await told
 }
 
 async function accountOf(crowd: ChildProcess): Promise<Sent[]> {
