@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { organisationCount, tenantOf } from './rows.ts'
@@ -19,23 +20,51 @@ export interface Product {
   /** Runs a statement in the engine, beside the service; rows by column name. */
   readonly rows: <T>(sql: string) => Promise<T[]>
   readonly stop: () => Promise<void>
+  /** Ends the service as `kill -9` does, and waits until it is gone. */
+  readonly kill: () => Promise<void>
+}
+
+export interface ProductOptions {
+  /** {@link organisationCount} where absent; an older folder keeps what it has. */
+  readonly organisations?: number
+  /** Settings beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Takes what the service says on standard error, by line; it is passed on where absent. */
+  readonly onLine?: (line: string) => void
+  /** Seconds after which the service is killed where it isn't ready; one in which this process stood still is one. */
+  readonly readyWithinS?: number
 }
 
 const secretOf = (organisation: number): string =>
   `bench-secret-of-organisation-${organisation}-`.padEnd(40, 'x')
 
-export async function startProduct(dataDir: string): Promise<Product> {
+export async function startProduct(dataDir: string, options: ProductOptions = {}): Promise<Product> {
   const program = fileURLToPath(new URL('service-child.ts', import.meta.url))
-  const secrets = Array.from({ length: organisationCount }, (_, i) => secretOf(i))
-  const child = fork(program, [dataDir, ...secrets], { execArgv: ['--disable-warning=ExperimentalWarning'] })
+  const secrets = Array.from({ length: options.organisations ?? organisationCount }, (_, i) => secretOf(i))
+  const { onLine, readyWithinS = Number.POSITIVE_INFINITY } = options
+  const child = fork(program, [dataDir, ...secrets], {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'inherit', onLine === undefined ? 'inherit' : 'pipe', 'ipc'],
+  })
+  if (onLine !== undefined && child.stderr !== null)
+    createInterface({ input: child.stderr }).on('line', onLine)
+  let waitedS = 0
+  const watch = setInterval(() => ++waitedS > readyWithinS && child.kill('SIGKILL'), 1000)
   const waiting = new Map<number, (answer: Answer) => void>()
   const address = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`The service ended with ${code}.`)))
+    child.once('exit', (code, signal) => reject(new Error(`The service ended with ${code ?? signal}.`)))
     child.on('message', (message: Answer | Ready) => {
       if ('address' in message) resolve(message.address)
       else waiting.get(message.id)?.(message)
     })
-  })
+  }).finally(() => clearInterval(watch))
+  const end = async (how: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(how)
+    await ended
+  }
   child.once('exit', (code, signal) => {
     for (const [id, answer] of waiting)
       answer({ id, lines: '', error: `The service ended: ${code ?? signal}` })
@@ -60,11 +89,8 @@ export async function startProduct(dataDir: string): Promise<Product> {
             .split('\n')
             .map((line) => JSON.parse(line) as T)
     },
-    stop: async () => {
-      const ended = once(child, 'exit')
-      child.kill('SIGTERM')
-      await ended
-    },
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
   }
 }
 

@@ -28,9 +28,9 @@ export interface Ready {
 
 const [dataDir = '', ...secrets] = process.argv.slice(2)
 const app = await createApp({
-  config: readConfig({ LETHE_DATA_DIR: dataDir, LETHE_PORT: '0' }),
+  config: readConfig({ ...process.env, LETHE_DATA_DIR: dataDir, LETHE_PORT: '0' }),
   clock: systemClock,
-  logger: pino({ level: 'error' }, pino.destination(2)),
+  logger: pino({ level: process.env.LETHE_LOG_LEVEL ?? 'error' }, pino.destination(2)),
 })
 const isNew = (await app.tenancy.listOrganisations()).length === 0
 for (const [i, secret] of isNew ? secrets.entries() : []) {

@@ -1,0 +1,186 @@
+// What is there after the power came back, and whether it may be: of each body its rows, of each table whether every
+// part can be read to its end, and on the disk what the engine has put aside. Counts come from the engine below the
+// service, so that nothing hidden is overlooked.
+
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { tables } from '../../server/telemetry/schema/tables.ts'
+import type { Product } from '../deletion/product.ts'
+import { tenantOf } from '../deletion/rows.ts'
+import { erasedRange, identities, rowsOf, rowsPerBodyMax, type Spread } from './power-cut-bodies.ts'
+import type { SenderAccount } from './power-cut-senders.ts'
+
+/** Rows by organisation, table and body. */
+export type Stored = ReadonlyMap<string, { readonly rows: number; readonly different: number }>
+
+const keyOf = (...parts: readonly (string | number)[]) => parts.join(' ')
+
+export async function countBodies(product: Product): Promise<Stored> {
+  const stored = new Map<string, { rows: number; different: number }>()
+  for (const { table, id } of identities) {
+    const found = await product.rows<Record<'tenant' | 'body' | 'rows' | 'different', string>>(
+      `SELECT TenantId AS tenant, intDiv(id, ${rowsPerBodyMax}) AS body, count() AS rows, uniqExact(id) AS different ` +
+        `FROM (SELECT TenantId, ${id} AS id FROM ${table}) GROUP BY tenant, body`,
+    )
+    for (const { tenant, body, rows, different } of found)
+      stored.set(keyOf(tenant, table, body), { rows: Number(rows), different: Number(different) })
+  }
+  return stored
+}
+
+/** What was sent of one signal of one organisation. */
+export interface Sent extends SenderAccount {
+  readonly spread: Spread
+}
+
+export interface Verdict {
+  readonly bodiesAcknowledged: number
+  readonly rowsAcknowledged: number
+  readonly bodiesLost: number
+  readonly rowsLost: number
+  readonly rowsTwice: number
+  /** Answered while the power went or after it: nobody would have got that answer, so nothing hangs on it. */
+  readonly bodiesAcknowledgedTooLate: number
+  /** Of them, those that aren't whole: a service that takes the error of a sync for an answer. */
+  readonly bodiesAcknowledgedTooLateLost: number
+  readonly rowsOfOthers: number
+  /** The bodies that are lost, as far as there is room. */
+  readonly lost: readonly string[]
+}
+
+/** Compares what was acknowledged before the cut with what is there. */
+export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Verdict {
+  const verdict = { bodiesAcknowledged: 0, rowsAcknowledged: 0, bodiesLost: 0, rowsLost: 0, rowsTwice: 0 }
+  const [lost, known]: [string[], Set<string>] = [[], new Set()]
+  let [bodiesAcknowledgedTooLate, bodiesAcknowledgedTooLateLost, rowsOfOthers] = [0, 0, 0]
+  for (const { organisation, signal, spread, sent, acknowledged } of all) {
+    const own = identities.filter((identity) => identity.signal === signal)
+    const keysOf = (body: number) => own.map(({ table }) => keyOf(tenantOf(organisation), table, body))
+    for (let body = 0; body < sent; body++) for (const key of keysOf(body)) known.add(key)
+    for (const { body, atMs } of acknowledged) {
+      const missing = keysOf(body).map((key) => rowsOf(spread, body) - (stored.get(key)?.different ?? 0))
+      const rowsMissing = missing.reduce((sum, rows) => sum + rows, 0)
+      if (atMs > cutAtMs) {
+        bodiesAcknowledgedTooLate++
+        if (rowsMissing > 0) bodiesAcknowledgedTooLateLost++
+        continue
+      }
+      verdict.bodiesAcknowledged++
+      verdict.rowsAcknowledged += rowsOf(spread, body) * missing.length
+      verdict.rowsLost += rowsMissing
+      if (rowsMissing === 0) continue
+      verdict.bodiesLost++
+      if (lost.length < 3)
+        lost.push(
+          `${rowsMissing} of body ${body} of ${signal} of ${tenantOf(organisation)}, ` +
+            `acknowledged ${Math.round(cutAtMs - atMs)} ms before the cut`,
+        )
+    }
+  }
+  for (const [key, { rows, different }] of stored) {
+    verdict.rowsTwice += rows - different
+    if (!known.has(key)) rowsOfOthers += rows
+  }
+  return { ...verdict, bodiesAcknowledgedTooLate, bodiesAcknowledgedTooLateLost, rowsOfOthers, lost }
+}
+
+export function rowsIn(stored: Stored, tenantId?: string): number {
+  const own = [...stored].filter(([key]) => tenantId === undefined || key.startsWith(`${tenantId} `))
+  return own.reduce((sum, [, { rows }]) => sum + rows, 0)
+}
+
+/** All columns of all rows of an organisation in one number per table. */
+export async function fingerprint(product: Product, tenantId: string): Promise<string> {
+  const prints = []
+  for (const { name } of tables) {
+    const [row] = await product.rows(
+      `SELECT count() AS n, groupBitXor(cityHash64(* EXCEPT Placement)) AS print FROM ${name} WHERE TenantId = '${tenantId}'`,
+    )
+    prints.push(row)
+  }
+  return JSON.stringify(prints)
+}
+
+/** Reads every column of every row, and compares every file of every part with its checksum; answers what fails. */
+export async function unreadable(product: Product): Promise<string[]> {
+  const failures: string[] = []
+  for (const { name } of tables) {
+    try {
+      await product.rows(`SELECT groupBitXor(cityHash64(*)) AS print FROM ${name}`)
+      const parts = await product.rows<{ part_path: string; is_passed: boolean | number; message: string }>(
+        `CHECK TABLE ${name} SETTINGS check_query_single_value_result = 0`,
+      )
+      for (const { part_path, is_passed, message } of parts)
+        if (!is_passed) failures.push(`${name} ${part_path}: ${message}`)
+    } catch (error) {
+      failures.push(`${name}: ${error instanceof Error ? error.message.slice(0, 300) : error}`)
+    }
+  }
+  return failures
+}
+
+/** Rows of the erased range that an organisation still has. */
+export async function rowsInErasedRange(product: Product, tenantId: string): Promise<number> {
+  let rows = 0
+  for (const { name, timeColumn } of tables) {
+    const [found] = await product.rows<{ n: string }>(
+      `SELECT count() AS n FROM ${name} WHERE TenantId = '${tenantId}' ` +
+        `AND toUnixTimestamp64Milli(${timeColumn}) >= ${erasedRange.startMs} ` +
+        `AND toUnixTimestamp64Milli(${timeColumn}) < ${erasedRange.endMs}`,
+    )
+    rows += Number(found?.n)
+  }
+  return rows
+}
+
+export interface PartsOnDisk {
+  /** Paths of part folders as they are named when they count. */
+  readonly folders: readonly string[]
+  /** Of them, those that a merge has made. */
+  readonly merged: number
+  /** Of them, those in which a file that is never empty is empty or missing. */
+  readonly broken: number
+  /** Begun and never named: inserts, merges and removals under way. */
+  readonly temporary: number
+  /** What the engine has put aside. */
+  readonly detached: readonly string[]
+}
+
+const neverEmpty = ['checksums.txt', 'columns.txt', 'count.txt']
+
+/** Looks at the folders themselves; the engine may be open or not. */
+export function partsOnDisk(engineFolder: string): PartsOnDisk {
+  const store = join(engineFolder, 'store')
+  const folders: string[] = []
+  const detached: string[] = []
+  let temporary = 0
+  for (const start of listed(store))
+    for (const id of listed(join(store, start))) {
+      const table = join(store, start, id)
+      detached.push(...listed(join(table, 'detached')))
+      for (const name of listed(table)) {
+        if (/^\d+-\d{8}_\d+_\d+_\d+(?:_\d+)?$/.test(name)) folders.push(join(table, name))
+        else if (/^(?:tmp|delete_tmp)/.test(name)) temporary++
+      }
+    }
+  const merged = folders.filter((folder) => !/_0(?:_\d+)?$/.test(folder.replace(/^.*-\d{8}_/, ''))).length
+  return { folders, merged, broken: folders.filter(isBroken).length, temporary, detached }
+}
+
+/** A merge may remove what is being looked at. */
+function listed(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function isBroken(folder: string): boolean {
+  const names = listed(folder)
+  const data = names.filter((name) => name === 'data.bin' || name === 'TenantId.bin')
+  return [...neverEmpty, ...data].some((name) => {
+    const path = join(folder, name)
+    return !existsSync(path) || statSync(path).size === 0
+  })
+}

@@ -1,0 +1,73 @@
+// A file system of its own whose power can be cut: an image file, made, mounted through a loop device, shut down without
+// flushing its log, and mounted again, which replays its journal. What had reached the image stays and what had not is
+// gone, as data that was never synced, or the journal's last seconds. The image itself is a disk that keeps whatever
+// was written to it in the order in which it came: a disk that lies about its cache isn't tested.
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export const filesystems = ['ext4', 'xfs'] as const
+export type Filesystem = (typeof filesystems)[number]
+
+/** Sparse, so it takes what is written. XFS refuses to be smaller than 300 MB. */
+const imageBytes = 4 * 2 ** 30
+
+/** Sentences about what this machine lacks; empty where power can be cut. */
+export function whatIsMissing(filesystem: Filesystem): string[] {
+  const tools = [`mkfs.${filesystem}`, 'mount', 'umount', 'xfs_io']
+  const lacking = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)
+  return [
+    ...(process.getuid?.() === 0 ? [] : ['it has to run as root']),
+    ...(existsSync('/dev/loop-control') ? [] : ['there are no loop devices']),
+    ...(lacking.length === 0 ? [] : [`these programs are missing: ${lacking.join(', ')}`]),
+  ]
+}
+
+export interface Disk {
+  /** Where it is mounted. */
+  readonly mount: string
+  /** Writes everything to the image, as the operating system does by itself within half a minute. */
+  settle(): void
+  /** Cuts the power. Whoever writes from now on gets an error. */
+  cut(): void
+  /** Mounts it as the next start of the machine would; whoever held it open must be gone. */
+  remount(): Promise<void>
+  /** Unmounts it and removes the image, whatever its state. Idempotent. */
+  remove(): void
+}
+
+export function makeDisk(root: string, filesystem: Filesystem): Disk {
+  const folder = mkdtempSync(join(root, 'lethe-power-'))
+  const [image, mount] = [join(folder, 'image'), join(folder, 'mount')]
+  const attach = () => execFileSync('mount', ['-o', 'loop', '-t', filesystem, image, mount])
+  const remove = () => {
+    // Lazily, because a process that was killed a moment ago may still hold it.
+    spawnSync('umount', ['-l', mount])
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    mkdirSync(mount)
+    writeFileSync(image, '')
+    truncateSync(image, imageBytes)
+    execFileSync(`mkfs.${filesystem}`, ['-q', image])
+    attach()
+  } catch (error) {
+    remove()
+    throw error
+  }
+  return {
+    mount,
+    settle: () => void execFileSync('sync', ['-f', mount]),
+    cut: () => void execFileSync('xfs_io', ['-x', '-c', 'shutdown', mount]),
+    async remount() {
+      for (let tries = 0; spawnSync('umount', [mount]).status !== 0; tries++) {
+        if (tries === 100) throw new Error('The file system stays busy.')
+        await sleep(100)
+      }
+      attach()
+    },
+    remove,
+  }
+}
