@@ -393,7 +393,9 @@ for (const build of olderBuilds) {
           }
           const within = await cutShort(engine, build, name, 10, changes, true)
           try {
-            return { image: await imageOf(folder), within }
+            const image = await imageOf(folder)
+            assert.ok((await openMutations(engine, within.name)) > 0)
+            return { image, within }
           } finally {
             // Also where the copy failed: closing waits for the change.
             await engine.command(raw(`SYSTEM START MERGES ${within.name}`))
