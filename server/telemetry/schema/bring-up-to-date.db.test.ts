@@ -2,7 +2,8 @@
 // and an opening that was cut short anywhere is made up for by the next.
 
 import assert from 'node:assert/strict'
-import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
 import { after, describe, test } from 'node:test'
 import { tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
@@ -216,10 +217,17 @@ async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise
 /** A removal of columns that was cut short goes on beside everything else, so it is waited for, and for the files of before. */
 async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
   const folder = (await engine.tableFolder(name)) ?? assert.fail()
-  const isGone = async () => {
-    // Dropping a partition, also one that isn't there, has the engine clear all it can at once.
-    await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '0-00000000'`))
-    if ((await mapsOnDisk(engine, name, table)).length > 0) return false
+  const until = async (isSo: () => Promise<boolean>) => {
+    for (let poll = 0; !(await isSo()); poll++) assert.ok(poll < 10_000, `${name} still has files of before`)
+  }
+  await until(
+    async () =>
+      (await openMutations(engine, name)) === 0 && (await mapsOnDisk(engine, name, table)).length === 0,
+  )
+  // Dropping a partition, also one that isn't there, has the engine clear all it can at once. Not before, because it
+  // breaks off the changes that go on, and they begin again later each time.
+  await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '0-00000000'`))
+  await until(async () => {
     const active = await engine.select<{ part: string }>(
       sql`SELECT name AS part FROM system.parts WHERE table = ${name} AND active`,
     )
@@ -227,8 +235,8 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
     const parts = readdirSync(folder).filter((entry) => /^\d+-\d{8}_/.test(entry))
     assert.ok(parts.length > 0)
     return parts.every((part) => names.has(part))
-  }
-  for (let poll = 0; !(await isGone()); poll++) assert.ok(poll < 10_000, `${name} still has files of before`)
+  })
+  assert.deepEqual(await mapsOnDisk(engine, name, table), [])
 }
 
 /**
@@ -249,8 +257,12 @@ function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: bo
       if (isNextBegun) {
         const table = /^ALTER TABLE (\w+)/.exec(text)?.[1] ?? assert.fail()
         await engine.command(raw(`SYSTEM STOP MERGES ${table}`))
-        begun.push(engine.command(statement))
-        while ((await openMutations(engine, table)) === 0);
+        const change = engine.command(statement)
+        begun.push(change)
+        // A change that fails, or has nothing to wait for, would never be seen open.
+        const ended = change.then(() => assert.fail(`Nothing held up ${text}`))
+        ended.catch(() => undefined)
+        while ((await openMutations(engine, table)) === 0) await Promise.race([ended, undefined])
       }
       throw new Error('The process ended')
     },
@@ -263,6 +275,25 @@ async function openMutations(engine: TelemetryEngine, table: string): Promise<nu
     sql`SELECT 1 FROM system.mutations WHERE table = ${table} AND NOT is_done`,
   )
   return found.length
+}
+
+/**
+ * A folder with what a process leaves on the disk that is killed now. The engine goes on removing the parts of before, so
+ * a copy that one of them left meanwhile is begun again: killed, a process leaves a part whole or by another name.
+ */
+async function imageOf(folder: string): Promise<string> {
+  for (let copies = 1; ; copies++) {
+    const image = newFolder()
+    try {
+      // Its synchronous twin ends the process, past any catch, where a folder goes that it is about to enter.
+      // Links are copied as they are written, or they would lead from the copy back into the folder.
+      await cp(folder, image, { recursive: true, verbatimSymlinks: true })
+      return image
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || copies === 100) throw error
+      rmSync(image, { recursive: true })
+    }
+  }
 }
 
 const delegate = (engine: TelemetryEngine): TelemetryEngine => ({
@@ -351,9 +382,9 @@ for (const build of olderBuilds) {
     // What isn't stored goes without anything to be within.
     for (const change of isStoringMaps(build) ? ['MATERIALIZE COLUMN', 'DROP COLUMN'] : []) {
       test(`is brought up to date by the next opening where the process ended within ${change}`, async () => {
-        const [folder, image] = [newFolder(), newFolder()]
+        const folder = newFolder()
         const name = 'otel_metrics_sum'
-        const within = await withEngine(folder, async (engine) => {
+        const { image, within } = await withEngine(folder, async (engine) => {
           await insertFixture(engine, place, name, rowsOf(swapped))
           let [changes, isThere] = [-1, false]
           while (!isThere) {
@@ -361,12 +392,16 @@ for (const build of olderBuilds) {
             const { said } = await cutShort(engine, build, name, changes, changes)
             isThere = said.at(-1)?.includes(change) === true
           }
-          const last = await cutShort(engine, build, name, 10, changes, true)
-          // What a process leaves on the disk that is killed here.
-          cpSync(folder, image, { recursive: true })
-          await engine.command(raw(`SYSTEM START MERGES ${last.name}`))
-          await Promise.all(last.begun)
-          return last
+          const within = await cutShort(engine, build, name, 10, changes, true)
+          try {
+            const image = await imageOf(folder)
+            assert.ok((await openMutations(engine, within.name)) > 0)
+            return { image, within }
+          } finally {
+            // Also where the copy failed: closing waits for the change.
+            await engine.command(raw(`SYSTEM START MERGES ${within.name}`))
+            await Promise.all(within.begun)
+          }
         })
         await withEngine(image, (engine) => assertMadeUpFor(engine, [within]))
       })
