@@ -125,7 +125,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 function readInstanceId(dataDir: string): string {
   const path = join(dataDir, 'instance-id')
   if (!existsSync(path)) {
-    writeFileSync(`${path}.new`, newSecret(), { mode: 0o600 })
+    // The control plane keeps this on the disk at once: a name without its letters would be another folder's.
+    writeFileSync(`${path}.new`, newSecret(), { mode: 0o600, flush: true })
     renameSync(`${path}.new`, path)
   }
   return readFileSync(path, 'utf8')
