@@ -2,7 +2,8 @@
 // bench/storage/power-cut.ts cuts the power for that; what is seen is when a sync began, by the time that it keeps.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { closeSync, constants, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
@@ -38,15 +39,18 @@ test('what was written before a sync is older than the time that it keeps', asyn
 
 test('whoever calls while a sync is under way waits for one that begins afterwards, and shares it', async () => {
   await disk.sync()
-  const begun = [0, 1].map((turn) => join(folder, 'syncs', `sync-begun-${turn}`))
+  // The shell stands still where it writes down when the next one begins, until somebody reads.
+  const begun = join(folder, 'syncs', 'sync-begun-1')
+  assert.equal(spawnSync('mkfifo', [begun]).status, 0)
   const first = disk.sync()
-  while (begun.every((path) => statSync(path, { throwIfNoEntry: false }) === undefined)) await turnOfLoop()
-  const written = write('meanwhile')
+  let written = write('meanwhile')
+  while (written <= timeOf(begun)) written = write('meanwhile')
   const second = disk.sync()
-  assert.notEqual(second, first)
   assert.equal(disk.sync(), second)
+  const reader = openSync(begun, constants.O_RDONLY | constants.O_NONBLOCK)
   await first
   await second
+  closeSync(reader)
   await disk.close()
   assert.ok((await syncedUntil()) >= written)
 })
@@ -82,5 +86,3 @@ test('where it is forgotten nobody knows any more until when all is on the disk'
   await forgetSyncs(join(folder, 'syncs'))
   assert.equal(await syncedUntilNs(join(folder, 'syncs')), null)
 })
-
-const turnOfLoop = () => new Promise((resolve) => setImmediate(resolve))
