@@ -82,15 +82,21 @@ const tableSettings = {
   finished_mutations_to_keep: 1,
   // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
   min_rows_to_fsync_after_merge: 1,
-  // Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at when all are
-  // loaded, instead of the start being refused (docs/decisions/0022).
-  max_suspicious_broken_parts: 1_000_000,
-  max_suspicious_broken_parts_bytes: 1_000_000_000_000_000,
   // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
   merge_selector_base: 10,
   // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of every merge
   // (docs/decisions/0021).
   auto_statistics_types: "''",
+}
+
+/**
+ * Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at when all are
+ * loaded, instead of the start being refused (docs/decisions/0022). Not in the text of a table, which names those that a
+ * backup can be put back into.
+ */
+const brokenPartSettings = {
+  max_suspicious_broken_parts: 1_000_000,
+  max_suspicious_broken_parts_bytes: 1_000_000_000_000_000,
 }
 
 /** Settings of a table that was made by an earlier build, or before the operator changed how commits are synced. */
@@ -100,7 +106,12 @@ async function settleSettings(
   { syncFiles }: SchemaOptions,
 ): Promise<void> {
   const sync = syncFiles ? 1 : 0
-  const wanted = { ...tableSettings, fsync_after_insert: sync, fsync_part_directory: sync }
+  const wanted = {
+    ...tableSettings,
+    ...brokenPartSettings,
+    fsync_after_insert: sync,
+    fsync_part_directory: sync,
+  }
   const [found] = await engine.select<{ own: string }>(
     sql`select engine_full as own from system.tables where database = currentDatabase() and name = ${table.name}`,
   )
