@@ -66,7 +66,8 @@ export interface App {
   runDetectors(place: TenantPlace): Promise<void>
   /**
    * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So what
-   * is created at the first start is created once the address is ours, and before anyone can ask for it.
+   * is created at the first start is created once the address is ours, and before anyone can ask for it. Where it
+   * fails all is closed.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
   /** Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off. */
@@ -240,10 +241,18 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       for (const detector of all) await runner.run(place, detector.id)
     },
     async start(beforeReady) {
-      const address = await http.listen({ host: config.host, port: config.port })
-      grpcAddress = await ingest.listen()
-      await beforeReady?.()
-      await deletion.worker.eraseWhatCameBack(stopping.signal)
+      let address: string
+      try {
+        address = await http.listen({ host: config.host, port: config.port })
+        grpcAddress = await ingest.listen()
+        await beforeReady?.()
+        await deletion.worker.eraseWhatCameBack(stopping.signal)
+      } catch (error) {
+        // Nobody would: what is open would keep the process from ending.
+        closing ??= close()
+        await closing
+        throw error
+      }
       isReady = !stopping.signal.aborted
       if (options.isManual) return address
       deletionLoop.start()
