@@ -218,16 +218,15 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   addCertificateRoute(http, joinCertificates(issuing))
 
   let grpcAddress: string | null = null
-  let closing: Promise<void> | null = null
   const stopping = new AbortController()
-  const close = async () => {
+  const close = onlyOnce(async () => {
     isReady = false
     stopping.abort()
     await Promise.all([http.close(), ingest.grpc?.close()])
     await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
     await ingest.close()
     await deletion.lateRows.flush().finally(() => closeStores(engine, control))
-  }
+  })
   return {
     http,
     tenancy,
@@ -241,18 +240,13 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       for (const detector of all) await runner.run(place, detector.id)
     },
     async start(beforeReady) {
-      let address: string
-      try {
-        address = await http.listen({ host: config.host, port: config.port })
+      const address = await orClose(close, async () => {
+        const listening = await http.listen({ host: config.host, port: config.port })
         grpcAddress = await ingest.listen()
         await beforeReady?.()
         await deletion.worker.eraseWhatCameBack(stopping.signal)
-      } catch (error) {
-        // Nobody would: what is open would keep the process from ending.
-        closing ??= close()
-        await closing
-        throw error
-      }
+        return listening
+      })
       isReady = !stopping.signal.aborted
       if (options.isManual) return address
       deletionLoop.start()
@@ -262,10 +256,26 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
     takeBackups: () => backups.round(stopping.signal),
     round: () => round(stopping.signal),
     readerOf: (place) => new TenantReader(engine, place, gate),
-    close() {
-      closing ??= close()
-      return closing
-    },
+    close,
+  }
+}
+
+/** The first call does it, and every other one waits for the same. */
+function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined
+  return () => {
+    done ??= work()
+    return done
+  }
+}
+
+/** Nobody else would close what was opened by then, and it would keep the process from ending. */
+async function orClose<T>(close: () => Promise<void>, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open()
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 
