@@ -158,7 +158,6 @@ class Episodes {
   #judged = 0
   #open: Incident | null = null
   #isTelling = false
-  #isOpenTold = false
   #calm = 0
   #mutedUntil = -1
   #mutedBelow = 0
@@ -173,7 +172,7 @@ class Episodes {
   }
 
   get isUntold(): boolean {
-    return this.isOpen && !this.#isOpenTold
+    return this.#open !== null && this.incidents.at(-1) !== this.#open
   }
 
   get isRecovering(): boolean {
@@ -210,8 +209,7 @@ class Episodes {
     }
     const lastIndex = this.#recent.at(-1)?.index ?? index
     const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.#isOpenTold = this.#tells(violation)
-    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#isOpenTold)
+    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#tells(violation))
     this.#calm = 0
   }
 
@@ -219,8 +217,7 @@ class Episodes {
     if (violation) {
       this.#calm = 0
       const worse = violation.score > incident.score ? peakAt(index, violation, edges) : {}
-      const isNews = !this.#isOpenTold && this.#tells(violation)
-      if (isNews) this.#isOpenTold = true
+      const isNews = this.isUntold && this.#tells(violation)
       const opened = isNews ? { openedIndex: index } : {}
       this.#write({ ...incident, ...worse, ...opened, lastIndex: index }, isNews)
     } else if (++this.#calm >= this.#policy.clearN) {
@@ -236,8 +233,9 @@ class Episodes {
   }
 
   #write(incident: Incident, isNews: boolean): void {
-    if (isNews) this.incidents.push(incident)
-    else if (this.#isOpenTold) this.incidents[this.incidents.length - 1] = incident
+    const isTold = this.isOpen && !this.isUntold
+    if (isTold) this.incidents.pop()
+    if (isTold || isNews) this.incidents.push(incident)
     this.#open = incident.endIndex === null ? incident : null
   }
 }

@@ -173,7 +173,6 @@ class ChdbEngine implements TelemetryEngine {
   readonly #writing: Pool<Session>
   readonly #reading: Pool<Session>
   readonly #spool: Spool
-  readonly #folder: string
   readonly #lock: { close(): void }
   #diskSync: DiskSync | null = null
   readonly #running = new Set<Promise<unknown>>()
@@ -181,13 +180,12 @@ class ChdbEngine implements TelemetryEngine {
 
   constructor(options: ChdbOptions, lock: { close(): void }) {
     this.#lock = lock
-    this.#folder = join(options.folder, 'engine')
     this.#spool = new Spool(join(options.folder, 'spool'))
     const config = writeServerConfig(options)
     this.#sessions = Array.from(
       { length: writers + readers },
       () =>
-        new Session(this.#folder, {
+        new Session(join(options.folder, 'engine'), {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
@@ -257,7 +255,8 @@ class ChdbEngine implements TelemetryEngine {
   }
 
   async sync(): Promise<void> {
-    if (this.#diskSync !== null) await this.#guard(() => this.#diskSync?.sync() ?? Promise.resolve())
+    const disk = this.#diskSync
+    if (disk !== null) await this.#guard(() => disk.sync())
   }
 
   async tableFolder(table: string): Promise<string | null> {

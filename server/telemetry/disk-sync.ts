@@ -17,10 +17,10 @@ const turns = 2
 const markName = 'synced'
 const begunName = (turn: number) => `sync-begun-${turn}`
 
-/** `$0` is the folder; it reads one turn a line and answers each with a line. The file's time is when it is emptied. */
+/** `$0` is the folder; it reads a file's name a line and answers each with a line. The file's time is when it is emptied. */
 const script = `cd "$0" || exit 1
-while read -r turn; do
-  if : > "sync-begun-$turn" && sync -f . ; then echo done; else echo failed; fi
+while read -r begun; do
+  if : > "$begun" && sync -f . ; then echo done; else echo failed; fi
 done`
 
 /** Nothing of our own environment, which may hold secrets, is handed on. */
@@ -65,19 +65,19 @@ export class DiskSync {
 
   #begin(): Promise<void> {
     this.#next = null
-    const running = this.#run().finally(() => {
-      if (this.#running === running) this.#running = null
+    this.#running = this.#run().finally(() => {
+      this.#running = null
     })
-    this.#running = running
-    return running
+    return this.#running
   }
 
   async #run(): Promise<void> {
     const turn = this.#turn++ % turns
+    const begun = begunName(turn)
     await this.#marking[turn]
     this.#shell ??= new Shell(this.#folder)
     try {
-      await this.#shell.run(turn)
+      await this.#shell.run(begun)
     } catch (cause) {
       const shell = this.#shell
       this.#shell = null
@@ -85,7 +85,7 @@ export class DiskSync {
       throw cause
     }
     // Whoever waits for the sync doesn't wait for this, and where it fails the older time is still true.
-    this.#marking[turn] = rename(join(this.#folder, begunName(turn)), join(this.#folder, markName)).catch(
+    this.#marking[turn] = rename(join(this.#folder, begun), join(this.#folder, markName)).catch(
       () => undefined,
     )
   }
@@ -115,11 +115,11 @@ class Shell {
     if (stdout !== null) createInterface({ input: stdout }).on('line', (line) => this.#answer?.(line))
   }
 
-  async run(turn: number): Promise<void> {
+  async run(begun: string): Promise<void> {
     const answer = await new Promise<string>((resolve) => {
       this.#answer = resolve
       if (this.#hasEnded) resolve('ended')
-      else this.#child.stdin?.write(`${turn}\n`)
+      else this.#child.stdin?.write(`${begun}\n`)
     })
     this.#answer = null
     if (answer !== 'done') throw new Error(`The file system could not be synced: ${this.#said || answer}`)

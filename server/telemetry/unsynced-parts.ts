@@ -5,7 +5,7 @@
 // everything else that is broken is damage, stays where the engine put it, and is named.
 
 import { readdir, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { instant, raw, sql } from './sql.ts'
 import type { TelemetryEngine } from './telemetry.ts'
 
@@ -24,7 +24,7 @@ interface Part {
 }
 
 /** What an insert writes: one block of rows, never merged and never changed. Detached ones say before it why. */
-const insertedPart = /^(?:broken-on-start_)?(\d+-\d{8}_(\d+)_\2_0)(?:_try\d+)?$/
+const insertedPart = /^(?:broken-on-start_)?\d+-\d{8}_(\d+)_\1_0(?:_try\d+)?$/
 
 /** To be called before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is null nothing is removed. */
 export async function removeUnsyncedParts(
@@ -76,7 +76,7 @@ const dropDetached = ({ table, name }: Part) =>
 
 /** By the youngest of its files: a part of which all are older than a sync was whole when that began. */
 async function isInsertedAfter({ path, name }: Part, syncedNs: bigint | null): Promise<boolean> {
-  if (syncedNs === null || !insertedPart.test(basename(name))) return false
+  if (syncedNs === null || !insertedPart.test(name)) return false
   const files = (await readdir(path)).map((file) => join(path, file))
   for (const entry of files.length > 0 ? files : [path]) {
     if ((await stat(entry, { bigint: true })).mtimeNs > syncedNs) return true
