@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
-import { batchOf, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
+import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
 import { copySqlite, openSqlite } from '../control/sqlite.ts'
@@ -193,7 +193,7 @@ test('what the engine fails at is said in one line', async () => {
       raw(`BACKUP TABLE nowhere TO File('${id}.taking/engine') SETTINGS id = '${id}' ASYNC`),
     )
   }
-  const row = await taken({ engine: { ...bound(engine), command } })
+  const row = await taken({ engine: { ...delegate(engine), command } })
   await assertFailed(row, /nowhere[^\n]*$/)
   assert.ok(!row.error?.includes('Stack trace'))
 })
@@ -207,7 +207,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
     await engine.command(statement)
     stop.abort()
   }
-  await newBackups({ engine: { ...bound(engine), command } }).round(stop.signal)
+  await newBackups({ engine: { ...delegate(engine), command } }).round(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
     /^The service was stopped while it was taken\.$/,
@@ -308,16 +308,3 @@ test('what belongs to another data folder, or to nobody, is left alone', async (
   assert.deepEqual(namesThere(), before)
   assert.deepEqual(await register().list(), [])
 })
-
-/** The engine's methods as an object's own, so that one can be replaced. */
-function bound(real: TelemetryEngine): TelemetryEngine {
-  return {
-    select: real.select.bind(real),
-    bytes: real.bytes.bind(real),
-    command: real.command.bind(real),
-    insert: real.insert.bind(real),
-    sync: real.sync.bind(real),
-    tableFolder: real.tableFolder.bind(real),
-    close: real.close.bind(real),
-  }
-}

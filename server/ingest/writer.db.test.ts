@@ -4,7 +4,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { batchOf, type CellRows, encodeRows, openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import {
+  batchOf,
+  type CellRows,
+  delegate,
+  encodeRows,
+  openStores,
+  type Stores,
+  silent,
+} from '../../tests/fixtures.ts'
 import { placedRows } from '../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -62,15 +70,11 @@ function scene(options: SceneOptions = {}) {
   const gate = new TelemetryGate()
   const inserts: Insert[] = []
   const engine: TelemetryEngine = {
-    select: (statement, limits) => stores.engine.select(statement, limits),
-    bytes: (statement, limits) => stores.engine.bytes(statement, limits),
-    command: (statement) => stores.engine.command(statement),
+    ...delegate(stores.engine),
     async sync() {
       await beforeSync()
       await stores.engine.sync()
     },
-    tableFolder: (table) => stores.engine.tableFolder(table),
-    close: () => stores.engine.close(),
     async insert(table, columns, buffers) {
       const rows = placedRows(table as TableName, Buffer.concat(buffers))
       inserts.push({

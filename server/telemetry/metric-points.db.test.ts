@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
+import { delegate } from '../../tests/fixtures.ts'
 import { openChdb } from './chdb.ts'
 import { TelemetryGate } from './gate.ts'
 import { isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
@@ -183,6 +184,7 @@ function watched(): { engine: TelemetryEngine; asked: string[] } {
     asked.push(kinds.map(([, kind]) => kind).join(' '))
   }
   const noting: TelemetryEngine = {
+    ...delegate(engine),
     select: (statement, limits) => {
       note(statement)
       return engine.select(statement, limits)
@@ -191,10 +193,6 @@ function watched(): { engine: TelemetryEngine; asked: string[] } {
       note(statement)
       return engine.bytes(statement, limits)
     },
-    command: (statement) => engine.command(statement),
-    insert: (table, columns, rows) => engine.insert(table, columns, rows),
-    sync: () => engine.sync(),
-    tableFolder: (table) => engine.tableFolder(table),
     close: () => Promise.resolve(),
   }
   return { engine: noting, asked }

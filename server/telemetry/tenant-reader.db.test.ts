@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { batchOf, delegate, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { type Selection, TelemetryGate } from './gate.ts'
 import { NativeReader } from './native-reader.ts'
@@ -212,19 +212,6 @@ test('both sides of a join are the organisation’s own and without what is hidd
     sql`select count() as rows from ${from('otel_traces')} as t inner join ${from('otel_logs')} as l on l.Timestamp = t.Timestamp`
   assert.equal(await count(readerOf(own, gate), joined), times.length - 10)
 })
-
-/** The port of an engine, call for call. */
-function delegate(engine: TelemetryEngine): TelemetryEngine {
-  return {
-    select: (statement, limits) => engine.select(statement, limits),
-    bytes: (statement, limits) => engine.bytes(statement, limits),
-    command: (statement) => engine.command(statement),
-    insert: (table, columns, lines) => engine.insert(table, columns, lines),
-    sync: () => engine.sync(),
-    tableFolder: (table) => engine.tableFolder(table),
-    close: () => engine.close(),
-  }
-}
 
 /** The real engine, with something that happens while the nth answer is under way. */
 function interrupted(meanwhile: (nth: number) => void): { engine: TelemetryEngine; reads: () => number } {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { after, describe, test } from 'node:test'
-import { tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
 import { attribute, hasAttribute } from '../attribute.ts'
 import { TelemetryGate } from '../gate.ts'
@@ -295,16 +295,6 @@ async function imageOf(folder: string): Promise<string> {
     }
   }
 }
-
-const delegate = (engine: TelemetryEngine): TelemetryEngine => ({
-  select: (...given) => engine.select(...given),
-  bytes: (...given) => engine.bytes(...given),
-  command: (...given) => engine.command(...given),
-  insert: (...given) => engine.insert(...given),
-  sync: () => engine.sync(),
-  tableFolder: (...given) => engine.tableFolder(...given),
-  close: () => engine.close(),
-})
 
 async function definitionsOf(engine: TelemetryEngine): Promise<unknown[]> {
   return engine.select(

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, sql } from '../sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry.ts'
@@ -89,19 +89,15 @@ async function assertAnswers(engine: TelemetryEngine, table: TableSpec): Promise
 function listeningEngine(engine: TelemetryEngine) {
   const [said, asked]: [string[], string[]] = [[], []]
   const listening: TelemetryEngine = {
+    ...delegate(engine),
     select: (statement, limits) => {
       asked.push(render(statement))
       return engine.select(statement, limits)
     },
-    bytes: (...given) => engine.bytes(...given),
     command: (statement) => {
       said.push(render(statement))
       return engine.command(statement)
     },
-    insert: (...given) => engine.insert(...given),
-    sync: () => engine.sync(),
-    tableFolder: (...given) => engine.tableFolder(...given),
-    close: () => engine.close(),
   }
   return { listening, said, asked }
 }
