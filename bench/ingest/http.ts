@@ -46,7 +46,7 @@ const { values: flags } = parseArgs({
 })
 const seconds = Number(flags.seconds)
 const clients = Number(flags.clients)
-const { commitSync } = readConfig(process.env)
+const isSynced = readConfig(process.env).commitSync !== 'off'
 
 /** Distinct bodies; a multiple of the organisations. */
 const bodyCount = 128
@@ -115,7 +115,7 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
     signal,
     organisations,
     clients,
-    isSynced: commitSync !== 'off',
+    isSynced,
     rowsPerSecond: full.rowsPerSecond,
     ratio: round(full.rowsPerSecond / engineRows),
     sustainedRowsPerSecond,
@@ -175,7 +175,7 @@ function yardstick(
     bodies: bodies.map(({ path }) => path),
     seconds,
     bodiesAtOnce: clients,
-    isSynced: commitSync !== 'off',
+    isSynced,
     withMaps,
   }
   return runChild('yardstick-child.ts', orders)

@@ -9,7 +9,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/decode-export.ts'
-import { openChdb } from '../../server/telemetry/chdb.ts'
+import { openChdb, writers } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { buildWithMaps, olderValue } from '../../server/telemetry/schema/older-tables-fixture.ts'
@@ -123,10 +123,7 @@ async function insertsWithMaps(): Promise<Insert[]> {
   return found
 }
 
-/** As many inserts as the engine runs at once for the service. */
-const lanes = 3
-
-/** Inserts one after the other, beginning with the first, until `isOver` says so; answers rows. */
+/** As many inserts at once as the engine runs for the service, beginning with the first, until `isOver` says so; answers rows. */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
   const lane = async () => {
@@ -137,7 +134,7 @@ async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
       rows += next.rows
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all(Array.from({ length: writers }, lane))
   return rows
 }
 

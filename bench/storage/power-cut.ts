@@ -266,10 +266,7 @@ async function sendHistory(product: Product): Promise<Sent[]> {
       for (let body = 0; body < historyBodies; body++) {
         const answer = await fetch(`${product.address}/v1/${signal}`, {
           method: 'POST',
-          headers: {
-            authorization: `Bearer ${product.secretOf(organisation)}`,
-            'content-type': 'application/x-protobuf',
-          },
+          headers: headersOf(product, organisation, 'application/x-protobuf'),
           body: new Uint8Array(bodyOf(signal, 'history', body)),
         })
         if (answer.status !== 200)
@@ -313,11 +310,12 @@ async function accountOf(crowd: ChildProcess): Promise<Sent[]> {
   return accounts.map((one) => ({ ...one, spread: 'fresh' }))
 }
 
-function headersOf(product: Product, organisation: number): Record<string, string> {
-  return {
-    authorization: `Bearer ${product.secretOf(organisation)}`,
-    'content-type': 'application/json',
-  }
+function headersOf(
+  product: Product,
+  organisation: number,
+  mediaType = 'application/json',
+): Record<string, string> {
+  return { authorization: `Bearer ${product.secretOf(organisation)}`, 'content-type': mediaType }
 }
 
 /** Asks for an erasure; answers its id, or null where it wasn't taken. */

@@ -71,7 +71,7 @@ const insertSettings = 'max_partitions_per_insert_block = 0'
  * then no insert waits for a query, and while one waits for a lock or a file two others have a core each. Each statement
  * under way occupies one of the four threads that the runtime has for files and compression too.
  */
-const writers = 3
+export const writers = 3
 
 /** Reads that run side by side: to plan a statement takes one core. */
 const readers = 2
