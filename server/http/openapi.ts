@@ -39,6 +39,11 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       components: {
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'An access token of your organisation.' },
+          basic: {
+            type: 'http',
+            scheme: 'basic',
+            description: 'An access token as the password, with any user name; for sending telemetry only.',
+          },
         },
       },
     },
