@@ -4,14 +4,16 @@
 import { z } from 'zod'
 import { Instant } from './common.ts'
 import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
 
 export const PreviewDetector = z
   .strictObject({
     ...CreateDetector.shape,
     name: CreateDetector.shape.name.default('Preview'),
-    start: InstantInput.describe('When the detector is imagined to be created, and first run. Inclusive.'),
-    end: InstantInput.describe('Up to where it is run. Exclusive, and not in the future.'),
+    start: MomentInput.describe(
+      `When the detector is imagined to be created, and first run. Inclusive. ${momentForms}`,
+    ),
+    end: MomentInput.describe(`Up to where it is run. Exclusive, and not in the future. ${momentForms}`),
   })
   .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
 export type PreviewDetector = z.infer<typeof PreviewDetector>

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
 
 const Attributes = z.record(z.string(), z.string())
 
@@ -25,8 +25,8 @@ const attributeFilter = z
   })
 
 const range = {
-  start: InstantInput.optional().describe('Inclusive; an hour before `end` where absent.'),
-  end: InstantInput.optional().describe('Exclusive; now where absent.'),
+  start: MomentInput.optional().describe(`Inclusive; an hour before \`end\` where absent. ${momentForms}`),
+  end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
 }
 
 export const aggregations = [
