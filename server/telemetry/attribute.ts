@@ -14,7 +14,7 @@ const resourceColumn = 'ResourceAttributesPairs'
  * @param column of the record's own pairs
  */
 export function attribute(column: string, key: string): Sql {
-  return sql`if(${has(column, key)}, ${valueIn(column, key)}, if(${has(resourceColumn, key)}, ${valueIn(resourceColumn, key)}, ''))`
+  return sql`if(${hasKey(column, key)}, ${valueIn(column, key)}, if(${hasKey(resourceColumn, key)}, ${valueIn(resourceColumn, key)}, ''))`
 }
 
 /** Whether {@link attribute} is that value. */
@@ -23,11 +23,12 @@ export function hasAttribute(column: string, key: string, value: string): Sql {
   const isIn = (own: string) => sql`position(${raw(own)}, ${pair}) > 0`
   // What is absent counts as empty.
   const ofResource =
-    value === '' ? sql`(${isIn(resourceColumn)} OR NOT ${has(resourceColumn, key)})` : isIn(resourceColumn)
-  return sql`(${isIn(column)} OR (${ofResource} AND NOT ${has(column, key)}))`
+    value === '' ? sql`(${isIn(resourceColumn)} OR NOT ${hasKey(resourceColumn, key)})` : isIn(resourceColumn)
+  return sql`(${isIn(column)} OR (${ofResource} AND NOT ${hasKey(column, key)}))`
 }
 
-function has(column: string, key: string): Sql {
+/** Whether a record has an attribute of its own. */
+export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`
 }
 
