@@ -37,6 +37,7 @@ export const aggregations = [
   'count',
   'last',
   'rate',
+  'increase',
   'p50',
   'p90',
   'p95',

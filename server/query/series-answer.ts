@@ -32,6 +32,7 @@ export async function answerSeries(
     aggregation: query.aggregation,
     ...timeWindow(query, nowNs),
     stepSeconds: query.step_seconds,
+    nowNs,
   }
   const steps = countSteps(request)
   if (steps > maxSteps) throw tooManySteps(request)

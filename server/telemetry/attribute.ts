@@ -20,7 +20,7 @@ const pointColumn = 'AttributesPairs'
  * @param column of the record's own pairs
  */
 export function attribute(column: string, key: string): Sql {
-  const [own, resource] = [has(column, key), has(resourceColumn, key)]
+  const [own, resource] = [hasKey(column, key), hasKey(resourceColumn, key)]
   const label = labelOf(column, key)
   const ways = waysOf(column, key)
   const cases = [
@@ -40,7 +40,7 @@ export function hasAttribute(column: string, key: string, value: string): Sql {
   const isIn = (own: string) => sql`position(${raw(own)}, ${pair}) > 0`
   const label = labelOf(column, key)
   const ways = waysOf(column, key)
-  const isAbsent = sql`NOT ${has(column, key)} AND NOT ${has(resourceColumn, key)}`
+  const isAbsent = sql`NOT ${hasKey(column, key)} AND NOT ${hasKey(resourceColumn, key)}`
   const elsewhere = [
     sql`${isList(column, key)} AND ${hasItem(sql`${valueIn(bothOf(column), key)}`, value)}`,
     ...(label === undefined ? [] : [sql`${isAbsent} AND multiIf(${label}, '') = ${value}`]),
@@ -50,7 +50,7 @@ export function hasAttribute(column: string, key: string, value: string): Sql {
     elsewhere.map((one) => sql`(${one})`),
     ' OR ',
   )
-  return sql`(${isIn(column)} OR (${isIn(resourceColumn)} AND NOT ${has(column, key)}) OR ${others})`
+  return sql`(${isIn(column)} OR (${isIn(resourceColumn)} AND NOT ${hasKey(column, key)}) OR ${others})`
 }
 
 /** Whether the record or its resource has an attribute of that name at all. */
@@ -59,7 +59,7 @@ export function knowsAttribute(column: string, key: string): Sql {
   const found = ways.map(({ json, path }) => sql`JSONHas(${json}, ${path})`)
   return sql`(${join(
     [
-      has(column, key),
+      hasKey(column, key),
       has(resourceColumn, key),
       ...(labelOf(column, key) === undefined ? [] : [sql`${attribute(column, key)} != ''`]),
       ...(ways.length === 0 ? [] : [sql`(${mayLead(column, key)} AND (${join(found, ' OR ')}))`]),
@@ -68,7 +68,8 @@ export function knowsAttribute(column: string, key: string): Sql {
   )})`
 }
 
-function has(column: string, key: string): Sql {
+/** Whether a record has an attribute of its own. */
+export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`
 }
 
@@ -86,7 +87,7 @@ function bothOf(column: string): Sql {
 /** Whether the attribute may be a list. */
 function isList(column: string, key: string): Sql {
   const start = bytes(pairStart, key, pairMiddle, '[')
-  return sql`(position(${raw(column)}, ${start}) > 0 OR (position(${raw(resourceColumn)}, ${start}) > 0 AND NOT ${has(column, key)}))`
+  return sql`(position(${raw(column)}, ${start}) > 0 OR (position(${raw(resourceColumn)}, ${start}) > 0 AND NOT ${hasKey(column, key)}))`
 }
 
 /** Whether a JSON text is that of a list with that item. */
@@ -158,9 +159,9 @@ const instance = 'service.instance.id'
 const labels: ReadonlyMap<string, Sql> = new Map([
   [
     'job',
-    sql`ServiceName != '', concat(if(${has(resourceColumn, namespace)}, concat(${valueIn(raw(resourceColumn), namespace)}, '/'), ''), toString(ServiceName))`,
+    sql`ServiceName != '', concat(if(${hasKey(resourceColumn, namespace)}, concat(${valueIn(raw(resourceColumn), namespace)}, '/'), ''), toString(ServiceName))`,
   ],
-  ['instance', sql`${has(resourceColumn, instance)}, ${valueIn(raw(resourceColumn), instance)}`],
+  ['instance', sql`${hasKey(resourceColumn, instance)}, ${valueIn(raw(resourceColumn), instance)}`],
   ['otel_scope_name', raw(`ScopeName != '', toString(ScopeName)`)],
   ['otel_scope_version', raw(`ScopeVersion != '', toString(ScopeVersion)`)],
 ])

@@ -43,6 +43,7 @@ const anyStep = fc.record({
   gapSeconds: fc.oneof(fc.integer({ min: 1, max: 130 }), fc.double({ min: 0.001, max: 400, noNaN: true })),
   added: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),
   restart: fc.constantFrom('none', 'none', 'none', 'none', 'none', 'same start', 'new start'),
+  isStartTold: fc.constantFrom(true, true, false),
   bounds: anyBounds,
   temporality: fc.constantFrom(2, 2, 2, 1),
   isMonotonic: fc.constantFrom(true, true, false),
@@ -72,7 +73,7 @@ function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
     const attributes = step.isTurned ? { pod, zone: 'z' } : { zone: 'z', pod }
     const row: FixtureRow = {
       TimeUnix: at(t),
-      StartTimeUnix: at(start),
+      StartTimeUnix: step.isStartTold ? at(start) : 0n,
       ServiceName: service,
       MetricName: 'm',
       MetricUnit: 'By',
@@ -144,10 +145,11 @@ test('what is computed from points is what the engine computes from them', async
     hidden: fc.option(fc.tuple(fc.integer({ min: -300, max: 500 }), fc.integer({ min: 1, max: 200 })), {
       nil: null,
     }),
+    passedSeconds: fc.constantFrom(lengthSeconds, lengthSeconds - 7, 310),
   })
   let readings = 0
   await fc.assert(
-    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden }) => {
+    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden, passedSeconds }) => {
       const place = { tenantId: `org-${organisations++}`, placement: organisations % 3 }
       const rows = rowsOf(firstSeconds, steps)
       await fill(place, way.kind, rows)
@@ -159,7 +161,8 @@ test('what is computed from points is what the engine computes from them', async
       }
       const reader = new TenantReader(engine, place, gate)
       for (const question of questions) {
-        const request = { ...question, metricKey: 'm', startNs: at(0), endNs: at(lengthSeconds) }
+        const range = { startNs: at(0), endNs: at(lengthSeconds), nowNs: at(passedSeconds) }
+        const request = { ...question, ...range, metricKey: 'm' }
         const frame = frameOf(request)
         const what = { metric: 'm', ...way }
         const found = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, what))
@@ -245,14 +248,14 @@ test('a name of two kinds is read as the one that is asked for, or as a gauge, a
   const reader = new TenantReader(engine, place, new TelemetryGate())
   const readingOf = async (aggregation?: Aggregation) =>
     (await readSeries(reader, { ...request, aggregation })).groups[0]?.values[1]
-  assert.equal(await readingOf(), 1)
+  assert.equal(await readingOf(), 5 / 60)
   await fill(place, 'gauge', [point(65, 5)])
   await fill(place, 'histogram', [point(5, 10), point(65, 30)])
   const found = []
   for (let i = 0; i < 40; i++) found.push(await readingOf())
-  assert.deepEqual(new Set(found), new Set([1, 5]))
+  assert.deepEqual(new Set(found), new Set([5 / 60, 5]))
   assert.equal(found.at(-1), 5)
-  assert.equal(await readingOf('rate'), 1)
+  assert.equal(await readingOf('rate'), 5 / 60)
   assert.equal(await readingOf('p50'), 5)
 })
 
@@ -297,7 +300,8 @@ test('of a long time points are counted first, and fetched where they are few', 
   const long = { ...request, aggregation: 'rate', startNs: at(-2 * day), stepSeconds: 3600 } as const
   const set = await readSeries(reader, long)
   assert.deepEqual(asked.splice(0), ['sum', 'sum'])
-  assert.deepEqual([...(set.groups[0]?.values.slice(-2) ?? [])].map(Math.round), [0, 1])
+  const added = [...(set.groups[0]?.values.slice(-2) ?? [])].map((rate) => Math.round(rate * 3600))
+  assert.deepEqual(added, [10, 60])
   assert.deepEqual((await readSeries(reader, { ...long, metricKey: 'none' })).groups, [])
-  assert.equal(asked.length, 5, 'where there is none, each kind is asked once')
+  assert.equal(asked.length, 6, 'where there is none, each kind is asked once')
 })

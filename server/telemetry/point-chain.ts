@@ -1,5 +1,5 @@
-// What a cumulative point is to the one before it in the same underlying series, and where it falls on the time axis:
-// the rules that means and quantiles of distributions share. Pure.
+// What a cumulative point is to the one before it in the same life of an underlying series, and where it falls on the
+// time axis: the rules that means and quantiles of distributions share. Pure.
 
 import type { Point } from './metric-points.ts'
 import { reachNs } from './metric-rows.ts'
@@ -8,6 +8,10 @@ import { reachNs } from './metric-rows.ts'
 export interface Axis {
   readonly stepNs: number
   readonly lengthNs: number
+  /** How much of the length has passed. */
+  readonly passedNs: number
+  /** A start at or before this one is none that was told. */
+  readonly unknownStart: number
   readonly steps: number
 }
 
@@ -24,9 +28,9 @@ export function stepAt({ stepNs }: Axis, t: number): number {
   return Math.floor(t / stepNs)
 }
 
-/** Whether a cumulative point has a zero of its own, by the number of its observations. */
+/** Whether a cumulative point counts from zero, by the number of its observations. */
 export function startsAnew(point: Point, before: Point): boolean {
-  return point.value < before.value || point.s >= before.t
+  return point.value < before.value
 }
 
 /** Whether what a point adds belongs to the series at all. */

@@ -17,6 +17,8 @@ export interface SeriesFrame {
   readonly attributes: readonly (readonly [key: string, value: string])[]
   readonly groupBy: string | undefined
   readonly maxGroups: number
+  /** The instant up to which there may be rows, where it lies inside the last step: that step is still going on. */
+  readonly untilNs?: Ns | undefined
   /** Where one statement answers several requests that differ in nothing else: theirs, and each is a group. */
   readonly members?: readonly SeriesMember[] | undefined
 }
@@ -60,6 +62,19 @@ export function stepNs(frame: SeriesFrame): Ns {
 
 export function lengthNs(frame: SeriesFrame): Ns {
   return frame.endNs - frame.startNs
+}
+
+/** How much of the length has passed. */
+export function passedNs({ startNs, endNs, untilNs }: SeriesFrame): Ns {
+  return (untilNs === undefined || untilNs > endNs ? endNs : untilNs) - startNs
+}
+
+/** Intervals after which the next point of a series is late, as for Prometheus. */
+export const lateAfter = 1.1
+
+/** The relative time at and before which a start is none that was told: senders that know none say 1970. */
+export function unknownStart({ startNs }: SeriesFrame): Ns {
+  return nsPerSecond - startNs
 }
 
 /** Nanoseconds from the start of the series, Int64. */

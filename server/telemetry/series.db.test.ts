@@ -198,8 +198,10 @@ test('the rate of a cumulative counter is spread over the time between points, w
   const first = await values(reader, { metricKey: 'requests', endNs: at(120) })
   assert.deepEqual(first, [2, 2], 'the point after the end completes the last step')
   const fine = await values(reader, { metricKey: 'requests', stepSeconds: 10 })
-  assert.deepEqual(fine, [...Array(21).fill(2), null, null, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 60])
+  assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain goes on')
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 120])
+  const longer: Ask = { metricKey: 'requests', endNs: at(300), aggregation: 'increase' }
+  assert.deepEqual(await values(reader, longer), [120, 120, 120, 60, null], 'it ended, and its start is told')
 })
 
 test('a counter that starts again counts from zero, and each underlying series on its own', async () => {
@@ -213,23 +215,108 @@ test('a counter that starts again counts from zero, and each underlying series o
       counter(180, 60, pod('b', at(120))),
     ],
   })
-  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [1, 0.5, 2, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, 120, null])
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [1, 0.5, 2, 1])
+  const longer: Ask = { metricKey: 'requests', aggregation: 'sum', endNs: at(300) }
+  assert.deepEqual(await values(reader, longer), [60, 30, 120, null, null])
 })
 
-test('attributes in another order are the same series, and a first point of unknown start adds nothing', async () => {
+test('attributes in another order are the same series, and what was seen of no start goes on for half an interval', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       counter(0, 700, { Attributes: { a: '1', b: '2' }, StartTimeUnix: 0n }),
       counter(60, 760, { Attributes: { b: '2', a: '1' }, StartTimeUnix: 0n }),
     ],
   })
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [
-    60,
-    null,
-    null,
-    null,
-  ])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, null, null])
+})
+
+test('what began inside without a start counts since it was zero, and at most since half an interval before', async () => {
+  const pod = (name: string) => ({ Attributes: { pod: name }, StartTimeUnix: 0n })
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(60, 700, pod('a')),
+      counter(100, 740, pod('a')),
+      counter(60, 5, pod('b')),
+      counter(100, 45, pod('b')),
+    ],
+  })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', groupBy: 'pod' }
+  const set = await read(reader, ask)
+  const found = new Map(set.groups.map(({ group, values }) => [group, rounded(values)]))
+  assert.deepEqual(found.get('a'), [20, 60, null, null])
+  assert.deepEqual(found.get('b'), [5, 60, null, null])
+})
+
+test('the rate of the step that is going on is over what has passed of it', async () => {
+  const points = [0, 60, 120, 180].map((seconds) => counter(seconds, seconds * 2))
+  const reader = await organisation({ otel_metrics_sum: points })
+  const ask: Ask = { metricKey: 'requests', nowNs: at(200) }
+  assert.deepEqual(await values(reader, ask), [2, 2, 2, 2])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [120, 120, 120, 40])
+  const hourly: Ask = { ...ask, nowNs: at(203), stepSeconds: 7200, endNs: at(7200) }
+  assert.deepEqual(await values(reader, hourly), [2])
+})
+
+test('a rate is what was added in a step over the whole step, so a short job is no spike', async () => {
+  const job = { StartTimeUnix: at(100) }
+  const reader = await organisation({ otel_metrics_sum: [counter(100, 0, job), counter(110, 100, job)] })
+  const ask: Ask = { metricKey: 'requests', endNs: at(600), stepSeconds: 600 }
+  assert.deepEqual(await values(reader, ask), [0.166667])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [100])
+})
+
+test('what a counter gained is the same whatever the step, and a rate times its step', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(-20, 1000),
+      counter(35, 1030),
+      counter(95, 1111),
+      counter(160, 40, { StartTimeUnix: at(120) }),
+      counter(250, 90, { StartTimeUnix: at(120) }),
+    ],
+  })
+  for (const stepSeconds of [10, 60, 120, 240]) {
+    const ask: Ask = { metricKey: 'requests', stepSeconds }
+    const increase = await values(reader, { ...ask, aggregation: 'increase' })
+    const rate = await values(reader, ask)
+    const total = increase.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+    const gained = (30 * 35) / 55 + 81 + 40 + (50 * 80) / 90
+    assert.ok(Math.abs(total - gained) < 1e-4, `${total} of ${gained} at ${stepSeconds} s`)
+    rate.forEach((value, i) => {
+      assert.ok(Math.abs((value ?? 0) * stepSeconds - (increase[i] ?? 0)) < 1e-3, `step ${i}`)
+    })
+  }
+})
+
+test('a deployment in the middle of a step changes no rate', async () => {
+  const pod = (name: string, start: number) => ({ Attributes: { pod: name }, StartTimeUnix: at(start) })
+  const old = [-60, 0, 60, 90].map((seconds) => counter(seconds, 6000 + seconds * 10, pod('a', -600)))
+  const young = [90, 120, 180, 240].map((seconds) => counter(seconds, (seconds - 90) * 10, pod('b', 90)))
+  const reader = await organisation({ otel_metrics_sum: [...old, ...young] })
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [10, 10, 10, 10])
+})
+
+test('two processes of one identity that overlap are told apart by their start', async () => {
+  const started = (seconds: number) => ({ StartTimeUnix: at(seconds) })
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(0, 5000, started(-900)),
+      counter(60, 5060, started(-900)),
+      counter(70, 10, started(50)),
+      counter(80, 5070, started(-900)),
+      counter(120, 60, started(50)),
+    ],
+  })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', endNs: at(120), stepSeconds: 120 }
+  assert.deepEqual(await values(reader, ask), [130])
+})
+
+test('a counter whose beginning was not seen counts from its first point, as the Collector marks it', async () => {
+  const seen = { StartTimeUnix: at(30) }
+  const points = [counter(30, 90_000, seen), counter(60, 90_060, seen), counter(90, 90_120, seen)]
+  const reader = await organisation({ otel_metrics_sum: points })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', endNs: at(90), stepSeconds: 90 }
+  assert.deepEqual(await values(reader, ask), [120])
 })
 
 test('a delta counter counts in the step of its point and is zero in steps without one', async () => {
@@ -249,12 +336,9 @@ test('a sum that may fall is a level by default, and its rate is its change', as
   const set = await read(reader, { metricKey: 'requests' })
   assert.equal(set.aggregation, 'avg')
   assert.deepEqual(rounded(set.groups[0]?.values), [100, 40, 70, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'rate' }), [
-    -1,
-    0.5,
-    null,
-    null,
-  ])
+  const ask: Ask = { metricKey: 'requests', aggregation: 'rate' }
+  assert.deepEqual(await values(reader, ask), [-1, 0.5, null, null])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [-60, 30, null, null])
 })
 
 const histogram = (seconds: number, BucketCounts: readonly number[], more: FixtureRow = {}): FixtureRow => ({

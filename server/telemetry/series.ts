@@ -34,6 +34,8 @@ export interface SeriesRequest {
   /** Exclusive; ceiled to a multiple of the step. */
   readonly endNs: Ns
   readonly stepSeconds: number
+  /** The present, for whoever asks for a step that is still going on: the rate of that is over what has passed of it. */
+  readonly nowNs?: Ns | undefined
   /** The busiest groups by volume are kept. */
   readonly maxGroups: number
 }
@@ -108,6 +110,7 @@ export function frameOf(request: SeriesRequest): SeriesFrame {
     attributes: Array.isArray(given) ? given : Object.entries(given),
     groupBy: request.groupBy,
     maxGroups: request.maxGroups,
+    untilNs: request.nowNs,
   }
 }
 
