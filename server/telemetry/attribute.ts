@@ -60,7 +60,7 @@ export function knowsAttribute(column: string, key: string): Sql {
   return sql`(${join(
     [
       hasKey(column, key),
-      has(resourceColumn, key),
+      hasKey(resourceColumn, key),
       ...(labelOf(column, key) === undefined ? [] : [sql`${attribute(column, key)} != ''`]),
       ...(ways.length === 0 ? [] : [sql`(${mayLead(column, key)} AND (${join(found, ' OR ')}))`]),
     ],
