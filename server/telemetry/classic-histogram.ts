@@ -10,7 +10,8 @@ import type { PackedGroup, SeriesFrame } from './series-statement.ts'
 /** The label of a bucket's upper bound, inclusive. */
 export const bucketLabel = 'le'
 
-const bucketSuffix = '_bucket'
+/** Ends the names of the counters of buckets. */
+export const bucketSuffix = '_bucket'
 const countSuffix = '_count'
 const sumSuffix = '_sum'
 
@@ -113,15 +114,20 @@ function cumulative(gains: readonly PartGain[]): Bucket[] {
   return buckets
 }
 
-const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
-const infinite = /^([+-]?)inf(?:inity)?$/i
+const finite = '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?'
+const infinite = '[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?'
+
+/** A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike. */
+export const anyBound = `^(${finite}|[+-]?${infinite})$`
+export const openBound = `^[+]?${infinite}$`
+
+const [finitePattern, anyPattern] = [new RegExp(`^${finite}$`), new RegExp(anyBound)]
 
 /** The bound that a label names, however it is spelled; NaN where it names none. */
 export function boundOf(label: string): number {
-  if (number.test(label)) return Number(label)
-  const [, sign] = infinite.exec(label) ?? []
-  if (sign === undefined) return Number.NaN
-  return sign === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+  if (finitePattern.test(label)) return Number(label)
+  if (!anyPattern.test(label)) return Number.NaN
+  return label.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
 }
 
 /** What a statement answers of a single series that is computed from parts; 64-bit integers come as text. */

@@ -11,8 +11,9 @@ import fc from 'fast-check'
 import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
 import { delegate } from '../../tests/fixtures.ts'
 import { openChdb } from './chdb.ts'
+import { isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { TelemetryGate } from './gate.ts'
-import { isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
+import { aggregationOf, isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
 import { pointsMax, readPoints } from './metric-points.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
@@ -21,7 +22,7 @@ import { tables } from './schema/tables.ts'
 import { frameOf, readSeries, type SeriesRequest } from './series.ts'
 import { groupsOf, type PackedGroup, type SeriesRow } from './series-statement.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
-import { TenantReader } from './tenant-reader.ts'
+import { type From, TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-metric-points-'))
 const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
@@ -97,7 +98,27 @@ function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
   })
 }
 
-async function fill(place: TenantPlace, kind: MetricKind, rows: readonly FixtureRow[]): Promise<void> {
+const labels = ['0.5', '1e1', '+Inf', 'wide']
+
+/** The counters of a classic histogram that count as a row of a histogram does. */
+function familyOf(row: FixtureRow, counts: readonly number[]): FixtureRow[] {
+  const attributes = row.Attributes as Record<string, string>
+  const buckets = counts.map((_, i) => ({
+    ...row,
+    MetricName: 'm_bucket',
+    Attributes: { ...attributes, le: labels[i] ?? '' },
+    Value: sum(counts.slice(0, i + 1)),
+  }))
+  return [
+    ...buckets,
+    { ...row, MetricName: 'm_count', Value: row.Count ?? 0 },
+    { ...row, MetricName: 'm_sum', Value: row.Sum ?? 0 },
+  ]
+}
+
+async function fill(place: TenantPlace, kind: MetricKind, given: readonly FixtureRow[]): Promise<void> {
+  const isFamily = kind === 'classic_histogram'
+  const rows = isFamily ? given.flatMap((row) => familyOf(row, row.BucketCounts as number[])) : given
   const columns = new Set(tables.find(({ name }) => name === tableOf[kind])?.columns.map(({ name }) => name))
   const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name))))
   if (own.length > 0) await insertFixture(engine, place, tableOf[kind], own)
@@ -118,10 +139,14 @@ function rounded(groups: readonly PackedGroup[]): unknown {
 }
 
 /** A sum without flows is averaged, which shows only once its points are there. */
-const ways = metricKinds.flatMap((kind) =>
+const ways = [...metricKinds, 'classic_histogram' as const].flatMap((kind) =>
   aggregations
     .filter((aggregation) => !isStepwise(kind, aggregation) || (kind === 'sum' && aggregation === 'avg'))
     .filter((aggregation) => aggregation !== 'last')
+    .filter(
+      (aggregation) =>
+        kind !== 'classic_histogram' || aggregationOf({ kind, flows: 1 }, aggregation) === aggregation,
+    )
     .map((aggregation) => ({ kind, aggregation })),
 )
 
@@ -167,13 +192,17 @@ test('what is computed from points is what the engine computes from them', async
         const request = { ...question, ...asked, nowNs: at(passedSeconds), metricKey: 'm' }
         const frame = frameOf(request)
         const what = { metric: 'm', ...way }
-        const found = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, what))
+        const statement = (from: From) => metricStatement(from, frame, what)
+        const hasParts = way.kind === 'classic_histogram' && isOfParts(way.aggregation)
+        const expected = hasParts
+          ? settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
+          : groupsOf(frame, await reader.rows<SeriesRow>(statement), false)
         const { series } = await readPoints(reader, frame, what, undefined)
         assert.ok(series !== null)
         const groups = groupsOfPoints(frame, series, way)
         assert.ok(groups !== null)
         readings += groups.length
-        assert.deepEqual(rounded(groups), rounded(groupsOf(frame, found, false)), JSON.stringify(question))
+        assert.deepEqual(rounded(groups), rounded(expected), JSON.stringify(question))
       }
     }),
     { numRuns: 90 },

@@ -4,7 +4,7 @@
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { hasKey } from './attribute.ts'
-import { bucketLabel, familyNames } from './classic-histogram.ts'
+import { bucketLabel, bucketSuffix, familyNames } from './classic-histogram.ts'
 import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
 import { join, raw, type Sql, sql } from './sql.ts'
@@ -49,6 +49,14 @@ function nameCondition({ aggregation, kind, metric }: MetricRequest): Sql {
 
 function isOfBuckets({ aggregation, kind }: MetricRequest): boolean {
   return kind === 'classic_histogram' && quantileOf(aggregation) !== undefined
+}
+
+/** Over the counters of a bucket, the name of the classic histogram that they are of. */
+export const familyColumn = raw(`substring(MetricName, 1, length(MetricName) - ${bucketSuffix.length})`)
+
+/** Counters of a bucket of some classic histogram. */
+export function familyCondition(): Sql {
+  return sql`(endsWith(MetricName, ${bucketSuffix}) AND ${hasKey('AttributesPairs', bucketLabel)})`
 }
 
 /** One row where a metric is a classic histogram: some counter of the family says what bucket it counts. */

@@ -9,7 +9,7 @@
 // points were late. A reset shows by a smaller value or by another start. docs/decisions/0025 defines rates.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import { isOfParts } from './classic-histogram.ts'
+import { anyBound, isOfParts, openBound } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { partOf } from './metric-points.ts'
 import { around, type MetricRequest, pointConditions, reachNs } from './metric-rows.ts'
@@ -166,10 +166,15 @@ function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grow
 /** What each part of a classic histogram gained per step, for {@link settleRows}. */
 function family(frame: SeriesFrame, source: Points, request: MetricRequest): Sql {
   const part = partOf(request)
-  const amount =
-    request.aggregation === 'avg' ? raw(`sumIf(gain, endsWith(part, '_count'))`) : raw('max(gain)')
-  const perPart = sql`SELECT grp, part, step, sum(gained) AS gain FROM (${gains(frame, source, counter, part)}) GROUP BY grp, part, step`
-  const perStep = sql`SELECT grp, step, groupArray(part) AS parts, groupArray(gain) AS gains, ${amount} AS amount FROM (${perPart}) GROUP BY grp, step`
+  const isMean = request.aggregation === 'avg'
+  const amount = raw(isMean ? `sumIf(gain, endsWith(part, '_count'))` : 'max(gain)')
+  // What `settle` makes nothing of is left out here already, so that groups of nothing are not counted.
+  const isSettled = isMean
+    ? 'amount > 0'
+    : `amount > 0 AND count() > 1 AND countIf(match(part, '${openBound}')) > 0`
+  const isPart = raw(isMean ? '1' : `match(part, '${anyBound}')`)
+  const perPart = sql`SELECT grp, part, step, sum(gained) AS gain FROM (${gains(frame, source, counter, part)}) WHERE ${isPart} GROUP BY grp, part, step`
+  const perStep = sql`SELECT grp, step, groupArray(part) AS parts, groupArray(gain) AS gains, ${amount} AS amount FROM (${perPart}) GROUP BY grp, step HAVING ${raw(isSettled)}`
   if (frame.groupBy === undefined) return perStep
   return sql`SELECT grp, groupArray(step) AS steps, groupArray(parts) AS parts, groupArray(gains) AS gains, count() OVER () AS groups FROM (${perStep})
 GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`

@@ -458,6 +458,100 @@ test('a summary answers its mean from count and sum, and the quantiles it was gi
   assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'min' }), [1, 1, null, null])
 })
 
+/** The counters of a classic histogram at one scrape: how many observations are at or below each bound, and their sum. */
+const scrape = (
+  seconds: number,
+  buckets: Readonly<Record<string, number>>,
+  total: number,
+  attributes: Readonly<Record<string, string>> = {},
+): FixtureRow[] => {
+  const own = (suffix: string, Value: number, more: Readonly<Record<string, string>> = {}) =>
+    counter(seconds, Value, {
+      MetricName: `wait_seconds${suffix}`,
+      MetricUnit: 's',
+      StartTimeUnix: 0n,
+      Attributes: { ...attributes, ...more },
+    })
+  return [
+    ...Object.entries(buckets).map(([le, count]) => own('_bucket', count, { le })),
+    own('_count', Math.max(...Object.values(buckets))),
+    own('_sum', total),
+  ]
+}
+
+test('counters of a classic histogram are read as the histogram that they are, by either name', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...scrape(0, { '0.5': 100, '1': 100, '+Inf': 100 }, 40),
+      ...scrape(60, { '0.5': 110, '1': 140, '+Inf': 140 }, 64),
+      ...scrape(120, { '0.5': 120, '1': 140, '+Inf': 160 }, 94),
+    ],
+  })
+  const ask: Ask = { metricKey: 'wait_seconds', endNs: at(120) }
+  const set = await read(reader, ask)
+  assert.deepEqual([set.aggregation, set.unit], ['p95', 's'])
+  assert.deepEqual(rounded(set.groups[0]?.values), [0.966667, 1])
+  assert.deepEqual([...(set.groups[0]?.volume ?? [])], [40, 20])
+  for (const metricKey of ['wait_seconds', 'wait_seconds_bucket']) {
+    assert.deepEqual(await values(reader, { ...ask, metricKey, aggregation: 'p50' }), [0.666667, 0.5])
+  }
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'avg' }), [0.6, 1.5])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'count' }), [40, 20])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [40, 20])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'sum' }), [24, 30])
+  assert.equal((await read(reader, { ...ask, aggregation: 'max' })).aggregation, 'p95')
+  assert.equal((await read(reader, { ...ask, aggregation: 'rate' })).unit, '1/s')
+  const buckets = await read(reader, { ...ask, metricKey: 'wait_seconds_bucket', groupBy: 'le' })
+  assert.deepEqual(
+    new Map(buckets.groups.map(({ group, values }) => [group, rounded(values)[0]])),
+    new Map([
+      ['0.5', 0.166667],
+      ['1', 0.666667],
+      ['+Inf', 0.666667],
+    ]),
+    'a bucket is a counter too',
+  )
+})
+
+test('bounds are numbers however they are spelled, per group, and without the open bucket there is no quantile', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...scrape(0, { '0.5': 0, '1': 0, '+Inf': 0 }, 0, { pod: 'a' }),
+      ...scrape(60, { '0.5': 10, '1': 20, '+Inf': 20 }, 9, { pod: 'a' }),
+      ...scrape(0, { '5e-1': 0, '1.0': 0, Inf: 0, tall: 0 }, 0, { pod: 'b' }),
+      ...scrape(60, { '5e-1': 30, '1.0': 60, Inf: 60, tall: 9 }, 9, { pod: 'b' }),
+      ...scrape(0, { '0.5': 0, '1': 0 }, 0, { pod: 'c' }),
+      ...scrape(60, { '0.5': 30, '1': 60 }, 9, { pod: 'c' }),
+    ],
+  })
+  const ask: Ask = { metricKey: 'wait_seconds', aggregation: 'p50', endNs: at(60) }
+  assert.deepEqual(await values(reader, { ...ask, attributes: { pod: 'b' } }), [0.5])
+  assert.deepEqual(await values(reader, { ...ask, attributes: { pod: 'c' } }), [])
+  const byPod = await read(reader, { ...ask, groupBy: 'pod' })
+  assert.deepEqual(
+    byPod.groups.map(({ group, values }) => [group, rounded(values)]),
+    [
+      ['b', [0.5]],
+      ['a', [0.5]],
+    ],
+  )
+  assert.equal(byPod.truncatedGroups, 0)
+})
+
+test('counters that are named like those of a histogram without buckets are none', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...[0, 60].map((seconds) => counter(seconds, seconds, { MetricName: 'jobs_count' })),
+      ...[0, 60].map((seconds) => counter(seconds, seconds, { MetricName: 'leaky_bucket' })),
+    ],
+  })
+  for (const aggregation of [undefined, 'rate', 'p95', 'avg'] as const) {
+    assert.deepEqual((await read(reader, { metricKey: 'jobs', aggregation })).groups, [])
+    assert.deepEqual((await read(reader, { metricKey: 'leaky', aggregation })).groups, [])
+  }
+  assert.deepEqual(await values(reader, { metricKey: 'leaky_bucket', endNs: at(60) }), [1])
+})
+
 test('groups are the busiest first, found on the record and then on its resource, and the rest are counted', async () => {
   const log = (seconds: number, zone: string | null, resourceZone: string): FixtureRow => ({
     Timestamp: at(seconds),
