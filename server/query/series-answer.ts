@@ -15,7 +15,7 @@ import {
   type SeriesGroup,
   type SeriesSet,
 } from '../telemetry/series.ts'
-import { type GroupBy, groupKeys, groupValues } from '../telemetry/series-statement.ts'
+import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { warningsOf } from './series-warnings.ts'
@@ -111,11 +111,10 @@ function groupByOf({ group_by: keys }: Query): GroupBy | undefined {
 }
 
 function namesOf({ group }: SeriesGroup, groupBy: GroupBy | undefined) {
-  if (group === null || groupBy === undefined) return { group: null, labels: {} }
-  const values = groupValues(groupBy, group)
+  const labels = labelsOf(groupBy, group)
   return {
-    group: values.join(', '),
-    labels: Object.fromEntries(groupKeys(groupBy).map((key, i) => [key, values[i] ?? ''])),
+    group: groupBy === undefined ? null : labels.map(([, value]) => value).join(', '),
+    labels: Object.fromEntries(labels),
   }
 }
 

@@ -5,7 +5,7 @@ import { knowsAttribute } from '../telemetry/attribute.ts'
 import { attributesColumn, eventSeriesOf } from '../telemetry/event-series.ts'
 import { type TableSpec, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import type { SeriesSet } from '../telemetry/series.ts'
-import { type GroupBy, groupKeys, groupValues } from '../telemetry/series-statement.ts'
+import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
 import { join, type Sql, sql } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
@@ -44,15 +44,11 @@ export async function warningsOf(
 
 /** Attribute keys that nothing in the answer shows to exist; null where there is no reason to ask about anything. */
 function doubtfulIn({ attribute, groupBy }: SeriesNames, set: SeriesSet): string[] | null {
-  const keys = groupKeys(groupBy)
   const isEmpty = set.groups.every(({ volume }) => volume.every((amount) => amount === 0))
-  if (isEmpty) {
-    const grouped = keys.filter((key) => key !== 'service')
-    return [...new Set([...attribute.map(([key]) => key), ...grouped])]
-  }
-  if (groupBy === undefined) return null
-  const values = set.groups.map(({ group }) => groupValues(groupBy, group ?? ''))
-  const unseen = keys.filter((key, i) => key !== 'service' && values.every((own) => own[i] === ''))
+  const grouped = [groupBy ?? []].flat().filter((key) => key !== 'service')
+  if (isEmpty) return [...new Set([...attribute.map(([key]) => key), ...grouped])]
+  const labels = set.groups.flatMap(({ group }) => labelsOf(groupBy, group))
+  const unseen = grouped.filter((key) => labels.every(([own, value]) => own !== key || value === ''))
   return unseen.length === 0 ? null : unseen
 }
 

@@ -17,6 +17,7 @@ import {
   countedNs,
   countedRange,
   groupOf,
+  int64,
   lateAfter,
   lengthNs,
   packed,
@@ -151,10 +152,10 @@ function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grow
   const step = raw(stepNs(frame).toString())
   const [passed, counted] = [passedNs(frame), countedNs(frame)]
   const isWhole = counted.from === 0n && counted.to === lengthNs(frame) && passed === counted.to
-  const end = sql`if(is_delta, ${raw(counted.to.toString())}, ${raw(passed.toString())})`
+  const end = sql`if(is_delta, ${int64(counted.to)}, ${int64(passed)})`
   const over = isWhole
     ? raw(frame.stepSeconds.toFixed(1))
-    : sql`(least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${raw(counted.from.toString())})) / 1e9`
+    : sql`(least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})) / 1e9`
   const reading = aggregation === 'rate' ? sql`sum(gained / (${over}))` : raw('sum(gained)')
   return packed(
     frame,
@@ -188,8 +189,8 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
  */
 function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): Sql {
   const step = raw(stepNs(frame).toString())
-  const [from, to] = [raw(countedNs(frame).from.toString()), raw(countedNs(frame).to.toString())]
-  const passed = raw(passedNs(frame).toString())
+  const [from, to] = [int64(countedNs(frame).from), int64(countedNs(frame).to)]
+  const passed = int64(passedNs(frame))
   const ofPart = raw(part === undefined ? '' : 'part, ')
   const points = source.around({
     columns: sql`${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta, ${part === undefined ? raw('') : sql`${part} AS part, `}
@@ -292,8 +293,7 @@ FROM (${changes}) GROUP BY grp, step`
 function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
   const { from, to } = countedNs(frame)
-  const inside = (time: string) =>
-    sql`${raw(time)} >= ${raw(from.toString())} AND ${raw(time)} < ${raw(to.toString())}`
+  const inside = (time: string) => sql`${raw(time)} >= ${int64(from)} AND ${raw(time)} < ${int64(to)}`
   const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
   const neighbours = source.around({
     columns: sql`*, ${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,

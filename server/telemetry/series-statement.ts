@@ -101,6 +101,11 @@ export function unknownStart({ startNs }: SeriesFrame): Ns {
   return nsPerSecond - startNs
 }
 
+/** A time or a length as Int64: a number alone is unsigned to the engine where it is large. */
+export function int64(ns: Ns): Sql {
+  return raw(`toInt64(${ns.toString()})`)
+}
+
 /** Nanoseconds from the start of the series, Int64. */
 export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`(toUnixTimestamp64Nano(${raw(timeColumn)}) - ${raw(frame.startNs.toString())})`
@@ -121,18 +126,13 @@ export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   return sql`toJSONString([${join(frame.groupBy.map(keyOf), ', ')}])`
 }
 
-/** The keys of a group, none where there is none. */
-export function groupKeys(groupBy: GroupBy | undefined): readonly string[] {
-  if (groupBy === undefined) return []
-  return typeof groupBy === 'string' ? [groupBy] : groupBy
-}
-
-/** The values of the keys of {@link groupOf}, in their order. */
-export function groupValues(groupBy: GroupBy, group: string): string[] {
-  if (typeof groupBy === 'string') return [group]
+/** What a group is by each key, in their order, from the text of {@link groupOf}; nothing where none was asked for. */
+export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [key: string, value: string][] {
+  if (groupBy === undefined || group === null) return []
+  if (typeof groupBy === 'string') return [[groupBy, group]]
   const values: unknown = JSON.parse(group)
   assert(Array.isArray(values), 'A group of several keys is a list')
-  return values.map(String)
+  return groupBy.map((key, i) => [key, String(values[i])])
 }
 
 /** The member a row belongs to, as {@link PackedGroup} has it. */

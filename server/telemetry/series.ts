@@ -55,7 +55,7 @@ export interface SeriesRequest {
 }
 
 export interface SeriesGroup {
-  /** Null where no groups were asked for; empty where a row lacks the attribute. Of several keys see `groupValues`. */
+  /** Null where no groups were asked for; empty where a row lacks the attribute. Of several keys see `labelsOf`. */
   readonly group: string | null
   /** One per step; NaN is no data. */
   readonly values: Float64Array
