@@ -48,6 +48,7 @@ export const transitions = {
     interrupt: 'incomplete',
     verified: 'completed',
     give_up: 'failed',
+    reapply: 'running',
   }),
   verifying: row({
     hold: 'held',
@@ -243,6 +244,14 @@ function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): Valida
  */
 export function erasedTime(selection: DeletionSelection, doneAtMs: number): TimeRange {
   return selection.scope === 'all' ? { startNs: null, endNs: BigInt(doneAtMs) * nsPerMs } : selection.range
+}
+
+/**
+ * Whether an attempt was ever made, here or before a restore: some of it may be erased, so nothing can be given back.
+ * Attempts are counted before they act, and the restore guard counts those that only the journal knows.
+ */
+export function hasBegun({ attempts }: { readonly attempts: number }): boolean {
+  return attempts > 0
 }
 
 /** Whether erasing `wide` erases everything that `narrow` selects. */

@@ -155,6 +155,7 @@ export class DeletionLedger {
         startsAtMs: null,
         approveByMs: null,
         cameBack: !isDone,
+        attempts: 1,
         finishedAtMs: isDone ? nowMs : null,
       })
       const facts = {
@@ -294,6 +295,8 @@ interface NewRequest extends RecordedErasure {
   readonly approveByMs: number | null
   readonly finishedAtMs?: number | null
   readonly cameBack?: boolean
+  /** Made before this control plane knew of it, and forgiven; none where absent. */
+  readonly attempts?: number
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
@@ -317,7 +320,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       removed_at_ms: null,
       verified_at_ms: null,
       finished_at_ms: request.finishedAtMs ?? null,
-      attempts: 0,
+      attempts: request.attempts ?? 0,
       crashes: 0,
       retry_at_ms: null,
       blocked_reason: null,
@@ -328,7 +331,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       approved_at_ms: null,
       refuse_late: request.refuseLate ? 1 : 0,
       late_rows: 0,
-      attempts_forgiven: 0,
+      attempts_forgiven: request.attempts ?? 0,
       has_mark: request.status === 'completed' ? 1 : 0,
       came_back: request.cameBack === true ? 1 : 0,
     })

@@ -149,7 +149,7 @@ export async function decide(world: World): Promise<void> {
   world.touched.add(own)
   const secret = world.pick(by.secrets)
   const isRequester = request.requestedBy === world.names.get(secret)
-  const to = decided(request, verb, isRequester, world.subject.nowMs())
+  const to = decided(world, request, verb, isRequester)
   const due = isForeign ? 404 : to
   world.tell(`${by.place.tenantId} wants to ${verb} ${request.id} (${request.status}), ${due}`)
   const answer = await world.subject.ask('POST', `${deletions}/${request.id}/${verb}`, {
@@ -161,20 +161,17 @@ export async function decide(world: World): Promise<void> {
 }
 
 /** The status that a decision leads to, or the refusal that is due. */
-function decided(
-  { approveByMs, attempts, status }: Request,
-  verb: Verb,
-  isRequester: boolean,
-  nowMs: number,
-): Status | 403 | 409 {
+function decided(world: World, request: Request, verb: Verb, isRequester: boolean): Status | 403 | 409 {
+  const { approveByMs, status } = request
   if (verb === 'retry') return status === 'failed' || status === 'incomplete' ? 'running' : 409
   if (verb === 'cancel') {
     const canCancel =
       ['awaiting_approval', 'scheduled', 'cancelled'].includes(status) ||
-      (status === 'held' && attempts === 0)
+      // What ever began, also before a restore, may be half erased.
+      (status === 'held' && !world.begun.has(request.id))
     return canCancel ? 'cancelled' : 409
   }
-  if (status !== 'awaiting_approval' || (approveByMs ?? 0) <= nowMs) return 409
+  if (status !== 'awaiting_approval' || (approveByMs ?? 0) <= world.subject.nowMs()) return 409
   if (verb === 'reject') return 'rejected'
   return isRequester ? 403 : 'scheduled'
 }
