@@ -90,7 +90,9 @@ export class Attempts {
 
   /** Takes the erased time as unknown, and refuses what still arrives for it where that was asked. */
   markErased(request: StoredDeletion, doneAtMs: number): void {
-    const erased = { ...selectionOf(request), range: erasedTime(request, doneAtMs) }
+    const range = erasedTime(request, doneAtMs)
+    if (range === null) return
+    const erased = { ...selectionOf(request), range }
     this.#deps.gate.markErased(request.tenantId, erased)
     if (request.refuseLate) this.#deps.gate.refuseLate(request.tenantId, erased)
   }

@@ -239,11 +239,13 @@ function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): Valida
 }
 
 /**
- * Time that is to be taken as unknown because of a deletion: its range, or for `all` everything up to the moment
- * it was done, since what arrives afterwards is a new beginning.
+ * Time that is to be taken as unknown because of a deletion: what it selects, up to the moment it was done, since what
+ * arrives for later time is a new beginning. Null where all of its range was yet to come.
  */
-export function erasedTime(selection: DeletionSelection, doneAtMs: number): TimeRange {
-  return selection.scope === 'all' ? { startNs: null, endNs: BigInt(doneAtMs) * nsPerMs } : selection.range
+export function erasedTime({ range }: DeletionSelection, doneAtMs: number): TimeRange | null {
+  const doneNs = BigInt(doneAtMs) * nsPerMs
+  const endNs = range.endNs === null || range.endNs > doneNs ? doneNs : range.endNs
+  return range.startNs !== null && range.startNs >= endNs ? null : { startNs: range.startNs, endNs }
 }
 
 /**

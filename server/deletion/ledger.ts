@@ -139,10 +139,12 @@ export class DeletionLedger {
 
   /**
    * Takes up an erasure that began after the control plane's present state was saved. One that this engine has
-   * completed already is only put on record, without the clocks that nobody here can vouch for.
+   * completed already is only put on record, with the time that the engine knows and without the clocks that nobody here
+   * can vouch for.
    */
-  async takeUp(erasure: RecordedErasure, actor: string, isDone: boolean): Promise<StoredDeletion> {
+  async takeUp(erasure: RecordedErasure, actor: string, doneAtMs: number | null): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
+    const isDone = doneAtMs !== null
     return this.#control.transaction().execute(async (trx) => {
       const request = await insertRequest(trx, {
         ...erasure,
@@ -156,7 +158,7 @@ export class DeletionLedger {
         approveByMs: null,
         cameBack: !isDone,
         attempts: 1,
-        finishedAtMs: isDone ? nowMs : null,
+        finishedAtMs: doneAtMs,
       })
       const facts = {
         taken_up_after_restore: true,

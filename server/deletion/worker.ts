@@ -200,7 +200,7 @@ export class DeletionWorker {
     }
     for (const erasure of await journalled()) {
       const known = await requests.find(erasure.requestId)
-      if (known === null) await this.#takeUp(erasure, done.has(erasure.requestId))
+      if (known === null) await this.#takeUp(erasure, done.get(erasure.requestId) ?? null)
       else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
         await this.#reapply(
           known,
@@ -232,7 +232,7 @@ export class DeletionWorker {
   }
 
   /** An organisation that was founded after the erasure is another one that bears the name. */
-  async #takeUp(erasure: RecordedErasure, isDone: boolean): Promise<void> {
+  async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
     const { findPlace, foundedAtMs, ledger, logger } = this.#deps
     const founded = await foundedAtMs(erasure.tenantId)
     const isOther = founded !== null && founded > erasure.createdAtMs
@@ -243,8 +243,8 @@ export class DeletionWorker {
       )
       return
     }
-    const request = await ledger.takeUp(erasure, guard, isDone)
-    if (isDone) this.#attempts.markErased(request, request.finishedAtMs ?? request.createdAtMs)
+    const request = await ledger.takeUp(erasure, guard, doneAtMs)
+    if (doneAtMs !== null) this.#attempts.markErased(request, doneAtMs)
     else this.hide(request)
   }
 

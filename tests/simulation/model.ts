@@ -177,10 +177,8 @@ export class Model {
   isLate(tenantId: string, row: SentRow): boolean {
     return this.requestsOf(tenantId).some((request) => {
       if (!request.refuseLate || request.status !== 'completed' || request.doneAtMs === null) return false
-      const { scope, signals } = request
-      const range =
-        scope === 'all' ? { startNs: null, endNs: BigInt(request.doneAtMs) * 1_000_000n } : request.range
-      return selects({ signals, range }, { signal: signalOfTable(row.table), timeNs: row.timeNs })
+      const isLater = row.timeNs >= BigInt(request.doneAtMs) * 1_000_000n
+      return !isLater && selects(request, { signal: signalOfTable(row.table), timeNs: row.timeNs })
     })
   }
 
