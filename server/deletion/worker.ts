@@ -261,13 +261,13 @@ export class DeletionWorker {
     }
   }
 
-  /** Never throws: what can't be settled keeps its placement closed, and the log names the cause. */
+  /** What can't be settled keeps its placement closed, and the log names the cause. Throws what the stores throw. */
   async #settle(): Promise<void> {
-    for (const [placement, err] of await settleSideTables(this.#deps)) {
-      this.#deps.logger.error(
-        { err, placement },
-        'a promised swap could not be made; its placement stays closed',
-      )
+    const { logger, steps } = this.#deps
+    const unsettled = await settleSideTables(this.#deps)
+    for (const [placement, err] of unsettled) {
+      logger.error({ err, placement }, 'a promised swap could not be made; its placement stays closed')
     }
+    await steps.keptPromises([...unsettled.keys()])
   }
 }

@@ -72,8 +72,8 @@ export function signalOfTable(table: Place): Signal {
   return signalOf.get(table as TableName) ?? assert.fail(`${table} has no signal.`)
 }
 
-const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed'])
-const fencing = new Set<Status>(['running', 'verifying', 'incomplete', 'failed'])
+export const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed'])
+export const fencing = new Set<Status>(['running', 'verifying', 'incomplete', 'failed'])
 export const final = new Set<Status>(['completed', 'failed', 'cancelled', 'rejected', 'expired'])
 
 /** Every move there is, as `from to`. */
