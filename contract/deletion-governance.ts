@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { SignalName } from './deletion.ts'
 import { InstantInput } from './instant.ts'
+import { oldNameOf } from './old-names.ts'
 
 /** From loosest to strictest. */
 export const approvalRules = ['none', 'all', 'always'] as const
@@ -49,7 +50,8 @@ export type PlaceHold = z.infer<typeof PlaceHold>
 
 export const LegalHold = z
   .object({
-    hold_id: z.string(),
+    id: z.string(),
+    hold_id: z.string().meta(oldNameOf('id')),
     case_ref: z.string(),
     signals: z.array(SignalName),
     range_start: Instant.nullable(),

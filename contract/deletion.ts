@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { ErrorBody } from './errors.ts'
 import { InstantInput } from './instant.ts'
+import { oldNameOf } from './old-names.ts'
 
 export const deletionScopes = ['range', 'all'] as const
 export const DeletionScope = z.enum(deletionScopes)
@@ -86,6 +87,7 @@ export type CreateDeletion = z.infer<typeof CreateDeletion>
 export const DeletionRequest = z
   .object({
     request_id: z.string(),
+    id: z.string().describe('The same as `request_id`, under the name that the id of every thing has.'),
     scope: DeletionScope,
     status: DeletionStatus,
     range_start: Instant.nullable().describe('Null where the deletion has no lower bound.'),
@@ -136,7 +138,8 @@ export const PreviewDeletion = CreateDeletion.pick({
 
 export const DeletionPreview = z
   .object({
-    preview_id: z.string().describe('Name it in the deletion to erase this and nothing else.'),
+    id: z.string().describe('Name it as `preview_id` in the deletion, to erase this and nothing else.'),
+    preview_id: z.string().meta(oldNameOf('id')),
     created_at: Instant,
     expires_at: Instant,
     scope: DeletionScope,

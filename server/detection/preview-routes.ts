@@ -53,7 +53,7 @@ export function addDetectorPreviewRoutes(
     result: DetectorPreview,
     refusals: [400, 429],
     handle: async ({ body, caller }) => {
-      const { start, end, ...draft } = body
+      const { range_start: startNs, range_end: endNs, ...draft } = body
       const read = readDraft(draft)
       if ('problems' in read) throw new InvalidInput(read.problems)
       if (busy.has(caller.tenantId) || busy.size >= atOnceMax) {
@@ -64,8 +64,7 @@ export function addDetectorPreviewRoutes(
       }
       busy.add(caller.tenantId)
       try {
-        const range = { startNs: start, endNs: end }
-        return { body: await backtest(readerOf(caller), read.definition, range, clock) }
+        return { body: await backtest(readerOf(caller), read.definition, { startNs, endNs }, clock) }
       } finally {
         busy.delete(caller.tenantId)
       }

@@ -13,16 +13,18 @@ export interface TimeWindow {
 
 const defaultSpanNs = 60n * nsPerMinute
 
-/** Throws InvalidInput at `query.end` where the range is empty. */
-export function timeWindow(
-  query: { readonly start?: Ns | undefined; readonly end?: Ns | undefined },
-  nowNs: Ns,
-): TimeWindow {
-  const endNs = query.end ?? nowNs
-  const startNs = query.start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs)
+interface AskedRange {
+  readonly range_start?: Ns | undefined
+  readonly range_end?: Ns | undefined
+}
+
+/** Throws InvalidInput at `query.range_end` where the range is empty. */
+export function timeWindow(query: AskedRange, nowNs: Ns): TimeWindow {
+  const endNs = query.range_end ?? nowNs
+  const startNs = query.range_start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs)
   if (startNs < endNs) return { startNs, endNs }
   throw new InvalidInput([
-    problem(['query', 'end'], 'value_error', 'The end should be after the start', endNs.toString(), {
+    problem(['query', 'range_end'], 'value_error', 'The end should be after the start', endNs.toString(), {
       error: 'range is empty',
     }),
   ])
@@ -39,11 +41,7 @@ export interface PageStart {
  * can be ours. Bounds that the query names win over the cursor's. Throws InvalidInput.
  */
 export function pageStart(
-  query: {
-    readonly start?: Ns | undefined
-    readonly end?: Ns | undefined
-    readonly cursor?: string | undefined
-  },
+  query: AskedRange & { readonly cursor?: string | undefined },
   nowNs: Ns,
   position: { readonly parts: number; readonly isPosition: (texts: readonly string[]) => boolean },
 ): PageStart {
@@ -54,7 +52,10 @@ export function pageStart(
   if (!isCount(start) || !isCount(end) || !position.isPosition(own)) {
     throw invalidCursor(query.cursor)
   }
-  const pinned = { start: query.start ?? BigInt(start), end: query.end ?? BigInt(end) }
+  const pinned = {
+    range_start: query.range_start ?? BigInt(start),
+    range_end: query.range_end ?? BigInt(end),
+  }
   return { window: timeWindow(pinned, nowNs), position: own }
 }
 
