@@ -4,17 +4,19 @@
 import { z } from 'zod'
 import { Instant } from './common.ts'
 import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
 import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const PreviewDetectorFields = z
   .strictObject({
     ...CreateDetector.shape,
     name: CreateDetector.shape.name.default('Preview'),
-    range_start: InstantInput.describe(
-      'When the detector is imagined to be created, and first run. Inclusive.',
+    range_start: MomentInput.describe(
+      `When the detector is imagined to be created, and first run. Inclusive. ${momentForms}`,
     ),
-    range_end: InstantInput.describe('Up to where it is run. Exclusive, and not in the future.'),
+    range_end: MomentInput.describe(
+      `Up to where it is run. Exclusive, and not in the future. ${momentForms}`,
+    ),
   })
   .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
 export const PreviewDetector = withOldNames(PreviewDetectorFields, oldRangeNames)

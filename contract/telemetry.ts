@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
 import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const Attributes = z.record(z.string(), z.string())
@@ -26,8 +26,10 @@ const attributeFilter = z
   })
 
 const range = {
-  range_start: InstantInput.optional().describe('Inclusive; an hour before `range_end` where absent.'),
-  range_end: InstantInput.optional().describe('Exclusive; now where absent.'),
+  range_start: MomentInput.optional().describe(
+    `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
+  ),
+  range_end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
 }
 
 export const aggregations = [

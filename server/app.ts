@@ -319,6 +319,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
     store: needs.detectors,
     runner: needs.runner,
     readerOf,
+    clock,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })

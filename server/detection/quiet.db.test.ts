@@ -77,7 +77,7 @@ beforeEach(async () => {
   })
   await addOpenApi(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf })
+  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
   addQuietRoutes(http, store)
 })
 

@@ -53,7 +53,10 @@ export interface DetectorPatch {
 
 export interface AnomalyPage {
   readonly limit: number
-  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted' | 'range_start' | 'range_end'>
+  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted'> & {
+    readonly range_start?: Ns | undefined
+    readonly range_end?: Ns | undefined
+  }
   /** Where the page before ended. */
   readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }

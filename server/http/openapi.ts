@@ -40,6 +40,11 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       components: {
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'An access token of your organisation.' },
+          basic: {
+            type: 'http',
+            scheme: 'basic',
+            description: 'An access token as the password, with any user name; for sending telemetry only.',
+          },
         },
       },
     },
@@ -80,7 +85,8 @@ function addOldNames(part: unknown): void {
   if (!isRecord(part)) return
   const { properties } = part
   for (const [name, current] of Object.entries(takeOldNames(part))) {
-    if (!isRecord(properties) || !isRecord(properties[current])) throw new Error(`There is no field ${current}.`)
+    if (!isRecord(properties) || !isRecord(properties[current]))
+      throw new Error(`There is no field ${current}.`)
     properties[name] = { ...properties[current], ...oldNameOf(current) }
   }
 }

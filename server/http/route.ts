@@ -20,6 +20,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call; absent only on routes that aren't ours to guard, such as the reference page's files. */
     access?: RouteAccess
+    /** Whether a token may also come as the password of Basic authentication, for senders that know no bearer. */
+    takesBasic?: boolean
   }
 }
 

@@ -81,6 +81,9 @@ function addRoutes(): void {
       throw thrown
     },
   })
+  http.post('/v1/things', { config: { access: ['ingest'], takesBasic: true } }, async () => {
+    throw new Error(innerMessage)
+  })
   http.get('/healthz', { config: { access: 'public' } }, async (_request, reply) => reply.send('{"ok":true}'))
 }
 
@@ -327,6 +330,10 @@ test('no secret is ever logged, at the most talkative level and on every kind of
   await post(`{"name":"${secretOf('owner')}","kind":"a"`)
   await post('{}', { 'content-type': 'text/plain' })
   await ask({ url: '/things/1', headers: { authorization: 'Bearer secret-of-nobody' } }, null)
+  const encoded = Buffer.from(`user:${secretOf('ingest')}`).toString('base64')
+  const sent = { method: 'POST', url: '/v1/things', headers: { authorization: `Basic ${encoded}` } } as const
+  assert.equal((await ask(sent, null)).statusCode, 500, 'the password is a token that may send')
   assert.ok(logged.length > 0, 'the failures were logged')
   assert.doesNotMatch(logged.join(''), /secret-of/)
+  assert.ok(!logged.join('').includes(encoded.slice(8, 40)))
 })

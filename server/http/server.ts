@@ -16,6 +16,7 @@ import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { basicSecret } from './basic-secret.ts'
 import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
@@ -93,10 +94,11 @@ export function createHttp(options: HttpOptions): FastifyInstance {
 }
 
 async function guard(request: FastifyRequest, options: HttpOptions): Promise<void> {
-  const access = request.routeOptions.config?.access
+  const { access, takesBasic } = request.routeOptions.config ?? {}
   if (access === undefined || access === 'public') return
   if (!options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-  const secret = bearerSecret(request.headers.authorization)
+  const { authorization } = request.headers
+  const secret = bearerSecret(authorization) ?? (takesBasic === true ? basicSecret(authorization) : null)
   const caller = secret === null ? null : await options.authenticate(secret)
   if (caller === null) throw new AppError('unauthenticated')
   if (!access.includes(caller.role)) {

@@ -8,6 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { basicSecret } from '../http/basic-secret.ts'
 import { bearerSecret, knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
@@ -122,7 +123,8 @@ export class GrpcIngest {
   async #guard(call: Call): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
     const [header] = call.metadata.get('authorization')
-    const secret = bearerSecret(header?.toString())
+    const authorization = header?.toString()
+    const secret = bearerSecret(authorization) ?? basicSecret(authorization)
     const caller = secret === null ? null : await this.#options.authenticate(secret)
     if (caller === null) {
       throw new AppError('unauthenticated', {

@@ -273,6 +273,41 @@ test('paging goes from the newest to the oldest across instants, within the rang
   assert.equal(third.next_cursor, null)
 })
 
+test('every range may be a time before now, and its pages keep the instants of the first', async () => {
+  // The clock stands at 3600 seconds.
+  const bodies = async (query: Query) =>
+    (await ok('/telemetry/logs', { service: 'shop', ...query })).items.map((item: Body) => item.body)
+  assert.deepEqual(await bodies({ start: '-59m50s', end: 'now' }), [
+    'fine',
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ start: '-59m49s' }), ['fine'])
+  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m49s' }), [
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m50s' }), [])
+  assert.equal((await ok('/telemetry/spans', { start: '-59m39s', service: 'db' })).items.length, 1)
+  assert.deepEqual((await ok('/telemetry/services', { start: '-3h', end: '-2h' })).items.length, 1)
+  const series = await ok('/telemetry/series', { metric: 'memory', start: '-1h', end: 'now-58m' })
+  assert.deepEqual([series.start, series.end], [formatInstant(at(0)), formatInstant(at(120))])
+  const query = { service: 'burst', start: '-51m', end: 'now', limit: 500 }
+  const first = await ok('/telemetry/logs', query)
+  await clock.advance(3_500_000)
+  const second = await ok('/telemetry/logs', { ...query, cursor: first.next_cursor })
+  await clock.advance(-3_500_000)
+  assert.deepEqual([first.items.length, second.items.length, second.next_cursor], [500, 500, null])
+  const refused = await ask('/telemetry/logs', { start: 'now+1h', end: '-1y' })
+  assert.deepEqual(
+    refused.body.detail.map(({ loc, type }: Body) => [...loc, type]),
+    [
+      ['query', 'start', 'datetime_parsing'],
+      ['query', 'end', 'datetime_parsing'],
+    ],
+  )
+  const empty = await ask('/telemetry/logs', { start: 'now', end: '-1h' })
+  assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'end']])
+})
+
 test('records that arrive between two pages move nobody else', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({
     Timestamp: at(900),

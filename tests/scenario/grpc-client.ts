@@ -43,15 +43,19 @@ export class GrpcClient {
     })
   }
 
-  /** @param path another method than the signal's own */
+  /**
+   * @param secret of a bearer, or the whole header
+   * @param path another method than the signal's own
+   */
   export(
     signal: Signal,
     body: Uint8Array,
-    secret: string | null,
+    secret: string | { readonly authorization: string } | null,
     path: string = paths[signal],
   ): Promise<GrpcAnswer> {
     const metadata = new Metadata()
-    if (secret !== null) metadata.set('authorization', `Bearer ${secret}`)
+    const authorization = typeof secret === 'string' ? `Bearer ${secret}` : secret?.authorization
+    if (authorization !== undefined) metadata.set('authorization', authorization)
     const asIs = (bytes: Buffer) => bytes
     return new Promise((resolve) => {
       const done = (error: ServiceError | null, answer?: Buffer) =>
