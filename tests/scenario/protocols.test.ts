@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { errorCatalogue } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
@@ -171,7 +172,18 @@ describe('OTLP/gRPC', () => {
     const { id, token } = JSON.parse((await service.send('POST', '/tokens', as)).text)
     assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 0)
     assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
-    assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 16)
+    const { code, message, reason } = await grpc.export('logs', Buffer.alloc(0), token)
+    assert.deepEqual([code, reason], [16, 'TOKEN_REVOKED'])
+    assert.equal(message, errorCatalogue.token_revoked.sentence)
+  })
+
+  test('a refusal of who asks says which one it is: no token, none that can be read, an unknown one', async () => {
+    const reasonOf = async (sent: Parameters<GrpcClient['export']>[2]) =>
+      (await grpc.export('logs', Buffer.alloc(0), sent)).reason
+    assert.equal(await reasonOf(null), 'UNAUTHENTICATED')
+    assert.equal(await reasonOf({ authorization: 'Bearer' }), 'TOKEN_MALFORMED')
+    assert.equal(await reasonOf('nobody'), 'TOKEN_UNKNOWN')
+    assert.equal(await reasonOf(service.secretOf('acme/viewer')), 'ROLE_NOT_PERMITTED')
   })
 })
 
@@ -315,7 +327,11 @@ describe('Basic authentication', () => {
       ['POST', '/usage/storage/deletions'],
     ] as const) {
       const answer = await service.send(method, path, { headers, ...(method === 'POST' && { json: {} }) })
-      assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, 'Bearer'], path)
+      assert.equal(answer.status, 401, path)
+      assert.match(
+        answer.headers.get('www-authenticate') ?? '',
+        /^Bearer realm="lethe", error="invalid_request"/,
+      )
     }
   })
 })
