@@ -129,12 +129,9 @@ const SelectionCount = z.object({
     .describe('Compressed bytes on disk; where organisations share a partition, the share by rows.'),
 })
 
-export const PreviewDeletion = CreateDeletion.pick({
-  scope: true,
-  range_start: true,
-  range_end: true,
-  signals: true,
-})
+export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describe(
+  'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
+)
 
 export const DeletionPreview = z
   .object({
