@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
 import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
+import { version } from '../../server/app.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { RouteAccess } from '../../server/http/route.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
@@ -32,6 +33,7 @@ const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
 const senders: readonly Role[] = ['owner', 'admin', 'member', 'ingest']
 
 const rows: readonly Row[] = [
+  { method: 'GET', url: '/', access: 'public', status: 200 },
   { method: 'GET', url: '/healthz', access: 'public', status: 200 },
   { method: 'GET', url: '/readyz', access: 'public', status: 200 },
   { method: 'GET', url: '/metrics', access: 'public', status: 200, isHidden: true },
@@ -68,7 +70,8 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/usage/storage/holds/:hold_id', access: chiefs, status: 404 },
   { method: 'POST', url: '/usage/storage/holds/:hold_id/release', access: chiefs, status: 404 },
   { method: 'GET', url: '/usage/storage/retention', access: readers, status: 200 },
-  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 200 },
+  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 422 },
+  { method: 'PATCH', url: '/usage/storage/retention', access: chiefs, status: 200 },
   { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
   { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },
@@ -82,7 +85,7 @@ const rows: readonly Row[] = [
   { method: 'POST', url: '/anomalies/:anomaly_id/feedback', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/suggest', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/mutes', access: readers, status: 200 },
-  { method: 'POST', url: '/anomalies/mutes', access: editors, status: 201 },
+  { method: 'POST', url: '/anomalies/mutes', access: editors, status: 422 },
   { method: 'DELETE', url: '/anomalies/mutes/:mute_id', access: editors, status: 404 },
   { method: 'POST', url: '/anomalies/detectors/preview', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/detectors', access: readers, status: 200 },
@@ -391,6 +394,33 @@ test('the reference says where a token is needed, and names every part of a path
       path,
     )
   }
+})
+
+test('the root address tells a program where to go on, and a browser on a page that loads and runs nothing', async () => {
+  const plain = await service.send('GET', '/', { headers: { authorization: null } })
+  assert.match(plain.headers.get('content-type') ?? '', /^application\/json/)
+  const { name, version: told, ...links } = JSON.parse(plain.text)
+  assert.deepEqual([name, told], ['Lethe', version])
+  const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+  const page = await service.send('GET', '/', { headers: { authorization: null, accept: browser } })
+  assert.equal(page.status, 200)
+  assert.match(page.headers.get('content-type') ?? '', /^text\/html; charset=utf-8/)
+  for (const { headers } of [plain, page]) {
+    const policy = headers.get('content-security-policy') ?? ''
+    assert.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; .*frame-ancestors 'none'$/)
+    assert.doesNotMatch(policy, /unsafe|https?:|\*/)
+    assert.deepEqual(
+      ['x-frame-options', 'x-content-type-options', 'referrer-policy', 'vary'].map((one) => headers.get(one)),
+      ['DENY', 'nosniff', 'no-referrer', 'accept'],
+    )
+  }
+  const linked = [...page.text.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)
+  assert.deepEqual(linked, Object.values(links))
+  for (const path of linked) {
+    const answer = await service.send('GET', String(path), { headers: { authorization: null } })
+    assert.equal(answer.status, 200, path)
+  }
+  assert.doesNotMatch(`${plain.text}${page.text}`, /acme|globex|lethe_/)
 })
 
 test('the reference calls one thing one name, and has the old names as deprecated ones', async () => {
