@@ -412,7 +412,7 @@ test('services with names longer than a cursor are paged without loss', async ()
 test('the catalogue names metrics by kind, with unit and services', async () => {
   const metrics = await allPages('/telemetry/metrics', { limit: 1 })
   assert.deepEqual(
-    metrics.map(({ metric, kind }) => [metric, kind]),
+    metrics.map(({ metric_key, kind }) => [metric_key, kind]),
     [
       ['memory', 'gauge'],
       ['requests', 'sum'],
@@ -422,6 +422,7 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
     ],
   )
   assert.deepEqual(metrics[0], {
+    metric_key: 'memory',
     metric: 'memory',
     kind: 'gauge',
     unit: 'By',
@@ -432,17 +433,24 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
 })
 
 test('a series has a point per step, null where there is no data', async () => {
-  const answer = await ok('/telemetry/series', {
-    metric: 'memory',
-    start: formatInstant(at(0)),
-    end: formatInstant(at(150)),
-    service: 'shop',
-  })
+  const range = { range_start: formatInstant(at(0)), range_end: formatInstant(at(150)) }
+  const answer = await ok('/telemetry/series', { metric_key: 'memory', ...range, service: 'shop' })
+  const oldRange = { start: range.range_start, end: range.range_end }
+  const underOldNames = { metric: 'memory', ...oldRange, service: 'shop' }
+  assert.deepEqual(await ok('/telemetry/series', underOldNames), answer)
+  const mixed = await ask('/telemetry/series', { ...underOldNames, metric_key: 'other', range_end: 'x' })
+  assert.deepEqual(
+    mixed.body.detail.map(({ loc }: { loc: string[] }) => loc.join('.')),
+    ['query.metric', 'query.end', 'query.range_end'],
+  )
   assert.deepEqual(answer, {
+    metric_key: 'memory',
     metric: 'memory',
     unit: 'By',
     aggregation: 'avg',
     step_seconds: 60,
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(180)),
     start: formatInstant(at(0)),
     end: formatInstant(at(180)),
     series: [

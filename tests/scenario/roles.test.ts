@@ -9,7 +9,6 @@ import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
 import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
-import { version } from '../../server/app.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { RouteAccess } from '../../server/http/route.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
@@ -360,7 +359,13 @@ const Operation = z.looseObject({
     .array(z.looseObject({ in: z.string(), name: z.string(), deprecated: z.boolean().optional() }))
     .optional(),
   requestBody: z.looseObject({ content: z.record(z.string(), z.looseObject({ schema: Schema })) }).optional(),
-  responses: z.record(z.string(), z.looseObject({ description: z.string() })),
+  responses: z.record(
+    z.string(),
+    z.looseObject({
+      description: z.string(),
+      content: z.record(z.string(), z.looseObject({ schema: z.unknown() })).optional(),
+    }),
+  ),
 })
 const OpenApi = z.looseObject({
   openapi: z.string(),
@@ -399,8 +404,9 @@ test('the reference says where a token is needed, and names every part of a path
 test('the root address tells a program where to go on, and a browser on a page that loads and runs nothing', async () => {
   const plain = await service.send('GET', '/', { headers: { authorization: null } })
   assert.match(plain.headers.get('content-type') ?? '', /^application\/json/)
-  const { name, version: told, ...links } = JSON.parse(plain.text)
-  assert.deepEqual([name, told], ['Lethe', version])
+  const { name, version, ...links } = JSON.parse(plain.text)
+  const { info } = await service.read('/openapi.json', z.object({ info: z.object({ version: z.string() }) }))
+  assert.deepEqual([name, version], ['Lethe', info.version])
   const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
   const page = await service.send('GET', '/', { headers: { authorization: null, accept: browser } })
   assert.equal(page.status, 200)
@@ -441,6 +447,12 @@ test('the reference calls one thing one name, and has the old names as deprecate
     fields.filter((field) => field.deprecated).map(({ path, name }) => `${path} ${name}`),
   )
   assert.ok(deprecated.has('/telemetry/series metric') && deprecated.has('/anomalies/mutes until'))
+  const answered = (path: string) =>
+    Schema.parse(paths[path]?.get?.responses['200']?.content?.['application/json']?.schema).properties ?? {}
+  const hold = answered('/usage/storage/holds/{hold_id}')
+  assert.deepEqual([hold.id?.deprecated, hold.hold_id?.deprecated], [undefined, true])
+  const deletion = answered('/usage/storage/deletions/{request_id}')
+  assert.ok(deletion.id && deletion.request_id?.deprecated === undefined, 'the interface binds both')
   const series = paths['/telemetry/series']?.get?.parameters ?? []
   const metric = series.filter(({ name }) => name.startsWith('metric'))
   assert.deepEqual(
