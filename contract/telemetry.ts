@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
 import { MomentInput, momentForms } from './instant.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const Attributes = z.record(z.string(), z.string())
 
@@ -34,8 +35,10 @@ const groupKeys = z
   .transform((given) => (given === undefined ? undefined : [...new Set([given].flat())]))
 
 const range = {
-  start: MomentInput.optional().describe(`Inclusive; an hour before \`end\` where absent. ${momentForms}`),
-  end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
+  range_start: MomentInput.optional().describe(
+    `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
+  ),
+  range_end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
 }
 
 export const aggregations = [
@@ -62,8 +65,8 @@ const pathNames =
   'A name of up to five parts with dots between also leads into nested values: `http.request.method` finds `method` in the map `request` in the map `http`.'
 const attributeNames = `${pathNames} Metric points also have \`job\`, \`instance\`, \`otel_scope_name\` and \`otel_scope_version\`.`
 
-export const SeriesQuery = z.strictObject({
-  metric: z
+const SeriesQueryFields = z.strictObject({
+  metric_key: z
     .string()
     .min(1)
     .max(longestName)
@@ -87,6 +90,7 @@ export const SeriesQuery = z.strictObject({
     `\`service\` or an attribute key: a series per value, the 50 busiest at most; repeat for a series per combination, of ${groupKeysMax} keys at most.`,
   ),
 })
+export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
 
 export const Series = z.object({
   group: z
@@ -108,7 +112,7 @@ export const Series = z.object({
 })
 
 export const SeriesAnswer = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   unit: z.string(),
   aggregation: Aggregation,
   across: z
@@ -121,16 +125,21 @@ export const SeriesAnswer = z.object({
     .describe(
       'Steps begin at multiples of it since 1970; the first and the last hold only what lies in the range.',
     ),
-  start: Instant.describe('Where the range begins, as asked; a whole step where `start` was absent.'),
-  end: Instant.describe('Where the range ends, as asked.'),
+  range_start: Instant.describe(
+    'Where the range begins, as asked; at a whole step where `range_start` was absent.',
+  ),
+  range_end: Instant.describe('Where the range ends, as asked.'),
   series: z.array(Series),
   truncated: z.boolean().describe('True where more groups exist than are shown.'),
   warnings: z
     .array(z.string())
     .describe('What the question names and no row in the range has: the metric, the service, an attribute.'),
+  metric: z.string().meta(oldNameOf('metric_key')),
+  start: Instant.meta(oldNameOf('range_start')),
+  end: Instant.meta(oldNameOf('range_end')),
 })
 
-export const LogQuery = z.strictObject({
+const LogQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -145,6 +154,7 @@ export const LogQuery = z.strictObject({
     `Filter \`key=value\` over log and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
   ),
 })
+export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
 
 export const LogRecord = z.object({
   time: Instant,
@@ -159,7 +169,7 @@ export const LogRecord = z.object({
   resource_attributes: Attributes,
 })
 
-export const SpanQuery = z.strictObject({
+const SpanQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -171,6 +181,7 @@ export const SpanQuery = z.strictObject({
     `Filter \`key=value\` over span and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
   ),
 })
+export const SpanQuery = withOldNames(SpanQueryFields, oldRangeNames)
 
 export const Span = z.object({
   trace_id: z.string(),
@@ -198,11 +209,10 @@ export const Trace = z.object({
   truncated: z.boolean(),
 })
 
-export const CatalogueQuery = z.strictObject({
-  ...range,
-  limit: limitQuery,
-  cursor: cursorQuery,
-})
+export const CatalogueQuery = withOldNames(
+  z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
+  oldRangeNames,
+)
 
 export const ServiceEntry = z.object({
   service: z.string(),
@@ -211,10 +221,11 @@ export const ServiceEntry = z.object({
 })
 
 export const MetricEntry = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
   unit: z.string(),
   description: z.string(),
   services: z.array(z.string()),
   last_seen: Instant,
+  metric: z.string().meta(oldNameOf('metric_key')),
 })

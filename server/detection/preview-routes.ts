@@ -54,7 +54,7 @@ export function addDetectorPreviewRoutes(
     result: DetectorPreview,
     refusals: [400, 429],
     handle: async ({ body, caller }) => {
-      const { start, end, ...draft } = body
+      const { range_start: start, range_end: end, ...draft } = body
       const read = readDraft(draft)
       if ('problems' in read) throw new InvalidInput(read.problems)
       if (busy.has(caller.tenantId) || busy.size >= atOnceMax) {

@@ -478,7 +478,7 @@ test('viewers read, members change, and ingest tokens do neither', async () => {
   for (const role of ['owner', 'admin', 'member']) {
     assert.equal((await send('PATCH', at(id), { name: role }, { as: `acme/${role}` })).statusCode, 200)
   }
-  refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'unauthenticated')
+  refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'token_unknown')
 })
 
 test('what is refused is not on the audit log, and what is done is there with who did it', async () => {

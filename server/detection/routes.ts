@@ -211,11 +211,11 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
     query: AnomalyListQuery,
     result: pageOf(Anomaly),
     handle: async ({ caller, query }) => {
-      const { cursor, limit, start, end, ...own } = query
+      const { cursor, limit, range_start, range_end, ...own } = query
       const nowNs = clock.nowNs()
       const instant = (moment: Moment | undefined) =>
         moment === undefined ? undefined : instantOf(moment, nowNs)
-      const filter = { ...own, start: instant(start), end: instant(end) }
+      const filter = { ...own, range_start: instant(range_start), range_end: instant(range_end) }
       const rows = await store.listAnomalies(caller.tenantId, {
         limit: limit + 1,
         filter,

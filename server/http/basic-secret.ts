@@ -3,8 +3,8 @@
 // browser can be made to send a password that it remembers along with a request that its user did not make.
 
 /** The password, which may hold what a bearer may; null where there is none. The user name may be anything. */
-export function basicSecret(header: string | undefined): string | null {
-  const encoded = /^basic +([A-Za-z0-9+/]{1,2048}={0,2})$/i.exec(header ?? '')?.[1]
+export function basicSecret(header: string): string | null {
+  const encoded = /^basic +([A-Za-z0-9+/]{1,2048}={0,2})$/i.exec(header)?.[1]
   if (encoded === undefined) return null
   const decoded = Buffer.from(encoded, 'base64').toString('latin1')
   const colon = decoded.indexOf(':')

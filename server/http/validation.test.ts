@@ -199,9 +199,7 @@ test('an input of the type of one branch of a union is told what that branch wan
   const told = (by: unknown) =>
     problems(schema, { by }).map(({ loc, type, input }) => [loc.join('.'), type, input])
   assert.deepEqual(told(''), [['body.by', 'string_too_short', '']])
-  assert.deepEqual(told(['a', '', 'c']).sort(), [
-    ['body.by', 'too_long', ['a', '', 'c']],
-    ['body.by.1', 'string_too_short', ''],
-  ])
+  assert.deepEqual(told(['a', 'b', 'c']), [['body.by', 'too_long', ['a', 'b', 'c']]])
+  assert.deepEqual(told(['a', '']), [['body.by.1', 'string_too_short', '']])
   assert.deepEqual(told(5), [['body.by', 'value_error', 5]])
 })

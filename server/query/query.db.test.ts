@@ -277,35 +277,42 @@ test('every range may be a time before now, and its pages keep the instants of t
   // The clock stands at 3600 seconds.
   const bodies = async (query: Query) =>
     (await ok('/telemetry/logs', { service: 'shop', ...query })).items.map((item: Body) => item.body)
-  assert.deepEqual(await bodies({ start: '-59m50s', end: 'now' }), [
+  assert.deepEqual(await bodies({ range_start: '-59m50s', range_end: 'now' }), [
     'fine',
     'Payment of 100% FAILED für Ärger_\'"',
   ])
-  assert.deepEqual(await bodies({ start: '-59m49s' }), ['fine'])
-  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m49s' }), [
+  assert.deepEqual(await bodies({ range_start: '-59m49s' }), ['fine'])
+  assert.deepEqual(await bodies({ range_start: '-1h', range_end: 'now-59m49s' }), [
     'Payment of 100% FAILED für Ärger_\'"',
   ])
-  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m50s' }), [])
-  assert.equal((await ok('/telemetry/spans', { start: '-59m39s', service: 'db' })).items.length, 1)
-  assert.deepEqual((await ok('/telemetry/services', { start: '-3h', end: '-2h' })).items.length, 1)
-  const series = await ok('/telemetry/series', { metric: 'memory', start: '-1h', end: 'now-58m' })
-  assert.deepEqual([series.start, series.end], [formatInstant(at(0)), formatInstant(at(120))])
-  const query = { service: 'burst', start: '-51m', end: 'now', limit: 500 }
+  assert.deepEqual(await bodies({ range_start: '-1h', range_end: 'now-59m50s' }), [])
+  assert.equal((await ok('/telemetry/spans', { range_start: '-59m39s', service: 'db' })).items.length, 1)
+  assert.deepEqual(
+    (await ok('/telemetry/services', { range_start: '-3h', range_end: '-2h' })).items.length,
+    1,
+  )
+  const series = await ok('/telemetry/series', {
+    metric_key: 'memory',
+    range_start: '-1h',
+    range_end: 'now-58m',
+  })
+  assert.deepEqual([series.range_start, series.range_end], [formatInstant(at(0)), formatInstant(at(120))])
+  const query = { service: 'burst', range_start: '-51m', range_end: 'now', limit: 500 }
   const first = await ok('/telemetry/logs', query)
   await clock.advance(3_500_000)
   const second = await ok('/telemetry/logs', { ...query, cursor: first.next_cursor })
   await clock.advance(-3_500_000)
   assert.deepEqual([first.items.length, second.items.length, second.next_cursor], [500, 500, null])
-  const refused = await ask('/telemetry/logs', { start: 'now+1h', end: '-1y' })
+  const refused = await ask('/telemetry/logs', { range_start: 'now+1h', range_end: '-1y' })
   assert.deepEqual(
     refused.body.detail.map(({ loc, type }: Body) => [...loc, type]),
     [
-      ['query', 'start', 'datetime_parsing'],
-      ['query', 'end', 'datetime_parsing'],
+      ['query', 'range_start', 'datetime_parsing'],
+      ['query', 'range_end', 'datetime_parsing'],
     ],
   )
-  const empty = await ask('/telemetry/logs', { start: 'now', end: '-1h' })
-  assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'end']])
+  const empty = await ask('/telemetry/logs', { range_start: 'now', range_end: '-1h' })
+  assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'range_end']])
 })
 
 test('records that arrive between two pages move nobody else', async () => {
@@ -412,7 +419,7 @@ test('services with names longer than a cursor are paged without loss', async ()
 test('the catalogue names metrics by kind, with unit and services', async () => {
   const metrics = await allPages('/telemetry/metrics', { limit: 1 })
   assert.deepEqual(
-    metrics.map(({ metric, kind }) => [metric, kind]),
+    metrics.map(({ metric_key, kind }) => [metric_key, kind]),
     [
       ['memory', 'gauge'],
       ['requests', 'sum'],
@@ -422,6 +429,7 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
     ],
   )
   assert.deepEqual(metrics[0], {
+    metric_key: 'memory',
     metric: 'memory',
     kind: 'gauge',
     unit: 'By',
@@ -432,18 +440,25 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
 })
 
 test('a series has a point per step, null where there is no data', async () => {
-  const answer = await ok('/telemetry/series', {
-    metric: 'memory',
-    start: formatInstant(at(0)),
-    end: formatInstant(at(150)),
-    service: 'shop',
-  })
+  const range = { range_start: formatInstant(at(0)), range_end: formatInstant(at(150)) }
+  const answer = await ok('/telemetry/series', { metric_key: 'memory', ...range, service: 'shop' })
+  const oldRange = { start: range.range_start, end: range.range_end }
+  const underOldNames = { metric: 'memory', ...oldRange, service: 'shop' }
+  assert.deepEqual(await ok('/telemetry/series', underOldNames), answer)
+  const mixed = await ask('/telemetry/series', { ...underOldNames, metric_key: 'other', range_end: 'x' })
+  assert.deepEqual(
+    mixed.body.detail.map(({ loc }: { loc: string[] }) => loc.join('.')),
+    ['query.metric', 'query.end', 'query.range_end'],
+  )
   assert.deepEqual(answer, {
+    metric_key: 'memory',
     metric: 'memory',
     unit: 'By',
     aggregation: 'avg',
     across: 'pooled',
     step_seconds: 60,
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(150)),
     start: formatInstant(at(0)),
     end: formatInstant(at(150)),
     series: [
@@ -509,10 +524,10 @@ const chart = async (query: Query): Promise<Chart> => {
 }
 
 test('a range that cuts its first and last step counts what lies in it, and says how long they are', async () => {
-  const range = { start: formatInstant(at(95)), end: formatInstant(at(215)), step_seconds: 60 }
+  const range = { range_start: formatInstant(at(95)), range_end: formatInstant(at(215)), step_seconds: 60 }
   for (const metric of ['logs.rate', 'level', 'deltas']) {
-    const { points, start, end } = await chart({ metric, ...range, aggregation: 'count' })
-    assert.deepEqual([start, end], [range.start, range.end])
+    const { points, start, end } = await chart({ metric_key: metric, ...range, aggregation: 'count' })
+    assert.deepEqual([start, end], [range.range_start, range.range_end])
     assert.deepEqual(
       points,
       [
@@ -523,9 +538,14 @@ test('a range that cuts its first and last step counts what lies in it, and says
       metric,
     )
   }
-  const inside = { metric: 'level', ...range, start: formatInstant(at(125)), end: formatInstant(at(145)) }
+  const inside = {
+    metric_key: 'level',
+    ...range,
+    range_start: formatInstant(at(125)),
+    range_end: formatInstant(at(145)),
+  }
   const { points } = await chart({ ...inside, aggregation: 'max' })
-  assert.deepEqual(points, [{ time: inside.start, seconds: 20, value: 140 }])
+  assert.deepEqual(points, [{ time: inside.range_start, seconds: 20, value: 140 }])
 })
 
 test('rates of a cut step are over what is left of it, and what was added is what was added inside', async () => {
@@ -535,40 +555,48 @@ test('rates of a cut step are over what is left of it, and what was added is wha
     [301, 360],
     [121, 134],
   ] as const) {
-    const range = { start: formatInstant(at(start)), end: formatInstant(at(end)), step_seconds: 60 }
+    const range = {
+      range_start: formatInstant(at(start)),
+      range_end: formatInstant(at(end)),
+      step_seconds: 60,
+    }
     for (const [metric, added] of [
       ['counter', (end - start) / 10],
       ['deltas', ticks.filter((t) => t >= start && t < end).length],
     ] as const) {
-      const { total } = await chart({ metric, ...range, aggregation: 'sum' })
+      const { total } = await chart({ metric_key: metric, ...range, aggregation: 'sum' })
       assert.ok(Math.abs(total - added) < 1e-9, `${metric} ${start} to ${end}: ${total} for ${added}`)
-      const { points } = await chart({ metric, ...range, aggregation: 'rate' })
+      const { points } = await chart({ metric_key: metric, ...range, aggregation: 'rate' })
       const again = points.reduce((sum, { seconds = 60, value }) => sum + (value ?? 0) * seconds, 0)
       assert.ok(Math.abs(again - added) < 1e-9, `rate of ${metric} ${start} to ${end}: ${again} for ${added}`)
     }
-    const observed = await chart({ metric: 'sizes', ...range, aggregation: 'count' })
+    const observed = await chart({ metric_key: 'sizes', ...range, aggregation: 'count' })
     assert.ok(Math.abs(observed.total - (end - start) / 10) < 1e-9)
-    const logs = await chart({ metric: 'logs.rate', ...range })
+    const logs = await chart({ metric_key: 'logs.rate', ...range })
     const counted = logs.points.reduce((sum, { seconds = 60, value }) => sum + (value ?? 0) * seconds, 0)
     assert.ok(Math.abs(counted - ticks.filter((t) => t >= start && t < end).length) < 1e-9)
   }
   const p50 = await chart({
-    metric: 'sizes',
+    metric_key: 'sizes',
     aggregation: 'p50',
-    start: formatInstant(at(95)),
-    end: formatInstant(at(119)),
+    range_start: formatInstant(at(95)),
+    range_end: formatInstant(at(119)),
   })
   assert.deepEqual(p50.points, [{ time: formatInstant(at(95)), seconds: 24, value: 5 }])
 })
 
 test('a long range is cut like a short one', async () => {
-  const long = { start: formatInstant(at(-86_400 * 3 + 5)), end: formatInstant(at(215)), step_seconds: 3_600 }
+  const long = {
+    range_start: formatInstant(at(-86_400 * 3 + 5)),
+    range_end: formatInstant(at(215)),
+    step_seconds: 3_600,
+  }
   for (const [metric, aggregation] of [
     ['counter', 'sum'],
     ['deltas', 'sum'],
     ['level', 'count'],
   ] as const) {
-    const { points } = await chart({ metric, ...long, aggregation })
+    const { points } = await chart({ metric_key: metric, ...long, aggregation })
     const wanted = metric === 'counter' ? 21.5 : 22
     assert.ok(
       Math.abs((points.at(-1)?.value ?? 0) - wanted) < 1e-6,
@@ -578,7 +606,7 @@ test('a long range is cut like a short one', async () => {
 })
 
 test('where no start is asked for the hour begins with a whole step', async () => {
-  const { start, end, points } = await chart({ metric: 'level', end: formatInstant(at(215)) })
+  const { start, end, points } = await chart({ metric_key: 'level', range_end: formatInstant(at(215)) })
   assert.deepEqual([start, end], [formatInstant(at(-3420)), formatInstant(at(215))])
   assert.equal(points[0]?.seconds, undefined)
 })
@@ -586,9 +614,9 @@ test('where no start is asked for the hour begins with a whole step', async () =
 test('time that was erased outside of the range marks none of its steps', async () => {
   const range = { startNs: at(90), endNs: at(95) }
   gate.hide('exact', { id: 'del_4', signals, range })
-  const asked = { metric: 'level', start: formatInstant(at(95)), end: formatInstant(at(215)) }
+  const asked = { metric_key: 'level', range_start: formatInstant(at(95)), range_end: formatInstant(at(215)) }
   assert.equal((await chart(asked)).points.filter((one) => 'erased' in one).length, 0)
-  const wider = await chart({ ...asked, start: formatInstant(at(94)) })
+  const wider = await chart({ ...asked, range_start: formatInstant(at(94)) })
   assert.deepEqual(
     wider.points.map((one) => 'erased' in one),
     [true, false, false],
@@ -611,9 +639,9 @@ test('the last values of several series are averaged, or made one as is asked fo
     pod('c', 55, 7),
   ])
   const asked = {
-    metric: 'queue',
-    start: formatInstant(at(0)),
-    end: formatInstant(at(60)),
+    metric_key: 'queue',
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(60)),
     aggregation: 'last',
   }
   const last = async (query: Query) => {
@@ -642,13 +670,13 @@ test('a series is split by several keys, and each group names the value of every
       LogAttributes: { ...(route !== '' && { 'http.route': route }), http: '{"request":{"method":"GET"}}' },
     }))
   await insert('split', 'otel_logs', [...log('a', '/x, "y"', 3), ...log('a', '/z', 2), ...log('b', '', 1)])
-  const counts = { metric: 'logs.rate', aggregation: 'count' }
+  const counts = { metric_key: 'logs.rate', aggregation: 'count' }
   const groups = async (query: Query) =>
     (await ok('/telemetry/series', { ...counts, ...query }, 'split.viewer')).series.map(
       ({ group, labels, points }: Body) => [group, labels, points[0].value],
     )
   assert.deepEqual(
-    await groups({ group_by: ['service', 'http.route', 'http.request.method'], start: '-1h' }),
+    await groups({ group_by: ['service', 'http.route', 'http.request.method'], range_start: '-1h' }),
     [
       ['a, /x, "y", GET', { service: 'a', 'http.route': '/x, "y"', 'http.request.method': 'GET' }, 3],
       ['a, /z, GET', { service: 'a', 'http.route': '/z', 'http.request.method': 'GET' }, 2],
@@ -656,7 +684,7 @@ test('a series is split by several keys, and each group names the value of every
     ],
   )
   assert.deepEqual(
-    await groups({ group_by: 'service', attribute: 'http.request.method=GET', start: '-1h' }),
+    await groups({ group_by: 'service', attribute: 'http.request.method=GET', range_start: '-1h' }),
     [
       ['a', { service: 'a' }, 5],
       ['b', { service: 'b' }, 1],
@@ -677,10 +705,10 @@ test('a series is split by several keys, and each group names the value of every
 
 test('what a question names and nothing has is named in the answer', async () => {
   const warnings = async (query: Query, secret?: string) =>
-    (await ok('/telemetry/series', { metric: 'memory', ...query }, secret)).warnings
+    (await ok('/telemetry/series', { metric_key: 'memory', ...query }, secret)).warnings
   assert.deepEqual(await warnings({}), [])
-  assert.deepEqual(await warnings({ metric: 'memroy' }), ['Nothing in this range is named "memroy".'])
-  assert.deepEqual(await warnings({ end: '-59m58s' }), ['Nothing in this range is named "memory".'])
+  assert.deepEqual(await warnings({ metric_key: 'memroy' }), ['Nothing in this range is named "memroy".'])
+  assert.deepEqual(await warnings({ range_end: '-59m58s' }), ['Nothing in this range is named "memory".'])
   assert.deepEqual(await warnings({ service: 'shpo' }), [
     'Nothing of "memory" in this range is of the service "shpo".',
   ])
@@ -692,10 +720,15 @@ test('what a question names and nothing has is named in the answer', async () =>
   assert.deepEqual(await warnings({ group_by: ['service', 'hots'] }), [
     'Nothing of "memory" in this range has an attribute "hots".',
   ])
-  assert.deepEqual(await warnings({ metric: 'logs.rate', group_by: 'nothing', attribute: 'zone=nowhere' }), [
-    'Nothing of "logs.rate" in this range has an attribute "nothing".',
-  ])
-  assert.deepEqual(await warnings({ metric: 'logs.rate', attribute: 'zone=nowhere' }), [], 'the key is known')
+  assert.deepEqual(
+    await warnings({ metric_key: 'logs.rate', group_by: 'nothing', attribute: 'zone=nowhere' }),
+    ['Nothing of "logs.rate" in this range has an attribute "nothing".'],
+  )
+  assert.deepEqual(
+    await warnings({ metric_key: 'logs.rate', attribute: 'zone=nowhere' }),
+    [],
+    'the key is known',
+  )
   assert.deepEqual(await warnings({ attribute: 'job=other' }), [], 'what has a service has a job')
   assert.deepEqual(await warnings({}, 'stranger.viewer'), ['Nothing in this range is named "memory".'])
 })

@@ -37,7 +37,7 @@ export async function answerSeries(
 ): Promise<Answer> {
   if (query.across !== undefined && query.aggregation !== 'last') throw acrossAlone(query.across)
   const request = {
-    metricKey: query.metric,
+    metricKey: query.metric_key,
     service: query.service,
     attributes: query.attribute,
     groupBy: groupByOf(query),
@@ -56,7 +56,7 @@ export async function answerSeries(
     throw unsuited(query.aggregation, set)
   }
   const names = {
-    metric: query.metric,
+    metric: query.metric_key,
     service: query.service,
     attribute: query.attribute,
     groupBy: request.groupBy,
@@ -68,7 +68,7 @@ export async function answerSeries(
 /** What was asked for, exactly. Where no start was, the hour before the end begins with a whole step. */
 function rangeOf(query: Query, nowNs: bigint): TimeWindow {
   const { startNs, endNs } = timeWindow(query, nowNs)
-  if (query.start !== undefined) return { startNs, endNs }
+  if (query.range_start !== undefined) return { startNs, endNs }
   const step = BigInt(query.step_seconds) * nsPerSecond
   return { startNs: (startNs / step) * step, endNs }
 }
@@ -82,19 +82,23 @@ function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'wa
     // Nothing has been counted yet in time that hasn't come, which isn't the same as zero.
     return { isPast: startNs <= nowNs, place: { time: formatInstant(startNs), ...seconds } }
   })
+  const [start, end] = [formatInstant(set.counted.startNs), formatInstant(set.counted.endNs)]
   return {
-    metric: set.metricKey,
+    metric_key: set.metricKey,
     unit: set.unit,
     aggregation: set.aggregation,
     across: acrossOf(set, query),
     step_seconds: set.stepSeconds,
-    start: formatInstant(set.counted.startNs),
-    end: formatInstant(set.counted.endNs),
+    range_start: start,
+    range_end: end,
     series: set.groups.map((group) => ({
       ...namesOf(group, groupByOf(query)),
       points: pointsOf(group, set, axis),
     })),
     truncated: set.truncatedGroups > 0,
+    metric: set.metricKey,
+    start,
+    end,
   }
 }
 

@@ -12,19 +12,22 @@ export interface TimeWindow {
 
 const defaultSpanNs = 60n * nsPerMinute
 
-/** Throws InvalidInput at `query.end` where the range is empty. */
-export function timeWindow(
-  query: { readonly start?: Moment | undefined; readonly end?: Moment | undefined },
-  nowNs: Ns,
-): TimeWindow {
-  const endNs = instantOf(query.end ?? nowNs, nowNs)
+/** The bounds of a query, as they are asked for. */
+interface AskedRange {
+  readonly range_start?: Moment | undefined
+  readonly range_end?: Moment | undefined
+}
+
+/** Throws InvalidInput at `query.range_end` where the range is empty. */
+export function timeWindow(query: AskedRange, nowNs: Ns): TimeWindow {
+  const endNs = instantOf(query.range_end ?? nowNs, nowNs)
   const startNs = instantOf(
-    query.start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs),
+    query.range_start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs),
     nowNs,
   )
   if (startNs < endNs) return { startNs, endNs }
   throw new InvalidInput([
-    problem(['query', 'end'], 'value_error', 'The end should be after the start', endNs.toString(), {
+    problem(['query', 'range_end'], 'value_error', 'The end should be after the start', endNs.toString(), {
       error: 'range is empty',
     }),
   ])
@@ -42,11 +45,7 @@ export interface PageStart {
  * there the cursor's stays. Throws InvalidInput.
  */
 export function pageStart(
-  query: {
-    readonly start?: Moment | undefined
-    readonly end?: Moment | undefined
-    readonly cursor?: string | undefined
-  },
+  query: AskedRange & { readonly cursor?: string | undefined },
   nowNs: Ns,
   position: { readonly parts: number; readonly isPosition: (texts: readonly string[]) => boolean },
 ): PageStart {
@@ -57,7 +56,10 @@ export function pageStart(
   if (!isCount(start) || !isCount(end) || !position.isPosition(own)) {
     throw invalidCursor(query.cursor)
   }
-  const pinned = { start: pinnedTo(query.start, start), end: pinnedTo(query.end, end) }
+  const pinned = {
+    range_start: pinnedTo(query.range_start, start),
+    range_end: pinnedTo(query.range_end, end),
+  }
   return { window: timeWindow(pinned, nowNs), position: own }
 }
 

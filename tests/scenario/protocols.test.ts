@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { errorCatalogue } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { StorageUsage } from '../../contract/usage.ts'
@@ -172,7 +173,18 @@ describe('OTLP/gRPC', () => {
     const { id, token } = JSON.parse((await service.send('POST', '/tokens', as)).text)
     assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 0)
     assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
-    assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 16)
+    const { code, message, reason } = await grpc.export('logs', Buffer.alloc(0), token)
+    assert.deepEqual([code, reason], [16, 'TOKEN_REVOKED'])
+    assert.equal(message, errorCatalogue.token_revoked.sentence)
+  })
+
+  test('a refusal of who asks says which one it is: no token, none that can be read, an unknown one', async () => {
+    const reasonOf = async (sent: Parameters<GrpcClient['export']>[2]) =>
+      (await grpc.export('logs', Buffer.alloc(0), sent)).reason
+    assert.equal(await reasonOf(null), 'UNAUTHENTICATED')
+    assert.equal(await reasonOf({ authorization: 'Bearer' }), 'TOKEN_MALFORMED')
+    assert.equal(await reasonOf('nobody'), 'TOKEN_UNKNOWN')
+    assert.equal(await reasonOf(service.secretOf('acme/viewer')), 'ROLE_NOT_PERMITTED')
   })
 })
 
@@ -262,9 +274,9 @@ describe('remote write', () => {
       samples: [{ value, timestamp: mondayMs }],
     })
     assert.equal((await write('1.0', [of('h1:80', 3), of('h2:80', 5)])).status, 204)
-    const range = `start=${formatInstant(mondayNs)}&end=${formatInstant(mondayNs + minuteNs)}`
+    const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + minuteNs)}`
     const ask = async (query: string) => {
-      const path = `/telemetry/series?metric=go_goroutines&${range}&${query}`
+      const path = `/telemetry/series?metric_key=go_goroutines&${range}&${query}`
       const { series, warnings } = await service.read(path, SeriesAnswer, 'acme/viewer')
       return [warnings, ...series.map(({ group, points }) => [group, points[0]?.value])]
     }
@@ -341,7 +353,11 @@ describe('Basic authentication', () => {
       ['POST', '/usage/storage/deletions'],
     ] as const) {
       const answer = await service.send(method, path, { headers, ...(method === 'POST' && { json: {} }) })
-      assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, 'Bearer'], path)
+      assert.equal(answer.status, 401, path)
+      assert.match(
+        answer.headers.get('www-authenticate') ?? '',
+        /^Bearer realm="lethe", error="invalid_request"/,
+      )
     }
   })
 })
