@@ -61,6 +61,10 @@ export const MetricKey = z
 
 const attributesMax = 20
 
+const groupKey = z.string().min(1).max(300)
+/** Each key multiplies the series. */
+const groupKeysMax = 5
+
 export const DetectorScope = z
   .strictObject({
     service: z.string().min(1).max(300).optional().describe('Only this service.'),
@@ -80,12 +84,10 @@ export const DetectorScope = z
       .optional()
       .describe('Only telemetry that has all these attributes with these values.'),
     group_by: z
-      .string()
-      .min(1)
-      .max(300)
+      .union([groupKey, z.array(groupKey).min(1).max(groupKeysMax)])
       .optional()
       .describe(
-        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most. Methods that compare series with each other need it.',
+        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most; of a list of keys each combination. Methods that compare series with each other need it.',
       ),
     aggregation: Aggregation.optional().describe(
       'How readings in a bucket become one; by the kind of metric where absent. Built-in metrics have their own.',

@@ -195,26 +195,26 @@ const reads: Readonly<Record<string, Read>> = {
   'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
   'chart 24 h, busiest gauge by service': chart(day, 120, {
     metric_key: at(gaugeNames, 0),
-    group_by: 'service',
+    group_by: ['service'],
   }),
   'chart 24 h, busiest counter by service': chart(day, 120, {
     metric_key: at(counterNames, 0),
-    group_by: 'service',
+    group_by: ['service'],
   }),
   'chart 24 h, busiest histogram p95': chart(day, 120, { metric_key: at(histogramNames, 0) }),
-  'chart 24 h, request rate by service': chart(day, 120, { metric_key: 'spans.rate', group_by: 'service' }),
+  'chart 24 h, request rate by service': chart(day, 120, { metric_key: 'spans.rate', group_by: ['service'] }),
   'chart 30 d, busiest gauge by service': chart(30 * day, hour, {
     metric_key: at(gaugeNames, 0),
-    group_by: 'service',
+    group_by: ['service'],
   }),
   'chart 30 d, busiest counter by service': chart(30 * day, hour, {
     metric_key: at(counterNames, 0),
-    group_by: 'service',
+    group_by: ['service'],
   }),
   'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric_key: at(histogramNames, 0) }),
   'chart 30 d, request rate by service': chart(30 * day, hour, {
     metric_key: 'spans.rate',
-    group_by: 'service',
+    group_by: ['service'],
   }),
   'logs 1 h, newest 100': logs(hour, {}),
   'logs 24 h, errors of a service': logs(day, { service, severity: 'error' }),

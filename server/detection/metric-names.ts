@@ -1,8 +1,11 @@
 // Which metrics an organisation has sent lately, for choosing what to watch. A plain look over the metric tables for
-// where nothing better is at hand; names that a detector would refuse are left out.
+// where nothing better is at hand; names that a detector would refuse are left out. A classic histogram of Prometheus is
+// there by its own name too.
 
 import { MetricKey } from '../../contract/detection.ts'
 import type { Ns } from '../../contract/instant.ts'
+import { tableOf } from '../telemetry/metric-kind.ts'
+import { familyColumn, familyCondition } from '../telemetry/metric-rows.ts'
 import { tablesOf } from '../telemetry/schema/tables.ts'
 import { join, sql, uint } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
@@ -16,6 +19,12 @@ export async function readMetricNames(reader: TenantReader, sinceNs: Ns): Promis
       const source = from(name, rangeCondition(timeColumn, { startNs: sinceNs, endNs: null }))
       return sql`SELECT DISTINCT MetricName AS name FROM ${source}`
     })
+    const families = from(
+      tableOf.classic_histogram,
+      rangeCondition('TimeUnix', { startNs: sinceNs, endNs: null }),
+      familyCondition(),
+    )
+    names.push(sql`SELECT DISTINCT ${familyColumn} AS name FROM ${families}`)
     return sql`SELECT DISTINCT name FROM (${join(names, ' UNION ALL ')}) ORDER BY name LIMIT ${uint(namesMax)}`
   })
   return rows.map(({ name }) => name).filter((name) => MetricKey.safeParse(name).success)

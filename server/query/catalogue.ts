@@ -6,8 +6,9 @@ import { formatInstant } from '../../contract/instant.ts'
 import type { CatalogueQuery, MetricEntry, ServiceEntry } from '../../contract/telemetry.ts'
 import { pageOfRows } from '../http/cursor.ts'
 import { metricKinds, tableOf } from '../telemetry/metric-kind.ts'
+import { familyColumn, familyCondition } from '../telemetry/metric-rows.ts'
 import { type Signal, signals, tables } from '../telemetry/schema/tables.ts'
-import { join, raw, sql, uint } from '../telemetry/sql.ts'
+import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { isCount, pageStart, positionWithin } from './time-window.ts'
@@ -76,7 +77,10 @@ interface MetricRow {
   readonly last_ns: string
 }
 
-/** Metric names with any point in the range; a name used for two kinds appears for each. The first 100 services are named. */
+/**
+ * Metric names with any point in the range; a name used for two kinds appears for each. The first 100 services are named.
+ * A classic histogram of Prometheus is listed beside the counters that it is made of.
+ */
 export async function listMetrics(
   reader: TenantReader,
   query: Query,
@@ -84,18 +88,26 @@ export async function listMetrics(
   limits?: StatementLimits,
 ): Promise<Page<z.infer<typeof MetricEntry>>> {
   const { window, position } = pageStart(query, nowNs, byNameAndKind)
-  const [name = '', kind = ''] = position ?? []
   const rows = await reader.rows<MetricRow>((from) => {
-    const branches = metricKinds.map((own) => {
-      // Within one name the kinds follow in the order of their text, so a kind at or before the cursor's is done.
-      const after =
-        position === null ? [] : [own > kind ? sql`MetricName >= ${name}` : sql`MetricName > ${name}`]
-      return sql`SELECT toString(MetricName) AS metric, ${raw(`'${own}'`)} AS kind, toString(argMax(MetricUnit, TimeUnix)) AS unit,
-  toString(argMax(MetricDescription, TimeUnix)) AS description, arraySort(groupUniqArray(100)(toString(ServiceName))) AS services,
-  toString(toUnixTimestamp64Nano(max(TimeUnix))) AS last_ns
-FROM ${from(tableOf[own], rangeCondition('TimeUnix', window), ...after)} GROUP BY metric`
+    const within = rangeCondition('TimeUnix', window)
+    const branches = [
+      ...metricKinds.map((kind) => ({ kind, name: raw('MetricName'), table: tableOf[kind], of: [within] })),
+      {
+        kind: 'histogram' as const,
+        name: familyColumn,
+        table: tableOf.classic_histogram,
+        of: [within, familyCondition()],
+      },
+    ].map(({ kind, name, of, table }) => {
+      const after = position === null ? [] : [isAfter(name, kind, position)]
+      return sql`SELECT toString(${name}) AS metric, ${raw(`'${kind}'`)} AS kind, toString(argMax(MetricUnit, TimeUnix)) AS unit,
+  toString(argMax(MetricDescription, TimeUnix)) AS description, groupUniqArray(100)(toString(ServiceName)) AS services,
+  max(TimeUnix) AS last
+FROM ${from(table, ...of, ...after)} GROUP BY metric`
     })
-    return sql`SELECT * FROM (${join(branches, ' UNION ALL ')}) ORDER BY metric, kind LIMIT ${uint(query.limit + 1)}`
+    return sql`SELECT metric, kind, argMax(unit, last) AS unit, argMax(description, last) AS description,
+  arraySlice(arraySort(groupUniqArrayArray(services)), 1, 100) AS services, toString(toUnixTimestamp64Nano(max(last))) AS last_ns
+FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, kind LIMIT ${uint(query.limit + 1)}`
   }, limits)
   return pageOfRows(
     rows,
@@ -108,4 +120,9 @@ FROM ${from(tableOf[own], rangeCondition('TimeUnix', window), ...after)} GROUP B
       last_seen: formatInstant(BigInt(last_ns)),
     }),
   )
+}
+
+/** Within one name the kinds follow in the order of their text, so a kind at or before that of the position is done. */
+function isAfter(name: Sql, own: string, [metric = '', kind = '']: readonly string[]): Sql {
+  return own > kind ? sql`${name} >= ${metric}` : sql`${name} > ${metric}`
 }

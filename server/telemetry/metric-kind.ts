@@ -1,11 +1,18 @@
-// The kinds of OpenTelemetry metrics: which table holds each, which comes first where a name has several, and what a
-// kind can be asked for. Nothing here reads.
+// The kinds of metrics: which table holds each, which comes first where a name has several, and what a kind can be
+// asked for. Five are OpenTelemetry's and have a table each; a classic histogram of Prometheus is a family of counters.
+// Nothing here reads.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import type { TableName } from './schema/tables.ts'
 import type { PackedGroup } from './series-statement.ts'
 
-export type MetricKind = 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
+export type MetricKind =
+  | 'gauge'
+  | 'sum'
+  | 'histogram'
+  | 'exponential_histogram'
+  | 'summary'
+  | 'classic_histogram'
 
 /** What a point of a metric says about all of them. Any point: senders that disagree about a name are beyond help. */
 export interface MetricFacts {
@@ -31,8 +38,10 @@ export const tableOf: Record<MetricKind, TableName> = {
   histogram: 'otel_metrics_histogram',
   exponential_histogram: 'otel_metrics_exponential_histogram',
   summary: 'otel_metrics_summary',
+  classic_histogram: 'otel_metrics_sum',
 }
 
+/** Those that have a table of their own. */
 export const metricKinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
 
 const growing = ['sum', 'histogram', 'exponential_histogram', 'summary', 'gauge'] as const
@@ -50,7 +59,7 @@ export function quantileOf(aggregation: Aggregation): number | undefined {
  * is also the order in which they are tried, so that the likeliest costs least.
  */
 export function kindsFor(asked: Aggregation | undefined): readonly MetricKind[] {
-  if (asked === 'rate') return growing
+  if (asked === 'rate' || asked === 'increase') return growing
   return asked !== undefined && quantileOf(asked) !== undefined ? distributed : metricKinds
 }
 
@@ -61,18 +70,22 @@ export function aggregationOf(
 ): Aggregation {
   if (asked !== undefined && hasAggregation(kind, asked)) return asked
   if (kind === 'sum') return flows === 1 ? 'rate' : 'avg'
-  return kind === 'histogram' || kind === 'exponential_histogram' ? 'p95' : 'avg'
+  return kind === 'gauge' || kind === 'summary' ? 'avg' : 'p95'
 }
 
-/** Whether a kind can be read that way: the last of a distribution is not one number. */
+/**
+ * Whether a kind can be read that way: the last of a distribution is not one number, and the extremes of a classic
+ * histogram were not sent.
+ */
 function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
+  if (kind === 'classic_histogram' && (aggregation === 'min' || aggregation === 'max')) return false
   return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
 }
 
 /** Whether each step is read from its own points alone; otherwise also from those before and after it. */
 export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
-  if (kind === 'gauge') return aggregation !== 'rate'
-  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'sum'
+  if (kind === 'gauge') return aggregation !== 'rate' && aggregation !== 'increase'
+  if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'increase' && aggregation !== 'sum'
   if (aggregation === 'min' || aggregation === 'max') return true
   return kind === 'summary' && quantileOf(aggregation) !== undefined
 }
@@ -95,5 +108,5 @@ export function choiceOf(facts: Omit<MetricFacts, 'grp'>, asked: Aggregation | u
 function unitOf({ kind, unit }: Pick<MetricFacts, 'kind' | 'unit'>, aggregation: Aggregation): string {
   const counts = kind !== 'gauge' && kind !== 'sum'
   if (aggregation === 'rate') return counts || unit === '' ? '1/s' : `${unit}/s`
-  return aggregation === 'count' ? '1' : unit
+  return aggregation === 'count' || (counts && aggregation === 'increase') ? '1' : unit
 }

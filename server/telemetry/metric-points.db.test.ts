@@ -11,8 +11,9 @@ import fc from 'fast-check'
 import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
 import { delegate } from '../../tests/fixtures.ts'
 import { openChdb } from './chdb.ts'
+import { isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { TelemetryGate } from './gate.ts'
-import { isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
+import { aggregationOf, isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
 import { pointsMax, readPoints } from './metric-points.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
@@ -21,7 +22,7 @@ import { tables } from './schema/tables.ts'
 import { frameOf, readSeries, type SeriesRequest } from './series.ts'
 import { groupsOf, type PackedGroup, type SeriesRow } from './series-statement.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
-import { TenantReader } from './tenant-reader.ts'
+import { type From, TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-metric-points-'))
 const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
@@ -43,6 +44,7 @@ const anyStep = fc.record({
   gapSeconds: fc.oneof(fc.integer({ min: 1, max: 130 }), fc.double({ min: 0.001, max: 400, noNaN: true })),
   added: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),
   restart: fc.constantFrom('none', 'none', 'none', 'none', 'none', 'same start', 'new start'),
+  isStartTold: fc.constantFrom(true, true, false),
   bounds: anyBounds,
   temporality: fc.constantFrom(2, 2, 2, 1),
   isMonotonic: fc.constantFrom(true, true, false),
@@ -72,7 +74,7 @@ function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
     const attributes = step.isTurned ? { pod, zone: 'z' } : { zone: 'z', pod }
     const row: FixtureRow = {
       TimeUnix: at(t),
-      StartTimeUnix: at(start),
+      StartTimeUnix: step.isStartTold ? at(start) : 0n,
       ServiceName: service,
       MetricName: 'm',
       MetricUnit: 'By',
@@ -96,7 +98,27 @@ function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
   })
 }
 
-async function fill(place: TenantPlace, kind: MetricKind, rows: readonly FixtureRow[]): Promise<void> {
+const labels = ['0.5', '1e1', '+Inf', 'wide']
+
+/** The counters of a classic histogram that count as a row of a histogram does. */
+function familyOf(row: FixtureRow, counts: readonly number[]): FixtureRow[] {
+  const attributes = row.Attributes as Record<string, string>
+  const buckets = counts.map((_, i) => ({
+    ...row,
+    MetricName: 'm_bucket',
+    Attributes: { ...attributes, le: labels[i] ?? '' },
+    Value: sum(counts.slice(0, i + 1)),
+  }))
+  return [
+    ...buckets,
+    { ...row, MetricName: 'm_count', Value: row.Count ?? 0 },
+    { ...row, MetricName: 'm_sum', Value: row.Sum ?? 0 },
+  ]
+}
+
+async function fill(place: TenantPlace, kind: MetricKind, given: readonly FixtureRow[]): Promise<void> {
+  const isFamily = kind === 'classic_histogram'
+  const rows = isFamily ? given.flatMap((row) => familyOf(row, row.BucketCounts as number[])) : given
   const columns = new Set(tables.find(({ name }) => name === tableOf[kind])?.columns.map(({ name }) => name))
   const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name))))
   if (own.length > 0) await insertFixture(engine, place, tableOf[kind], own)
@@ -117,10 +139,14 @@ function rounded(groups: readonly PackedGroup[]): unknown {
 }
 
 /** A sum without flows is averaged, which shows only once its points are there. */
-const ways = metricKinds.flatMap((kind) =>
+const ways = [...metricKinds, 'classic_histogram' as const].flatMap((kind) =>
   aggregations
     .filter((aggregation) => !isStepwise(kind, aggregation) || (kind === 'sum' && aggregation === 'avg'))
     .filter((aggregation) => aggregation !== 'last')
+    .filter(
+      (aggregation) =>
+        kind !== 'classic_histogram' || aggregationOf({ kind, flows: 1 }, aggregation) === aggregation,
+    )
     .map((aggregation) => ({ kind, aggregation })),
 )
 
@@ -144,10 +170,13 @@ test('what is computed from points is what the engine computes from them', async
     hidden: fc.option(fc.tuple(fc.integer({ min: -300, max: 500 }), fc.integer({ min: 1, max: 200 })), {
       nil: null,
     }),
+    passedSeconds: fc.constantFrom(lengthSeconds, lengthSeconds - 7, 310),
+    /** How much of the first and of the last step isn't asked for. */
+    cut: fc.constantFrom([0, 0] as const, [7, 0] as const, [0, 13] as const, [130.25, 95.5] as const),
   })
   let readings = 0
   await fc.assert(
-    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden }) => {
+    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden, passedSeconds, cut }) => {
       const place = { tenantId: `org-${organisations++}`, placement: organisations % 3 }
       const rows = rowsOf(firstSeconds, steps)
       await fill(place, way.kind, rows)
@@ -159,16 +188,21 @@ test('what is computed from points is what the engine computes from them', async
       }
       const reader = new TenantReader(engine, place, gate)
       for (const question of questions) {
-        const request = { ...question, metricKey: 'm', startNs: at(0), endNs: at(lengthSeconds) }
+        const asked = { startNs: at(cut[0]), endNs: at(lengthSeconds - cut[1]), isExact: true }
+        const request = { ...question, ...asked, nowNs: at(passedSeconds), metricKey: 'm' }
         const frame = frameOf(request)
         const what = { metric: 'm', ...way }
-        const found = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, what))
+        const statement = (from: From) => metricStatement(from, frame, what)
+        const hasParts = way.kind === 'classic_histogram' && isOfParts(way.aggregation)
+        const expected = hasParts
+          ? settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
+          : groupsOf(frame, await reader.rows<SeriesRow>(statement), false)
         const { series } = await readPoints(reader, frame, what, undefined)
         assert.ok(series !== null)
         const groups = groupsOfPoints(frame, series, way)
         assert.ok(groups !== null)
         readings += groups.length
-        assert.deepEqual(rounded(groups), rounded(groupsOf(frame, found, false)), JSON.stringify(question))
+        assert.deepEqual(rounded(groups), rounded(expected), JSON.stringify(question))
       }
     }),
     { numRuns: 90 },
@@ -245,14 +279,14 @@ test('a name of two kinds is read as the one that is asked for, or as a gauge, a
   const reader = new TenantReader(engine, place, new TelemetryGate())
   const readingOf = async (aggregation?: Aggregation) =>
     (await readSeries(reader, { ...request, aggregation })).groups[0]?.values[1]
-  assert.equal(await readingOf(), 1)
+  assert.equal(await readingOf(), 5 / 60)
   await fill(place, 'gauge', [point(65, 5)])
   await fill(place, 'histogram', [point(5, 10), point(65, 30)])
   const found = []
   for (let i = 0; i < 40; i++) found.push(await readingOf())
-  assert.deepEqual(new Set(found), new Set([1, 5]))
+  assert.deepEqual(new Set(found), new Set([5 / 60, 5]))
   assert.equal(found.at(-1), 5)
-  assert.equal(await readingOf('rate'), 1)
+  assert.equal(await readingOf('rate'), 5 / 60)
   assert.equal(await readingOf('p50'), 5)
 })
 
@@ -297,7 +331,8 @@ test('of a long time points are counted first, and fetched where they are few', 
   const long = { ...request, aggregation: 'rate', startNs: at(-2 * day), stepSeconds: 3600 } as const
   const set = await readSeries(reader, long)
   assert.deepEqual(asked.splice(0), ['sum', 'sum'])
-  assert.deepEqual([...(set.groups[0]?.values.slice(-2) ?? [])].map(Math.round), [0, 1])
+  const added = [...(set.groups[0]?.values.slice(-2) ?? [])].map((rate) => Math.round(rate * 3600))
+  assert.deepEqual(added, [10, 60])
   assert.deepEqual((await readSeries(reader, { ...long, metricKey: 'none' })).groups, [])
-  assert.equal(asked.length, 5, 'where there is none, each kind is asked once')
+  assert.equal(asked.length, 6, 'where there is none, each kind is asked once')
 })

@@ -2,12 +2,13 @@
 // relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
 // (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import { attribute } from './attribute.ts'
+import { bucketLabel } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
-import { around, pointConditions } from './metric-rows.ts'
+import { around, type MetricRequest, pointConditions } from './metric-rows.ts'
 import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from './native-reader.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
-import { join, raw, sql } from './sql.ts'
+import { join, raw, type Sql, sql } from './sql.ts'
 import type { StatementLimits } from './telemetry.ts'
 import type { TenantReader } from './tenant-reader.ts'
 
@@ -43,9 +44,14 @@ export interface Point {
   readonly buckets: Buckets | undefined
 }
 
-/** One underlying series, its deltas apart from its cumulative points, in the order of time. */
+/**
+ * One life of an underlying series, in the order of time: cumulative points that count since the same start, or all of
+ * its deltas. Processes that send as one series, one after the other or side by side, each have their own.
+ */
 export interface PointSeries {
   readonly group: string
+  /** Of a classic histogram, what {@link MetricRequest} makes of its counters; empty otherwise. */
+  readonly part: string
   readonly isDelta: boolean
   readonly points: Point[]
 }
@@ -69,6 +75,7 @@ export const pointsMax: Record<MetricKind, number> = {
   histogram: 20_000,
   exponential_histogram: 20_000,
   summary: 100_000,
+  classic_histogram: 100_000,
 }
 
 /**
@@ -79,16 +86,18 @@ export const pointsMax: Record<MetricKind, number> = {
 export async function readPoints(
   reader: TenantReader,
   frame: SeriesFrame,
-  what: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
+  what: MetricRequest,
   limits: StatementLimits | undefined,
 ): Promise<MetricPoints> {
-  const { metric, kind, aggregation } = what
+  const { kind, aggregation } = what
   const most = pointsMax[kind]
   const withBuckets = quantileOf(aggregation) !== undefined
+  const part = partOf(what)
   const columns = join(
     [
       raw('SeriesId'),
       sql`CAST(${groupOf(frame, 'AttributesPairs')}, 'String')`,
+      ...(part === undefined ? [] : [sql`CAST(${part}, 'String')`]),
       ...[`CAST(MetricUnit, 'String')`, 'TimeUnix', ...columnsOf(kind, withBuckets)].map(raw),
     ],
     ', ',
@@ -97,14 +106,22 @@ export async function readPoints(
     (from) =>
       from.select(tableOf[kind], {
         columns: sql`${columns}`,
-        conditions: pointConditions(frame, metric, around(frame)),
+        conditions: pointConditions(frame, what, around(frame)),
         limit: most + 1,
         isOrdered: true,
       }),
     limits,
   )
   const native = new NativeReader(bytes)
-  return decode({ native, origin: halvesOf(frame.startNs), kind, withBuckets, bounds: [] }, most)
+  const origin = halvesOf(frame.startNs)
+  return decode({ native, origin, kind, withBuckets, hasParts: part !== undefined, bounds: [] }, most)
+}
+
+/** What tells the counters of a classic histogram apart, where an aggregation relates them to each other. */
+export function partOf({ aggregation, kind }: MetricRequest): Sql | undefined {
+  if (kind !== 'classic_histogram') return undefined
+  if (quantileOf(aggregation) !== undefined) return attribute('AttributesPairs', bucketLabel)
+  return aggregation === 'avg' ? raw('MetricName') : undefined
 }
 
 const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
@@ -122,11 +139,13 @@ const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
 /** A gauge has no start, and a summary no temporality. */
 function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
   if (kind === 'gauge') return ['Value']
-  if (kind === 'sum') return ['StartTimeUnix', 'Value', 'AggregationTemporality', 'IsMonotonic']
+  if (isCounted(kind)) return ['StartTimeUnix', 'Value', 'AggregationTemporality', 'IsMonotonic']
   const counted = ['StartTimeUnix', 'Count', ...(withBuckets ? [] : ['Sum'])]
   if (kind === 'summary') return counted
   return [...counted, 'AggregationTemporality', ...(withBuckets ? (bucketColumns[kind] ?? []) : [])]
 }
+
+const isCounted = (kind: MetricKind): boolean => kind === 'sum' || kind === 'classic_histogram'
 
 /** Where points are read from, and as what. */
 interface Reading {
@@ -134,6 +153,7 @@ interface Reading {
   readonly origin: { readonly hi: number; readonly lo: number }
   readonly kind: MetricKind
   readonly withBuckets: boolean
+  readonly hasParts: boolean
   /** Lists of bounds that were met, each once: most points of a metric have the same. */
   readonly bounds: ArrayLike<number>[]
 }
@@ -145,7 +165,9 @@ function decode(reading: Reading, most: number): MetricPoints {
   let count = 0
   while (!native.isDone) {
     const rows = native.block()
-    const [ids, groups, units] = [native.longs(), native.texts(), native.texts()]
+    const [ids, groups] = [native.longs(), native.texts()]
+    const parts = reading.hasParts ? native.texts() : undefined
+    const units = native.texts()
     const pointAt = pointsOf(reading)
     for (let row = 0; row < rows; row++, count++) {
       const point = pointAt(row)
@@ -153,11 +175,11 @@ function decode(reading: Reading, most: number): MetricPoints {
         first.unit = units.at(row)
         first.flows = point.isDelta || point.onlyGrows
       }
-      index.add(index.at(ids, groups, row), point)
+      index.add(index.at({ ids, groups, parts }, row), point)
     }
   }
   if (count > most) return { ...first, series: null }
-  const series = [...index.cumulative, ...index.deltas]
+  const { series } = index
   for (const { points } of series) points.sort((a, b) => a.t - b.t)
   return { ...first, series }
 }
@@ -166,44 +188,76 @@ function decode(reading: Reading, most: number): MetricPoints {
 interface Identified {
   readonly upper: number
   readonly group: string
-  cumulative: PointSeries | undefined
+  readonly part: string
   deltas: PointSeries | undefined
+  /** The life of the last cumulative point, and since when it counts. */
+  life: PointSeries | undefined
+  start: number
+  /** All lives by their start, once there are two. */
+  lives: Map<number, PointSeries> | undefined
   /** Another identity with the same lower half. */
   readonly other: Identified | undefined
 }
 
+/** What tells in each row of a block which series it belongs to. */
+interface Identities {
+  readonly ids: Longs
+  readonly groups: Texts
+  readonly parts: Texts | undefined
+}
+
 /** Series by their identity, which is looked up by halves: a BigInt for each point would take longer than all else. */
 class SeriesIndex {
-  readonly cumulative: PointSeries[] = []
-  readonly deltas: PointSeries[] = []
+  readonly series: PointSeries[] = []
   readonly #byLower = new Map<number, Identified>()
 
-  /** The identity in a row. Its group is a text that is read only once. */
-  at(ids: Longs, groups: Texts, row: number): Identified {
+  /** The identity in a row. Its texts are read only once. */
+  at({ groups, ids, parts }: Identities, row: number): Identified {
     const lower = ids.lower(row)
     const upper = ids.upper(row)
     const other = this.#byLower.get(lower)
     for (let known = other; known !== undefined; known = known.other) if (known.upper === upper) return known
-    const added = { upper, group: groups.at(row), cumulative: undefined, deltas: undefined, other }
+    const [group, part] = [groups.at(row), parts?.at(row) ?? '']
+    const added = {
+      upper,
+      group,
+      part,
+      deltas: undefined,
+      life: undefined,
+      start: 0,
+      lives: undefined,
+      other,
+    }
     this.#byLower.set(lower, added)
     return added
   }
 
   add(known: Identified, point: Point): void {
-    const { isDelta } = point
-    const series = isDelta ? known.deltas : known.cumulative
-    if (series !== undefined) {
-      series.points.push(point)
+    if (point.isDelta) {
+      known.deltas ??= this.#begin(known, true)
+      known.deltas.points.push(point)
       return
     }
-    const begun = { group: known.group, isDelta, points: [point] }
-    if (isDelta) {
-      known.deltas = begun
-      this.deltas.push(begun)
-    } else {
-      known.cumulative = begun
-      this.cumulative.push(begun)
-    }
+    if (known.life === undefined) {
+      known.life = this.#begin(known, false)
+      known.start = point.s
+    } else if (known.start !== point.s) this.#change(known, known.life, point.s)
+    known.life.points.push(point)
+  }
+
+  #begin({ group, part }: Identified, isDelta: boolean): PointSeries {
+    const begun = { group, part, isDelta, points: [] }
+    this.series.push(begun)
+    return begun
+  }
+
+  /** Turns to the life with another start than that of the point before. */
+  #change(known: Identified, life: PointSeries, start: number): void {
+    known.lives ??= new Map([[known.start, life]])
+    const other = known.lives.get(start) ?? this.#begin(known, false)
+    known.lives.set(start, other)
+    known.life = other
+    known.start = start
   }
 }
 
@@ -225,7 +279,7 @@ function pointsOf(reading: Reading): (row: number) => Point {
     })
   }
   const starts = native.longs()
-  if (kind === 'sum') {
+  if (isCounted(kind)) {
     const [values, temporality, onlyGrows] = [native.float64s(), native.int32s(), native.uint8s()]
     return (row) => ({
       t: times.from(origin, row),

@@ -4,6 +4,7 @@
 // engine; the answer is the same.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
+import { isBucketName, isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import {
   aggregationOf,
   choiceOf,
@@ -12,9 +13,10 @@ import {
   type MetricChoice,
   type MetricFacts,
   type MetricKind,
+  quantileOf,
 } from './metric-kind.ts'
 import { pointsMax, readPoints } from './metric-points.ts'
-import { countStatement, factsStatement } from './metric-rows.ts'
+import { countStatement, factsStatement, familyStatement } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow } from './series-statement.ts'
@@ -44,7 +46,7 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
   const { metric, asked, reader } = question
   const { kinds } = reader.gate
   const { tenantId } = reader.place
-  const order = kindsFor(asked)
+  const order = orderOf(metric, asked)
   const name = JSON.stringify([metric, order[0]])
   const remembered = kinds.recall(tenantId, name)
   if (remembered !== undefined) {
@@ -62,12 +64,27 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
   return null
 }
 
+/** A family of counters has a name of its own only where nothing else has it, and quantiles of buckets are its own. */
+function orderOf(metric: string, asked: Aggregation | undefined): readonly MetricKind[] {
+  const kinds = kindsFor(asked)
+  const isFirst = isBucketName(metric) && asked !== undefined && quantileOf(asked) !== undefined
+  return isFirst ? ['classic_histogram', ...kinds] : [...kinds, 'classic_histogram']
+}
+
 /** The metric as one of that kind; null where that has no points of the name. */
-function readAs(question: Question, kind: MetricKind): Promise<MetricReading | null> {
+async function readAs(question: Question, kind: MetricKind): Promise<MetricReading | null> {
   const aggregation = aggregationOf({ kind, flows: 1 }, question.asked)
+  if (kind === 'classic_histogram' && quantileOf(aggregation) === undefined && !(await isFamily(question)))
+    return null
   if (isStepwise(kind, aggregation)) return readSteps(question, kind, aggregation)
   const { startNs, endNs } = question.frame
   return endNs - startNs <= shortNs ? readSmall(question, kind, aggregation) : readLong(question, kind)
+}
+
+/** Counters may be named `_count` or `_sum` without being of a histogram; only buckets tell. */
+async function isFamily({ frame, limits, metric, reader }: Question): Promise<boolean> {
+  const found = await reader.rows((from) => familyStatement(from, frame, metric), limits)
+  return found.length > 0
 }
 
 async function readSteps(
@@ -96,16 +113,16 @@ async function readSmall(
 
 async function readLong(question: Question, kind: MetricKind): Promise<MetricReading | null> {
   const { asked, frame, limits, metric, reader } = question
+  const aggregation = aggregationOf({ kind, flows: 1 }, asked)
   const [counted] = await reader.rows<{ n: number }>(
-    (from) => countStatement(from, frame, kind, metric),
+    (from) => countStatement(from, frame, { metric, kind, aggregation }),
     limits,
   )
   const count = counted?.n ?? 0
   if (count === 0) return null
-  if (count <= pointsMax[kind])
-    return readSmall(question, kind, aggregationOf({ kind, flows: 1 }, question.asked))
+  if (count <= pointsMax[kind]) return readSmall(question, kind, aggregation)
   const [facts] = await reader.rows<MetricFacts>(
-    (from) => factsStatement(from, frame, metric, [kind]),
+    (from) => factsStatement(from, frame, metric, [kind], aggregation),
     limits,
   )
   if (facts === undefined) return null
@@ -119,6 +136,10 @@ async function readRows(
   aggregation: Aggregation,
 ): Promise<PackedGroup[]> {
   const statement = { metric, kind, aggregation }
+  if (kind === 'classic_histogram' && isOfParts(aggregation)) {
+    const parts = await reader.rows<PartRow>((from) => metricStatement(from, frame, statement), limits)
+    return settleRows(frame, parts, aggregation)
+  }
   const rows = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, statement), limits)
   return groupsOf(frame, rows, false)
 }

@@ -2,7 +2,10 @@
 // attribute set, which each row says by its SeriesId. What reads metrics, by the engine or point by point, takes its rows
 // from here, so that both agree.
 
-import { type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
+import type { Aggregation } from '../../contract/telemetry.ts'
+import { hasKey } from './attribute.ts'
+import { bucketLabel, bucketSuffix, familyNames } from './classic-histogram.ts'
+import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
 import { join, raw, type Sql, sql } from './sql.ts'
 import { type From, rangeCondition } from './tenant-reader.ts'
@@ -15,19 +18,52 @@ export function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'star
   return { startNs: startNs > reachNs ? startNs - reachNs : 0n, endNs: endNs + reachNs }
 }
 
+/** What is read: a metric as one of a kind, for an aggregation. */
+export interface MetricRequest {
+  readonly metric: string
+  readonly kind: MetricKind
+  readonly aggregation: Aggregation
+}
+
 /** Recorded points of a metric, or of the members of a frame, within a range. */
 export function pointConditions(
   frame: SeriesFrame,
-  metric: string,
+  what: MetricRequest,
   range: Pick<SeriesFrame, 'startNs' | 'endNs'>,
 ): Sql[] {
   return [
-    ...(frame.members === undefined ? [sql`MetricName = ${metric}`] : []),
+    ...(frame.members === undefined ? [nameCondition(what)] : []),
     ...subjectConditions(frame),
     rangeCondition('TimeUnix', range),
     raw('bitAnd(Flags, 1) = 0'),
     ...attributeConditions(frame, 'AttributesPairs'),
+    ...(isOfBuckets(what) ? [hasKey('AttributesPairs', bucketLabel)] : []),
   ]
+}
+
+function nameCondition({ aggregation, kind, metric }: MetricRequest): Sql {
+  if (kind !== 'classic_histogram') return sql`MetricName = ${metric}`
+  const names = familyNames(metric, aggregation).map((name) => sql`${name}`)
+  return sql`MetricName IN (${join(names, ', ')})`
+}
+
+function isOfBuckets({ aggregation, kind }: MetricRequest): boolean {
+  return kind === 'classic_histogram' && quantileOf(aggregation) !== undefined
+}
+
+/** Over the counters of a bucket, the name of the classic histogram that they are of. */
+export const familyColumn = raw(`substring(MetricName, 1, length(MetricName) - ${bucketSuffix.length})`)
+
+/** Counters of a bucket of some classic histogram. */
+export function familyCondition(): Sql {
+  return sql`(endsWith(MetricName, ${bucketSuffix}) AND ${hasKey('AttributesPairs', bucketLabel)})`
+}
+
+/** One row where a metric is a classic histogram: some counter of the family says what bucket it counts. */
+export function familyStatement(from: From, frame: SeriesFrame, metric: string): Sql {
+  const what: MetricRequest = { metric, kind: 'classic_histogram', aggregation: 'p50' }
+  const conditions = pointConditions(frame, what, around(frame))
+  return from.select(tableOf.classic_histogram, { columns: raw('1 AS found'), conditions, limit: 1 })
 }
 
 /** One row of `MetricFacts` per kind, and member, that has points of this name in the range, in no order. */
@@ -36,10 +72,11 @@ export function factsStatement(
   frame: SeriesFrame,
   metric: string,
   kinds: readonly MetricKind[] = metricKinds,
+  aggregation: Aggregation = 'avg',
 ): Sql {
   const branches = kinds.map((kind) => {
     const flows = kind === 'sum' ? 'toUInt8(IsMonotonic OR AggregationTemporality = 1)' : 'toUInt8(0)'
-    const conditions = pointConditions(frame, metric, around(frame))
+    const conditions = pointConditions(frame, { metric, kind, aggregation }, around(frame))
     const own = raw(`'${kind}' AS kind`)
     if (frame.members === undefined) {
       const columns = sql`${own}, toString(MetricUnit) AS unit, ${raw(flows)} AS flows, '' AS grp`
@@ -52,7 +89,7 @@ export function factsStatement(
 }
 
 /** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
-export function countStatement(from: From, frame: SeriesFrame, kind: MetricKind, metric: string): Sql {
-  const conditions = pointConditions(frame, metric, around(frame))
-  return from.select(tableOf[kind], { columns: raw('toUInt32(count()) AS n'), conditions })
+export function countStatement(from: From, frame: SeriesFrame, what: MetricRequest): Sql {
+  const conditions = pointConditions(frame, what, around(frame))
+  return from.select(tableOf[what.kind], { columns: raw('toUInt32(count()) AS n'), conditions })
 }

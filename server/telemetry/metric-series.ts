@@ -1,54 +1,61 @@
 // Series of OpenTelemetry metrics. Which table holds a name decides what its points mean (OpenTelemetry, metrics
 // data model): levels (gauge, non-monotonic sum) are read as they stand; flows (counters, and the counts and sums
 // of histograms) as what was added between two points of one underlying series; distributions as what their
-// buckets gained. An underlying series is one service, resource, scope and attribute set. Points that carry
-// NO_RECORDED_VALUE are skipped.
+// buckets gained. An underlying series is one service, resource, scope and attribute set, and the start that cumulative
+// points count from: what starts anew has a life of its own. Points that carry NO_RECORDED_VALUE are skipped.
 //
 // A cumulative point tells what was added since the point before it, and that is spread evenly over the time
 // between the two. So a rate has no teeth where the export interval and the step differ, and no spike where
-// points were late. A reset shows by a smaller value or by a start time at or after the point before.
+// points were late. A reset shows by a smaller value or by another start. docs/decisions/0025 defines rates.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
+import { anyBound, isOfParts, openBound } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
-import { around, pointConditions, reachNs } from './metric-rows.ts'
+import { partOf } from './metric-points.ts'
+import { around, type MetricRequest, pointConditions, reachNs } from './metric-rows.ts'
 import {
+  countedNs,
+  countedRange,
   groupOf,
+  int64,
+  lateAfter,
   lengthNs,
   packed,
+  passedNs,
   placeOf,
   relativeTime,
   type SeriesFrame,
   stepNs,
+  unknownStart,
 } from './series-statement.ts'
-import { raw, type Sql, sql } from './sql.ts'
+import { raw, type Sql, sql, uint } from './sql.ts'
 import type { From, TableSelect } from './tenant-reader.ts'
 
 /**
  * One statement for a metric whose kind is known. Where each step is read from its own points alone and there are no
  * members, it answers the unit too, so that it can be tried before the kind is known.
  */
-export function metricStatement(
-  from: From,
-  frame: SeriesFrame,
-  request: { readonly metric: string; readonly kind: MetricKind; readonly aggregation: Aggregation },
-): Sql {
-  const { metric, kind, aggregation } = request
+export function metricStatement(from: From, frame: SeriesFrame, request: MetricRequest): Sql {
+  const { kind, aggregation } = request
   const readIn = (range: Pick<SeriesFrame, 'startNs' | 'endNs'>) => (select: Select) =>
     from.select(tableOf[kind], {
       ...select,
-      conditions: pointConditions(frame, metric, range),
+      conditions: pointConditions(frame, request, range),
       isOrdered: true,
     })
-  const source: Points = { within: readIn(frame), around: readIn(around(frame)) }
+  const source: Points = { within: readIn(countedRange(frame)), around: readIn(around(frame)) }
   if (kind === 'gauge' || kind === 'sum') {
-    if (aggregation === 'rate' || (aggregation === 'sum' && kind === 'sum')) {
+    if (aggregation === 'rate' || aggregation === 'increase' || (aggregation === 'sum' && kind === 'sum')) {
       return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
     }
     return levels(frame, source, aggregation)
   }
-  if (aggregation === 'rate') return flow(frame, source, 'rate', observations(kind))
-  if (aggregation === 'count') return flow(frame, source, 'sum', observations(kind))
-  if (aggregation === 'sum') return flow(frame, source, 'sum', observedSum(kind))
+  if (kind === 'classic_histogram') {
+    return isOfParts(aggregation) ? family(frame, source, request) : flow(frame, source, aggregation, counter)
+  }
+  if (aggregation === 'rate' || aggregation === 'increase' || aggregation === 'count')
+    return flow(frame, source, aggregation, observations(kind))
+  if (aggregation === 'sum') return flow(frame, source, aggregation, observedSum(kind))
   if (aggregation === 'min' || aggregation === 'max') return extremes(frame, source, kind, aggregation)
   const quantile = quantileOf(aggregation)
   if (quantile === undefined) return mean(frame, source, kind)
@@ -70,8 +77,8 @@ const noZeros = raw('0')
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
 function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
-    const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
-    const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
+    const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, (TimeUnix, Value))'
+    const across = aggregation === 'sum' ? 'sum(own)' : `${frame.across ?? 'avg'}(own)`
     const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
     const unit = unitOf(frame)
     const settled = source.within({
@@ -141,36 +148,71 @@ const observedSum = (kind: MetricKind): Grower => ({
  * without one are zero; a cumulative point is spread over the time since the one before, and steps that no two
  * points span are no data. A series' first point counts only where its start time says that it began inside.
  */
-function flow(frame: SeriesFrame, source: Points, aggregation: 'rate' | 'sum', grower: Grower): Sql {
+function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
-  const length = raw(lengthNs(frame).toString())
-  const previous = source.around({
-    columns: sql`${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta,
-  ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${grower.fromZero ? relativeTime(frame, 'StartTimeUnix') : raw(longAgo)} AS s,
-  row_number() OVER w AS nth, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows`,
-    window: raw('PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW'),
-  })
-  const added = sql`SELECT grp, series, is_delta, t,
-  nth = 1 AS first, NOT first AND ((only_grows AND cur < before) OR s >= before_t) AS reset,
-  if(is_delta OR first OR reset, cur, cur - before) AS gain,
-  multiIf(is_delta, t, first, s, reset AND s < t, greatest(before_t, s), before_t) AS f
-FROM (${previous}) WHERE if(is_delta, t >= 0 AND t < ${length}, t > 0)`
-  const spread = sql`SELECT grp, series, is_delta, gain, t, f,
-  arrayJoin(range(toUInt32(intDiv(greatest(f, 0), ${step})), toUInt32(intDiv(least(t, ${length}) - NOT is_delta, ${step})) + 1)) AS step,
-  (least(t, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9 AS seconds
-FROM (${added}) WHERE is_delta OR (f < least(t, ${length}) AND f >= ${raw((-reachNs).toString())})`
-  const perSeries = sql`SELECT grp, series, is_delta, step, count() AS n, sum(seconds) AS covered,
-  sum(if(is_delta, gain, gain * seconds / ((t - f) / 1e9))) AS gained
-FROM (${spread}) GROUP BY grp, series, is_delta, step`
-  const reading =
-    aggregation === 'sum'
-      ? raw('sum(gained)')
-      : sql`sum(gained / if(is_delta, ${raw(frame.stepSeconds.toFixed(1))}, covered))`
+  const [passed, counted] = [passedNs(frame), countedNs(frame)]
+  const isWhole = counted.from === 0n && counted.to === lengthNs(frame) && passed === counted.to
+  const end = sql`if(is_delta, ${int64(counted.to)}, ${int64(passed)})`
+  const over = isWhole
+    ? raw(frame.stepSeconds.toFixed(1))
+    : sql`(least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})) / 1e9`
+  const reading = aggregation === 'rate' ? sql`sum(gained / (${over}))` : raw('sum(gained)')
   return packed(
     frame,
-    sql`SELECT grp, step, ${reading} AS reading, sum(n) AS amount, toUInt8(max(is_delta)) AS counting FROM (${perSeries}) GROUP BY grp, step`,
+    sql`SELECT grp, step, ${reading} AS reading, count() AS amount, toUInt8(max(is_delta)) AS counting FROM (${gains(frame, source, grower)}) GROUP BY grp, step`,
     raw('max(counting)'),
   )
+}
+
+/** What each part of a classic histogram gained per step, for {@link settleRows}. */
+function family(frame: SeriesFrame, source: Points, request: MetricRequest): Sql {
+  const part = partOf(request)
+  const isMean = request.aggregation === 'avg'
+  const amount = raw(isMean ? `sumIf(gain, endsWith(part, '_count'))` : 'max(gain)')
+  // What `settle` makes nothing of is left out here already, so that groups of nothing are not counted.
+  const isSettled = isMean
+    ? 'amount > 0'
+    : `amount > 0 AND count() > 1 AND countIf(match(part, '${openBound}')) > 0`
+  const isPart = raw(isMean ? '1' : `match(part, '${anyBound}')`)
+  const perPart = sql`SELECT grp, part, step, sum(gained) AS gain FROM (${gains(frame, source, counter, part)}) WHERE ${isPart} GROUP BY grp, part, step`
+  const perStep = sql`SELECT grp, step, groupArray(part) AS parts, groupArray(gain) AS gains, ${amount} AS amount FROM (${perPart}) GROUP BY grp, step HAVING ${raw(isSettled)}`
+  if (frame.groupBy === undefined) return perStep
+  return sql`SELECT grp, groupArray(step) AS steps, groupArray(parts) AS parts, groupArray(gains) AS gains, count() OVER () AS groups FROM (${perStep})
+GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
+}
+
+/**
+ * Rows of (grp, is_delta, step, gained), and the part of each where parts are told apart: what a point added to a step.
+ * A point without a told start that is the first of its series counts from half an interval before it, or from when
+ * the series was zero; the last one of a series goes on to the end where the next one isn't late yet, or for half an
+ * interval where no start was told. That much is extrapolated, and nothing else.
+ */
+function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): Sql {
+  const step = raw(stepNs(frame).toString())
+  const [from, to] = [int64(countedNs(frame).from), int64(countedNs(frame).to)]
+  const passed = int64(passedNs(frame))
+  const ofPart = raw(part === undefined ? '' : 'part, ')
+  const points = source.around({
+    columns: sql`${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta, ${part === undefined ? raw('') : sql`${part} AS part, `}
+  ${raw(grower.value)} AS cur, ${relativeTime(frame, 'TimeUnix')} AS t, ${grower.fromZero ? relativeTime(frame, 'StartTimeUnix') : raw(longAgo)} AS s, if(is_delta, 0, s) AS life,
+  row_number() OVER w AS nth, count() OVER w AS points, lagInFrame(cur) OVER w AS before, lagInFrame(t) OVER w AS before_t, toBool(${raw(grower.onlyGrows)}) AS only_grows`,
+    window: raw(
+      'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
+    ),
+  })
+  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - start AS span,
+  if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_untold,
+  if(is_untold AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
+  multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_untold, intDiv(span, 2), 0) AS on
+FROM (${points}) WHERE if(is_delta, t >= ${from} AND t < ${to}, span > 0 AND start >= ${raw((-reachNs).toString())})`
+  const inside = sql`SELECT grp, ${ofPart}is_delta, gain, span, if(is_delta, t, greatest(start - back, ${from})) AS f, if(is_delta, t, least(t + on, ${passed})) AS to
+FROM (${added}) WHERE is_delta OR f < to`
+  const spread = sql`SELECT grp, ${ofPart}is_delta, gain, span, f, to,
+  arrayJoin(range(toUInt32(intDiv(f, ${step})), toUInt32(intDiv(to - NOT is_delta, ${step})) + 1)) AS step
+FROM (${inside})`
+  return sql`SELECT grp, ${ofPart}is_delta, step,
+  if(is_delta, gain, gain * ((least(to, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9) / (span / 1e9)) AS gained
+FROM (${spread})`
 }
 
 function extremes(frame: SeriesFrame, source: Points, kind: MetricKind, side: 'min' | 'max'): Sql {
@@ -250,22 +292,22 @@ FROM (${changes}) GROUP BY grp, step`
  */
 function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
-  const inside = (time: string) =>
-    sql`${raw(time)} >= 0 AND ${raw(time)} < ${raw(lengthNs(frame).toString())}`
+  const { from, to } = countedNs(frame)
+  const inside = (time: string) => sql`${raw(time)} >= ${int64(from)} AND ${raw(time)} < ${int64(to)}`
   const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
   const neighbours = source.around({
     columns: sql`*, ${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,
-  ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, toInt64(Count) AS total, row_number() OVER w AS nth,
+  ${relativeTime(frame, 'TimeUnix')} AS t, ${relativeTime(frame, 'StartTimeUnix')} AS s, if(is_delta, 0, s) AS life, toInt64(Count) AS total, row_number() OVER w AS nth,
   lagInFrame(t) OVER w AS before_t, lagInFrame(total) OVER w AS before_total, leadInFrame(toUInt8(1)) OVER w AS has_next,
-  leadInFrame(t) OVER w AS next_t, leadInFrame(s) OVER w AS next_s, leadInFrame(total) OVER w AS next_total, ${raw(more)}`,
+  leadInFrame(t) OVER w AS next_t, leadInFrame(total) OVER w AS next_total, ${raw(more)}`,
     window: raw(
-      'PARTITION BY series, is_delta ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
+      'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
     ),
   })
   return sql`SELECT *, ${stepAt('t')} AS step, ${stepAt('next_t')} AS next_step,
-  is_delta OR (nth > 1 AND (total < before_total OR s >= before_t)) AS starts_anew,
+  is_delta OR (nth > 1 AND total < before_total) AS starts_anew,
   ${inside('t')} AND (is_delta OR nth > 1 OR (s >= ${raw((-reachNs).toString())} AND s < t)) AS counted,
-  has_next AND NOT is_delta AND next_total >= total AND next_s < t AND ${inside('next_t')} AS next_linked
+  has_next AND NOT is_delta AND next_total >= total AND ${inside('next_t')} AS next_linked
 FROM (${neighbours})`
 }
 

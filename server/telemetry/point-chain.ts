@@ -1,5 +1,5 @@
-// What a cumulative point is to the one before it in the same underlying series, and where it falls on the time axis:
-// the rules that means and quantiles of distributions share. Pure.
+// What a cumulative point is to the one before it in the same life of an underlying series, and where it falls on the
+// time axis: the rules that means and quantiles of distributions share. Pure.
 
 import type { Point } from './metric-points.ts'
 import { reachNs } from './metric-rows.ts'
@@ -8,6 +8,13 @@ import { reachNs } from './metric-rows.ts'
 export interface Axis {
   readonly stepNs: number
   readonly lengthNs: number
+  /** What lies before `fromNs`, or at or after `toNs`, is outside of what counts. */
+  readonly fromNs: number
+  readonly toNs: number
+  /** How much of what counts has passed. */
+  readonly passedNs: number
+  /** A start at or before this one is none that was told. */
+  readonly unknownStart: number
   readonly steps: number
 }
 
@@ -24,9 +31,9 @@ export function stepAt({ stepNs }: Axis, t: number): number {
   return Math.floor(t / stepNs)
 }
 
-/** Whether a cumulative point has a zero of its own, by the number of its observations. */
+/** Whether a cumulative point counts from zero, by the number of its observations. */
 export function startsAnew(point: Point, before: Point): boolean {
-  return point.value < before.value || point.s >= before.t
+  return point.value < before.value
 }
 
 /** Whether what a point adds belongs to the series at all. */
@@ -35,6 +42,6 @@ export function isCounted(axis: Axis, isDelta: boolean, point: Point, before: Po
   return isInside(axis, t) && (isDelta || before !== undefined || (s >= -reach && s < t))
 }
 
-export function isInside({ lengthNs }: Axis, t: number): boolean {
-  return t >= 0 && t < lengthNs
+export function isInside({ fromNs, toNs }: Axis, t: number): boolean {
+  return t >= fromNs && t < toNs
 }

@@ -2,11 +2,19 @@
 // `metric-series.ts`, which say why it is as it is. A property test holds the two against each other.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
+import { isOfParts, type PartGain, settle } from './classic-histogram.ts'
 import { type MetricKind, quantileOf } from './metric-kind.ts'
 import type { Point, PointSeries } from './metric-points.ts'
-import { type Axis, isCounted, reach, type Steps, startsAnew, stepAt } from './point-chain.ts'
+import { type Axis, isCounted, isInside, reach, type Steps, startsAnew, stepAt } from './point-chain.ts'
 import { distribution } from './point-quantiles.ts'
-import type { PackedGroup, SeriesFrame } from './series-statement.ts'
+import {
+  countedNs,
+  lateAfter,
+  type PackedGroup,
+  passedNs,
+  type SeriesFrame,
+  unknownStart,
+} from './series-statement.ts'
 
 /** Series times steps up to which they are computed here; more would hold up everybody else. */
 const cellsMax = 2_000_000
@@ -28,9 +36,18 @@ export function groupsOfPoints(
   return busiest.slice(0, frame.maxGroups).map((group) => ({ ...group, groups: found.length }))
 }
 
-function axisOf({ startNs, endNs, stepSeconds }: SeriesFrame): Axis {
+function axisOf(frame: SeriesFrame): Axis {
+  const { startNs, endNs, stepSeconds } = frame
   const [stepNs, lengthNs] = [stepSeconds * 1e9, Number(endNs - startNs)]
-  return { stepNs, lengthNs, steps: lengthNs / stepNs }
+  return {
+    stepNs,
+    lengthNs,
+    fromNs: Number(countedNs(frame).from),
+    toNs: Number(countedNs(frame).to),
+    passedNs: Number(passedNs(frame)),
+    unknownStart: Number(unknownStart(frame)),
+    steps: lengthNs / stepNs,
+  }
 }
 
 function readGroup(
@@ -40,9 +57,11 @@ function readGroup(
 ): Steps {
   const steps = empty(axis)
   const quantile = quantileOf(aggregation)
-  const isDistribution = kind !== 'gauge' && kind !== 'sum'
-  if (quantile !== undefined) distribution(axis, series, quantile, steps)
+  const isDistribution = kind !== 'gauge' && kind !== 'sum' && kind !== 'classic_histogram'
+  if (kind === 'classic_histogram' && isOfParts(aggregation)) family(axis, series, aggregation, steps)
+  else if (quantile !== undefined) distribution(axis, series, quantile, steps)
   else if (aggregation === 'rate') flow(axis, series, steps, { isRate: true, of: ownValue })
+  else if (aggregation === 'increase') flow(axis, series, steps, { isRate: false, of: ownValue })
   else if (aggregation === 'count') flow(axis, series, steps, { isRate: false, of: ownValue })
   else if (aggregation === 'sum')
     flow(axis, series, steps, { isRate: false, of: isDistribution ? ownTotal : ownValue })
@@ -65,65 +84,94 @@ function flow(
   into: Steps,
   { isRate, of }: { readonly isRate: boolean; readonly of: (point: Point) => number },
 ): void {
-  const [gained, covered, spans] = [
-    new Float64Array(axis.steps),
-    new Float64Array(axis.steps),
-    new Uint32Array(axis.steps),
-  ]
+  const { fromNs, passedNs, stepNs, toNs } = axis
   for (const { isDelta, points } of series) {
-    let [low, high] = [axis.steps, -1]
+    if (isDelta) into.isCounting ||= points.some(({ t }) => isInside(axis, t))
     points.forEach((point, i) => {
-      const span = isDelta ? deltaSpan(axis, point, of) : spanOf(axis, point, points[i - 1], of)
+      const span = isDelta ? deltaSpan(axis, point, of) : spanOf(axis, points, i, of)
       if (span === null) return
-      const { from, to, gain } = span
-      const lastStep = stepAt(axis, isDelta ? to : Math.min(to, axis.lengthNs) - 1)
-      for (let step = stepAt(axis, Math.max(from, 0)); step <= lastStep; step++) {
-        const seconds = (Math.min(to, (step + 1) * axis.stepNs) - Math.max(from, step * axis.stepNs)) / 1e9
-        covered[step] = (covered[step] ?? 0) + seconds
-        gained[step] = (gained[step] ?? 0) + (isDelta ? gain : (gain * seconds) / ((to - from) / 1e9))
-        spans[step] = (spans[step] ?? 0) + 1
-        if (step < low) low = step
-        if (step > high) high = step
+      const { from, to, gain, lengthNs } = span
+      const lastStep = stepAt(axis, isDelta ? to : to - 1)
+      for (let step = stepAt(axis, from); step <= lastStep; step++) {
+        const [start, end] = [step * stepNs, (step + 1) * stepNs]
+        const seconds = (Math.min(to, end) - Math.max(from, start)) / 1e9
+        const gained = isDelta ? gain : (gain * seconds) / (lengthNs / 1e9)
+        const over = Math.min(end, isDelta ? toNs : passedNs) - Math.max(start, fromNs)
+        into.readings[step] = (into.readings[step] ?? 0) + gained / (isRate ? over / 1e9 : 1)
+        into.amounts[step] = (into.amounts[step] ?? 0) + 1
       }
     })
-    for (let step = low; step <= high; step++) {
-      const count = spans[step] ?? 0
-      if (count === 0) continue
-      const seconds = isDelta ? axis.stepNs / 1e9 : (covered[step] ?? 0)
-      into.readings[step] = (into.readings[step] ?? 0) + (gained[step] ?? 0) / (isRate ? seconds : 1)
-      into.amounts[step] = (into.amounts[step] ?? 0) + count
-      if (isDelta) into.isCounting = true
-      gained[step] = covered[step] = spans[step] = 0
-    }
   }
 }
 
+/** What the parts of a classic histogram gained per step, put together. */
+function family(axis: Axis, series: readonly PointSeries[], aggregation: Aggregation, into: Steps): void {
+  const found = new Map<number, PartGain[]>()
+  for (const [part, own] of Map.groupBy(series, (one) => one.part)) {
+    const gained = empty(axis)
+    flow(axis, own, gained, { isRate: false, of: ownValue })
+    gained.amounts.forEach((amount, step) => {
+      if (amount === 0) return
+      const gains = found.get(step) ?? []
+      gains.push([part, gained.readings[step] ?? 0])
+      found.set(step, gains)
+    })
+  }
+  for (const [step, gains] of found) {
+    const settled = settle(aggregation, gains)
+    if (settled === null) continue
+    into.readings[step] = settled.reading
+    into.amounts[step] = settled.amount
+  }
+}
+
+/** Where and how much was added, inside the series. */
 interface Span {
   readonly from: number
   readonly to: number
   readonly gain: number
+  /** Over which time that much was added; what lies between `from` and `to` may be more or less. */
+  readonly lengthNs: number
 }
 
-function deltaSpan({ lengthNs }: Axis, point: Point, of: (point: Point) => number): Span | null {
+type Of = (point: Point) => number
+
+function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
   const { t } = point
-  return t >= 0 && t < lengthNs ? { from: t, to: t, gain: of(point) } : null
+  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: 0 } : null
 }
 
 /** What a cumulative point adds to the one before it, and over which time; null where that is unknown or outside. */
-function spanOf(
-  { lengthNs }: Axis,
-  point: Point,
-  before: Point | undefined,
-  of: (point: Point) => number,
-): Span | null {
+function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span | null {
+  const [point, before] = [points[i], points[i - 1]]
+  if (point === undefined) return null
   const { t, s } = point
   const value = of(point)
-  let span: Span
-  if (before === undefined) span = { from: s, to: t, gain: value }
-  else if ((point.onlyGrows && value < of(before)) || s >= before.t)
-    span = { from: s < t ? Math.max(before.t, s) : before.t, to: t, gain: value }
-  else span = { from: before.t, to: t, gain: value - of(before) }
-  return t > 0 && span.from < Math.min(t, lengthNs) && span.from >= -reach ? span : null
+  const start = before === undefined ? s : before.t
+  const lengthNs = t - start
+  if (!(lengthNs > 0) || start < -reach) return null
+  const isWhole = before === undefined || (point.onlyGrows && value < of(before))
+  const gain = isWhole ? value : value - of(before)
+  const isUntold = s <= axis.unknownStart
+  const back =
+    isUntold && i === 1 && before !== undefined ? untoldBefore(point, of(before), gain, lengthNs) : 0
+  const on = before !== undefined && i === points.length - 1 ? untoldAfter(axis, t, lengthNs, isUntold) : 0
+  const [from, to] = [Math.max(start - back, axis.fromNs), Math.min(t + on, axis.passedNs)]
+  return from < to ? { from, to, gain, lengthNs } : null
+}
+
+/** How long a series of which no start was told went on before its first point: half an interval, or since it was zero. */
+function untoldBefore({ onlyGrows }: Point, first: number, gain: number, lengthNs: number): number {
+  const half = lengthNs / 2
+  const sinceZero = onlyGrows && gain > 0 ? (Math.max(first, 0) * lengthNs) / gain : half
+  return Math.floor(Math.min(half, sinceZero))
+}
+
+/** How long a series went on after its last point: to the end where the next one isn't late yet. */
+function untoldAfter({ passedNs }: Axis, t: number, lengthNs: number, isUntold: boolean): number {
+  if (t >= passedNs) return 0
+  if (passedNs - t < lateAfter * lengthNs) return passedNs - t
+  return isUntold ? Math.floor(lengthNs / 2) : 0
 }
 
 /** Mean of what was observed between a point and the one before it. */
@@ -147,7 +195,7 @@ function mean(axis: Axis, series: readonly PointSeries[], into: Steps): void {
 function level(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   for (const { points } of series) {
     for (const { t, value } of points) {
-      if (t < 0 || t >= axis.lengthNs) continue
+      if (!isInside(axis, t)) continue
       const step = stepAt(axis, t)
       into.amounts[step] = (into.amounts[step] ?? 0) + 1
       into.readings[step] = (into.readings[step] ?? 0) + value

@@ -28,9 +28,13 @@ const lengthSeconds = 600
 const reachSeconds = 300
 const bounds = [10, 20, 40]
 
+/** The start of points whose sender tells none. */
+const untold = Number.NEGATIVE_INFINITY
+
 interface Point {
   /** Seconds from the start of the range; may lie before it or after its end. */
   readonly t: number
+  /** Seconds too, or {@link untold}. */
   readonly start: number
   readonly counts: readonly number[]
 }
@@ -53,9 +57,10 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
 const anySeries: fc.Arbitrary<Point[]> = fc
   .record({
     firstStart: fc.integer({ min: -900, max: 500 }),
+    isTold: fc.boolean(),
     steps: fc.array(anyStep, { maxLength: 12 }),
   })
-  .map(({ firstStart, steps }) => {
+  .map(({ firstStart, isTold, steps }) => {
     const points: Point[] = []
     let [t, start, counts] = [firstStart, firstStart, [0, 0, 0, 0]]
     for (const { gapSeconds, added, restart } of steps) {
@@ -63,7 +68,7 @@ const anySeries: fc.Arbitrary<Point[]> = fc
       if (restart === 'new start') start = t + 1
       t += gapSeconds
       counts = counts.map((count, i) => (isNew ? 0 : count) + (added[i] ?? 0))
-      points.push({ t, start, counts })
+      points.push({ t, start: isTold ? start : untold, counts })
     }
     return points
   })
@@ -74,33 +79,55 @@ interface Gain {
   readonly fromT: number
   readonly t: number
   readonly counts: readonly number[]
+  /** What was counted before the gain; null where it counts from the start. */
+  readonly before: readonly number[] | null
 }
 
-/** What each point adds to the one before, and since when. */
-function gainsOf(points: readonly Point[]): Gain[] {
+/** What each point adds to the one before that counts since the same start, and since when. */
+function livesOf(points: readonly Point[]): Gain[][] {
   const read = points.filter(({ t }) => t >= -reachSeconds && t < lengthSeconds + reachSeconds)
-  return read.flatMap((point, i): Gain[] => {
-    const { t, start, counts } = point
-    const before = read[i - 1]
-    if (before === undefined) return start >= -reachSeconds && start < t ? [{ fromT: start, t, counts }] : []
-    const isReset = sum(counts) < sum(before.counts) || start >= before.t
-    if (isReset) return [{ fromT: start < t ? Math.max(before.t, start) : before.t, t, counts }]
-    return [{ fromT: before.t, t, counts: counts.map((count, b) => count - (before.counts[b] ?? 0)) }]
-  })
+  return [...Map.groupBy(read, ({ start }) => start).values()].map((life) =>
+    life.flatMap((point, i): Gain[] => {
+      const { t, start, counts } = point
+      const before = life[i - 1]
+      if (before === undefined)
+        return start >= -reachSeconds && start < t ? [{ fromT: start, t, counts, before: null }] : []
+      const isReset = sum(counts) < sum(before.counts)
+      const gained = isReset ? counts : counts.map((count, b) => count - (before.counts[b] ?? 0))
+      return [{ fromT: before.t, t, counts: gained, before: before.counts }]
+    }),
+  )
+}
+
+/** From when to when the counter is taken to have grown as it did between two of its points. */
+function stretchOf(life: readonly Gain[], i: number, isUntold: boolean): { from: number; to: number } {
+  const [gain] = life.slice(i)
+  assert.ok(gain !== undefined)
+  const { fromT, t, before } = gain
+  if (before === null) return { from: fromT, to: t }
+  const interval = t - fromT
+  const gained = sum(gain.counts)
+  const sinceZero = gained > 0 ? (sum(before) * interval) / gained : interval
+  const back = isUntold && i === 0 ? Math.min(interval / 2, sinceZero) : 0
+  const left = lengthSeconds - t
+  const isLast = i === life.length - 1 && left > 0
+  const on = !isLast ? 0 : left < 1.1 * interval ? left : isUntold ? interval / 2 : 0
+  return { from: fromT - back, to: t + on }
 }
 
 function modelRate(series: readonly (readonly Point[])[], stepSeconds: number): (number | null)[] {
   return steps(stepSeconds, (from, to) => {
     let rate: number | null = null
     for (const points of series) {
-      let [gained, covered] = [0, 0]
-      for (const gain of gainsOf(points)) {
-        const seconds = Math.min(to, gain.t) - Math.max(from, gain.fromT)
-        if (seconds <= 0) continue
-        covered += seconds
-        gained += (sum(gain.counts) * seconds) / (gain.t - gain.fromT)
+      const isUntold = points[0]?.start === untold
+      for (const life of livesOf(points)) {
+        for (const [i, gain] of life.entries()) {
+          const stretch = stretchOf(life, i, isUntold)
+          const seconds = Math.min(to, stretch.to) - Math.max(from, stretch.from)
+          if (seconds <= 0) continue
+          rate = (rate ?? 0) + (sum(gain.counts) * seconds) / (gain.t - gain.fromT) / stepSeconds
+        }
       }
-      if (covered > 0) rate = (rate ?? 0) + gained / covered
     }
     return rate
   })
@@ -108,7 +135,10 @@ function modelRate(series: readonly (readonly Point[])[], stepSeconds: number): 
 
 function modelMedian(series: readonly (readonly Point[])[], stepSeconds: number): (number | null)[] {
   return steps(stepSeconds, (from, to) => {
-    const gains = series.flatMap(gainsOf).filter(({ t }) => t >= from && t < to)
+    const gains = series
+      .flatMap(livesOf)
+      .flat()
+      .filter(({ t }) => t >= from && t < to)
     const counts = [0, 1, 2, 3].map((b) => sum(gains.map((gain) => gain.counts[b] ?? 0)))
     const rank = sum(counts) / 2
     if (rank <= 0) return null
@@ -141,7 +171,7 @@ async function organisationWith(series: readonly (readonly Point[])[]): Promise<
     points.map(({ t, start, counts }) => ({
       common: {
         TimeUnix: at(t),
-        StartTimeUnix: at(start),
+        StartTimeUnix: start === untold ? 0n : at(start),
         ServiceName: 'shop',
         Attributes: { pod: String(pod) },
         AggregationTemporality: 2,
@@ -206,6 +236,11 @@ test('counters and histograms read as the data model says, at every step', async
           await read(reader, 'c', 'rate', stepSeconds),
           modelRate(series, stepSeconds),
           `rate at ${stepSeconds} s`,
+        )
+        assertClose(
+          await read(reader, 'h', 'increase', stepSeconds),
+          modelRate(series, stepSeconds).map((rate) => (rate === null ? null : rate * stepSeconds)),
+          `increase at ${stepSeconds} s`,
         )
         assertClose(
           await read(reader, 'h', 'p50', stepSeconds),

@@ -6,9 +6,10 @@
 // an instant could not know matters, and each window is read by a reader that ends there.
 
 import type { Ns } from '../../contract/instant.ts'
+import { mayBeFamily } from './classic-histogram.ts'
 import { eventCountStatement, eventSeriesOf, eventStatement } from './event-series.ts'
-import { isStepwise, type MetricFacts, type MetricKind, metricChoice } from './metric-kind.ts'
-import { countStatement, factsStatement } from './metric-rows.ts'
+import { aggregationOf, isStepwise, type MetricFacts, metricChoice } from './metric-kind.ts'
+import { countStatement, factsStatement, type MetricRequest } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
 import {
   eventChoice,
@@ -78,8 +79,13 @@ async function replayMetric(
   const metric = request.metricKey
   const found = await reader.rows<MetricFacts>((from) => factsStatement(from, whole, metric), limits)
   const choice = metricChoice(found, request.aggregation)
-  const rows = choice === null ? 0 : await countPoints(reader, whole, choice.kind, metric)
-  if (choice === null || !isStepwise(choice.kind, choice.aggregation)) {
+  const isFamily = mayBeFamily(metric, choice)
+  const rows = await countPoints(
+    reader,
+    whole,
+    isFamily || choice === null ? familyRequest(request) : { metric, ...choice },
+  )
+  if (isFamily || choice === null || !isStepwise(choice.kind, choice.aggregation)) {
     const window = ({ knownUntilNs, ...range }: ReplayWindow) =>
       readSeries(reader.until(knownUntilNs), { ...request, ...range }, limits)
     return { rows, isCut: false, window }
@@ -93,13 +99,13 @@ async function replayMetric(
   return cutReplay(reader, request, { ...stretches, whole, reading, rows })
 }
 
-async function countPoints(
-  reader: TenantReader,
-  whole: SeriesFrame,
-  kind: MetricKind,
-  metric: string,
-): Promise<number> {
-  const [counted] = await reader.rows<{ n: number }>((from) => countStatement(from, whole, kind, metric))
+function familyRequest({ metricKey: metric, aggregation: asked }: SeriesRequest): MetricRequest {
+  const kind = 'classic_histogram'
+  return { metric, kind, aggregation: aggregationOf({ kind, flows: 1 }, asked) }
+}
+
+async function countPoints(reader: TenantReader, whole: SeriesFrame, what: MetricRequest): Promise<number> {
+  const [counted] = await reader.rows<{ n: number }>((from) => countStatement(from, whole, what))
   return counted?.n ?? 0
 }
 

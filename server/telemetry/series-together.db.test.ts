@@ -28,14 +28,14 @@ const t0 = 1_763_712_000
 const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n
 const services = ['shop', "o'clock", '']
 const keysOf = {
-  metrics: ['m', 'n\n"', 'nobody', 'ingest.rate'],
+  metrics: ['m', 'n\n"', 'nobody', 'f', 'f_bucket', 'ingest.rate'],
   traces: ['spans.rate', 'spans.error_ratio', 'spans.latency_p95', 'ingest.rate'],
   logs: ['logs.rate', 'logs.error_count'],
 }
 
 const anyRow = fc.record({
   t: fc.integer({ min: -400, max: 1000 }),
-  metric: fc.constantFrom('m', 'n\n"'),
+  metric: fc.constantFrom('m', 'n\n"', 'f_bucket', 'f_count'),
   service: fc.constantFrom(...services),
   host: fc.constantFrom('a', 'b'),
   value: fc.integer({ min: 0, max: 50 }),
@@ -76,6 +76,7 @@ function rowOf({ table, t, metric, service, host, value }: AnyRow & { table: str
     MetricName: metric,
     MetricUnit: `{${metric}}`,
     ResourceAttributes: { host },
+    Attributes: metric === 'f_bucket' ? { le: value % 2 === 0 ? '1' : '+Inf' } : {},
     Value: value,
     Count: value,
     Sum: value,

@@ -3,6 +3,7 @@
 // and service are members of one statement, and requests that differ in nothing are read once. Each set is what
 // `readSeries` would have answered on its own.
 
+import { bucketNameOf, mayBeFamily } from './classic-histogram.ts'
 import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
 import { isStepwise, type MetricFacts, metricChoice } from './metric-kind.ts'
 import { factsStatement } from './metric-rows.ts'
@@ -123,7 +124,16 @@ async function readMetrics({ reader, requests, limits }: Together): Promise<Seri
     choice: metricChoice(facts.get(keyOf(members[i])) ?? [], request.aggregation),
   }))
   const sets = new Map<SeriesRequest, SeriesSet>()
-  const waysToRead = Map.groupBy(chosen, ({ choice }) => `${choice?.kind} ${choice?.aggregation}`)
+  const apart = chosen.filter(({ request, choice }) => mayBeFamily(request.metricKey, choice))
+  for (const request of await familiesAmong(
+    reader,
+    apart.map(({ request }) => request),
+    limits,
+  )) {
+    sets.set(request, await readSeries(reader, request, limits))
+  }
+  const rest = chosen.filter(({ request }) => !sets.has(request))
+  const waysToRead = Map.groupBy(rest, ({ choice }) => `${choice?.kind} ${choice?.aggregation}`)
   for (const group of waysToRead.values()) {
     const [{ choice } = { choice: null }] = group
     const own = group.map(({ request }) => request)
@@ -147,12 +157,31 @@ async function readMetrics({ reader, requests, limits }: Together): Promise<Seri
   return requests.flatMap((request) => sets.get(request) ?? [])
 }
 
+/** The requests whose metric is a classic histogram: each is several counters, and so read on its own. */
+async function familiesAmong(
+  reader: TenantReader,
+  requests: readonly SeriesRequest[],
+  limits: StatementLimits | undefined,
+): Promise<SeriesRequest[]> {
+  if (requests.length === 0) return []
+  const members = requests.map(bucketsOf)
+  const frame = axisFor(requests, members)
+  const facts = byMember(
+    await reader.rows<MetricFacts>((from) => factsStatement(from, frame, '', ['sum']), limits),
+  )
+  return requests.filter((request) => facts.has(keyOf(bucketsOf(request))))
+}
+
 /** The time axis of requests that have it in common. */
 function axisFor([first]: readonly SeriesRequest[], members: readonly SeriesMember[]): SeriesFrame {
   if (first === undefined) throw new RangeError('There is no request to read')
   return { ...frameOf(first), members }
 }
 
+const bucketsOf = ({ metricKey, service }: SeriesRequest): SeriesMember => ({
+  metric: bucketNameOf(metricKey),
+  service,
+})
 const memberOf = ({ metricKey, service }: SeriesRequest): SeriesMember => ({ metric: metricKey, service })
 
 const keyOf = (member: SeriesMember | undefined): string =>

@@ -198,8 +198,10 @@ test('the rate of a cumulative counter is spread over the time between points, w
   const first = await values(reader, { metricKey: 'requests', endNs: at(120) })
   assert.deepEqual(first, [2, 2], 'the point after the end completes the last step')
   const fine = await values(reader, { metricKey: 'requests', stepSeconds: 10 })
-  assert.deepEqual(fine, [...Array(21).fill(2), null, null, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 60])
+  assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain goes on')
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 120])
+  const longer: Ask = { metricKey: 'requests', endNs: at(300), aggregation: 'increase' }
+  assert.deepEqual(await values(reader, longer), [120, 120, 120, 60, null], 'it ended, and its start is told')
 })
 
 test('a counter that starts again counts from zero, and each underlying series on its own', async () => {
@@ -213,23 +215,108 @@ test('a counter that starts again counts from zero, and each underlying series o
       counter(180, 60, pod('b', at(120))),
     ],
   })
-  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [1, 0.5, 2, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, 120, null])
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [1, 0.5, 2, 1])
+  const longer: Ask = { metricKey: 'requests', aggregation: 'sum', endNs: at(300) }
+  assert.deepEqual(await values(reader, longer), [60, 30, 120, null, null])
 })
 
-test('attributes in another order are the same series, and a first point of unknown start adds nothing', async () => {
+test('attributes in another order are the same series, and what was seen of no start goes on for half an interval', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       counter(0, 700, { Attributes: { a: '1', b: '2' }, StartTimeUnix: 0n }),
       counter(60, 760, { Attributes: { b: '2', a: '1' }, StartTimeUnix: 0n }),
     ],
   })
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [
-    60,
-    null,
-    null,
-    null,
-  ])
+  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, null, null])
+})
+
+test('what began inside without a start counts since it was zero, and at most since half an interval before', async () => {
+  const pod = (name: string) => ({ Attributes: { pod: name }, StartTimeUnix: 0n })
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(60, 700, pod('a')),
+      counter(100, 740, pod('a')),
+      counter(60, 5, pod('b')),
+      counter(100, 45, pod('b')),
+    ],
+  })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', groupBy: 'pod' }
+  const set = await read(reader, ask)
+  const found = new Map(set.groups.map(({ group, values }) => [group, rounded(values)]))
+  assert.deepEqual(found.get('a'), [20, 60, null, null])
+  assert.deepEqual(found.get('b'), [5, 60, null, null])
+})
+
+test('the rate of the step that is going on is over what has passed of it', async () => {
+  const points = [0, 60, 120, 180].map((seconds) => counter(seconds, seconds * 2))
+  const reader = await organisation({ otel_metrics_sum: points })
+  const ask: Ask = { metricKey: 'requests', nowNs: at(200) }
+  assert.deepEqual(await values(reader, ask), [2, 2, 2, 2])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [120, 120, 120, 40])
+  const hourly: Ask = { ...ask, nowNs: at(203), stepSeconds: 7200, endNs: at(7200) }
+  assert.deepEqual(await values(reader, hourly), [2])
+})
+
+test('a rate is what was added in a step over the whole step, so a short job is no spike', async () => {
+  const job = { StartTimeUnix: at(100) }
+  const reader = await organisation({ otel_metrics_sum: [counter(100, 0, job), counter(110, 100, job)] })
+  const ask: Ask = { metricKey: 'requests', endNs: at(600), stepSeconds: 600 }
+  assert.deepEqual(await values(reader, ask), [0.166667])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [100])
+})
+
+test('what a counter gained is the same whatever the step, and a rate times its step', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(-20, 1000),
+      counter(35, 1030),
+      counter(95, 1111),
+      counter(160, 40, { StartTimeUnix: at(120) }),
+      counter(250, 90, { StartTimeUnix: at(120) }),
+    ],
+  })
+  for (const stepSeconds of [10, 60, 120, 240]) {
+    const ask: Ask = { metricKey: 'requests', stepSeconds }
+    const increase = await values(reader, { ...ask, aggregation: 'increase' })
+    const rate = await values(reader, ask)
+    const total = increase.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+    const gained = (30 * 35) / 55 + 81 + 40 + (50 * 80) / 90
+    assert.ok(Math.abs(total - gained) < 1e-4, `${total} of ${gained} at ${stepSeconds} s`)
+    rate.forEach((value, i) => {
+      assert.ok(Math.abs((value ?? 0) * stepSeconds - (increase[i] ?? 0)) < 1e-3, `step ${i}`)
+    })
+  }
+})
+
+test('a deployment in the middle of a step changes no rate', async () => {
+  const pod = (name: string, start: number) => ({ Attributes: { pod: name }, StartTimeUnix: at(start) })
+  const old = [-60, 0, 60, 90].map((seconds) => counter(seconds, 6000 + seconds * 10, pod('a', -600)))
+  const young = [90, 120, 180, 240].map((seconds) => counter(seconds, (seconds - 90) * 10, pod('b', 90)))
+  const reader = await organisation({ otel_metrics_sum: [...old, ...young] })
+  assert.deepEqual(await values(reader, { metricKey: 'requests' }), [10, 10, 10, 10])
+})
+
+test('two processes of one identity that overlap are told apart by their start', async () => {
+  const started = (seconds: number) => ({ StartTimeUnix: at(seconds) })
+  const reader = await organisation({
+    otel_metrics_sum: [
+      counter(0, 5000, started(-900)),
+      counter(60, 5060, started(-900)),
+      counter(70, 10, started(50)),
+      counter(80, 5070, started(-900)),
+      counter(120, 60, started(50)),
+    ],
+  })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', endNs: at(120), stepSeconds: 120 }
+  assert.deepEqual(await values(reader, ask), [130])
+})
+
+test('a counter whose beginning was not seen counts from its first point, as the Collector marks it', async () => {
+  const seen = { StartTimeUnix: at(30) }
+  const points = [counter(30, 90_000, seen), counter(60, 90_060, seen), counter(90, 90_120, seen)]
+  const reader = await organisation({ otel_metrics_sum: points })
+  const ask: Ask = { metricKey: 'requests', aggregation: 'increase', endNs: at(90), stepSeconds: 90 }
+  assert.deepEqual(await values(reader, ask), [120])
 })
 
 test('a delta counter counts in the step of its point and is zero in steps without one', async () => {
@@ -249,12 +336,9 @@ test('a sum that may fall is a level by default, and its rate is its change', as
   const set = await read(reader, { metricKey: 'requests' })
   assert.equal(set.aggregation, 'avg')
   assert.deepEqual(rounded(set.groups[0]?.values), [100, 40, 70, null])
-  assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'rate' }), [
-    -1,
-    0.5,
-    null,
-    null,
-  ])
+  const ask: Ask = { metricKey: 'requests', aggregation: 'rate' }
+  assert.deepEqual(await values(reader, ask), [-1, 0.5, null, null])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [-60, 30, null, null])
 })
 
 const histogram = (seconds: number, BucketCounts: readonly number[], more: FixtureRow = {}): FixtureRow => ({
@@ -372,6 +456,100 @@ test('a summary answers its mean from count and sum, and the quantiles it was gi
   assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'p50' }), [0, 60, null, null])
   assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'p90' }), [null, null, null, null])
   assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'min' }), [1, 1, null, null])
+})
+
+/** The counters of a classic histogram at one scrape: how many observations are at or below each bound, and their sum. */
+const scrape = (
+  seconds: number,
+  buckets: Readonly<Record<string, number>>,
+  total: number,
+  attributes: Readonly<Record<string, string>> = {},
+): FixtureRow[] => {
+  const own = (suffix: string, Value: number, more: Readonly<Record<string, string>> = {}) =>
+    counter(seconds, Value, {
+      MetricName: `wait_seconds${suffix}`,
+      MetricUnit: 's',
+      StartTimeUnix: 0n,
+      Attributes: { ...attributes, ...more },
+    })
+  return [
+    ...Object.entries(buckets).map(([le, count]) => own('_bucket', count, { le })),
+    own('_count', Math.max(...Object.values(buckets))),
+    own('_sum', total),
+  ]
+}
+
+test('counters of a classic histogram are read as the histogram that they are, by either name', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...scrape(0, { '0.5': 100, '1': 100, '+Inf': 100 }, 40),
+      ...scrape(60, { '0.5': 110, '1': 140, '+Inf': 140 }, 64),
+      ...scrape(120, { '0.5': 120, '1': 140, '+Inf': 160 }, 94),
+    ],
+  })
+  const ask: Ask = { metricKey: 'wait_seconds', endNs: at(120) }
+  const set = await read(reader, ask)
+  assert.deepEqual([set.aggregation, set.unit], ['p95', 's'])
+  assert.deepEqual(rounded(set.groups[0]?.values), [0.966667, 1])
+  assert.deepEqual([...(set.groups[0]?.volume ?? [])], [40, 20])
+  for (const metricKey of ['wait_seconds', 'wait_seconds_bucket']) {
+    assert.deepEqual(await values(reader, { ...ask, metricKey, aggregation: 'p50' }), [0.666667, 0.5])
+  }
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'avg' }), [0.6, 1.5])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'count' }), [40, 20])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [40, 20])
+  assert.deepEqual(await values(reader, { ...ask, aggregation: 'sum' }), [24, 30])
+  assert.equal((await read(reader, { ...ask, aggregation: 'max' })).aggregation, 'p95')
+  assert.equal((await read(reader, { ...ask, aggregation: 'rate' })).unit, '1/s')
+  const buckets = await read(reader, { ...ask, metricKey: 'wait_seconds_bucket', groupBy: 'le' })
+  assert.deepEqual(
+    new Map(buckets.groups.map(({ group, values }) => [group, rounded(values)[0]])),
+    new Map([
+      ['0.5', 0.166667],
+      ['1', 0.666667],
+      ['+Inf', 0.666667],
+    ]),
+    'a bucket is a counter too',
+  )
+})
+
+test('bounds are numbers however they are spelled, per group, and without the open bucket there is no quantile', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...scrape(0, { '0.5': 0, '1': 0, '+Inf': 0 }, 0, { pod: 'a' }),
+      ...scrape(60, { '0.5': 10, '1': 20, '+Inf': 20 }, 9, { pod: 'a' }),
+      ...scrape(0, { '5e-1': 0, '1.0': 0, Inf: 0, tall: 0 }, 0, { pod: 'b' }),
+      ...scrape(60, { '5e-1': 30, '1.0': 60, Inf: 60, tall: 9 }, 9, { pod: 'b' }),
+      ...scrape(0, { '0.5': 0, '1': 0 }, 0, { pod: 'c' }),
+      ...scrape(60, { '0.5': 30, '1': 60 }, 9, { pod: 'c' }),
+    ],
+  })
+  const ask: Ask = { metricKey: 'wait_seconds', aggregation: 'p50', endNs: at(60) }
+  assert.deepEqual(await values(reader, { ...ask, attributes: { pod: 'b' } }), [0.5])
+  assert.deepEqual(await values(reader, { ...ask, attributes: { pod: 'c' } }), [])
+  const byPod = await read(reader, { ...ask, groupBy: 'pod' })
+  assert.deepEqual(
+    byPod.groups.map(({ group, values }) => [group, rounded(values)]),
+    [
+      ['b', [0.5]],
+      ['a', [0.5]],
+    ],
+  )
+  assert.equal(byPod.truncatedGroups, 0)
+})
+
+test('counters that are named like those of a histogram without buckets are none', async () => {
+  const reader = await organisation({
+    otel_metrics_sum: [
+      ...[0, 60].map((seconds) => counter(seconds, seconds, { MetricName: 'jobs_count' })),
+      ...[0, 60].map((seconds) => counter(seconds, seconds, { MetricName: 'leaky_bucket' })),
+    ],
+  })
+  for (const aggregation of [undefined, 'rate', 'p95', 'avg'] as const) {
+    assert.deepEqual((await read(reader, { metricKey: 'jobs', aggregation })).groups, [])
+    assert.deepEqual((await read(reader, { metricKey: 'leaky', aggregation })).groups, [])
+  }
+  assert.deepEqual(await values(reader, { metricKey: 'leaky_bucket', endNs: at(60) }), [1])
 })
 
 test('groups are the busiest first, found on the record and then on its resource, and the rest are counted', async () => {

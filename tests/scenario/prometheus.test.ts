@@ -3,10 +3,7 @@
 // without it these tests say so and are skipped.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { z } from 'zod'
@@ -18,6 +15,12 @@ import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import {
+  isInstalled,
+  type PrometheusProcess,
+  startPrometheus,
+  stopPrometheus,
+} from '../prometheus/prometheus-process.ts'
+import {
   eraseCompletely,
   type Service,
   startService,
@@ -26,15 +29,9 @@ import {
   waitUntilCompleted,
 } from './service.ts'
 
-const isInstalled = spawnSync('prometheus', ['--version']).status === 0
-
 /** A Prometheus per organisation, each scraping the same page. */
-interface Writer {
+interface Writer extends PrometheusProcess {
   readonly tenant: Tenant
-  readonly process: ChildProcess
-  readonly configPath: string
-  readonly api: string
-  output: string
 }
 
 const QueryAnswer = z.object({
@@ -59,7 +56,7 @@ describe('Prometheus writes to the service', {
   before(async () => {
     service = await startService({ settings: { LETHE_COMMIT_DELAY_MS: '20' } })
     for (const tenant of ['acme', 'globex'] as const) {
-      writers.set(tenant, await startPrometheus(service, tenant, join(folder, tenant)))
+      writers.set(tenant, await startWriter(service, tenant, join(folder, tenant)))
     }
   })
   after(async () => {
@@ -250,37 +247,7 @@ function configOf(service: Service, tenant: Tenant, isScraping: boolean): string
   })
 }
 
-async function startPrometheus(service: Service, tenant: Tenant, folder: string): Promise<Writer> {
-  mkdirSync(folder)
-  const configPath = join(folder, 'prometheus.yml')
-  writeFileSync(configPath, configOf(service, tenant, true))
-  const port = await freePort()
-  const child = spawn('prometheus', [
-    `--config.file=${configPath}`,
-    `--storage.tsdb.path=${join(folder, 'data')}`,
-    `--web.listen-address=127.0.0.1:${port}`,
-    '--enable-feature=exemplar-storage,native-histograms',
-  ])
-  const writer: Writer = { tenant, process: child, configPath, api: `http://127.0.0.1:${port}`, output: '' }
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      writer.output += chunk.toString()
-    })
-  }
-  return writer
-}
-
-async function stopPrometheus({ process: child }: Writer): Promise<void> {
-  if (child.exitCode !== null) return
-  child.kill('SIGTERM')
-  await once(child, 'exit')
-}
-
-/** A port that nobody has now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  return typeof address === 'object' && address !== null ? address.port : assert.fail('no port')
+async function startWriter(service: Service, tenant: Tenant, folder: string): Promise<Writer> {
+  const features = '--enable-feature=exemplar-storage,native-histograms'
+  return Object.assign(await startPrometheus(folder, configOf(service, tenant, true), features), { tenant })
 }

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { errorCatalogue } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
+import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import {
@@ -265,6 +266,31 @@ describe('remote write', () => {
       const refused = await writeBytes(version, plain, { headers: { 'content-encoding': null } })
       assert.deepEqual([refused.status, JSON.parse(refused.text).code], [400, 'bad_request'])
     }
+  })
+
+  test('what came in is read by the labels that Prometheus gave it', async () => {
+    const of = (instance: string, value: number): TestSeries => ({
+      labels: { __name__: 'go_goroutines', instance, job: 'prod/api' },
+      samples: [{ value, timestamp: mondayMs }],
+    })
+    assert.equal((await write('1.0', [of('h1:80', 3), of('h2:80', 5)])).status, 204)
+    const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + minuteNs)}`
+    const ask = async (query: string) => {
+      const path = `/telemetry/series?metric_key=go_goroutines&${range}&${query}`
+      const { series, warnings } = await service.read(path, SeriesAnswer, 'acme/viewer')
+      return [warnings, ...series.map(({ group, points }) => [group, points[0]?.value])]
+    }
+    assert.deepEqual(await ask('attribute=job%3Dprod/api&group_by=instance'), [
+      [],
+      ['h1:80', 3],
+      ['h2:80', 5],
+    ])
+    assert.deepEqual(await ask('group_by=job'), [[], ['prod/api', 4]])
+    assert.deepEqual(await ask('attribute=instance%3Dh2:80'), [[], [null, 5]])
+    assert.deepEqual(await ask('attribute=job%3Dapi'), [[]])
+    assert.deepEqual(await ask('attribute=jbo%3Dapi'), [
+      ['Nothing of "go_goroutines" in this range has an attribute "jbo".'],
+    ])
   })
 
   test('the ways that senders write the content type are all read', async () => {

@@ -1,0 +1,181 @@
+// Classic histograms of Prometheus: a family of counters, `x_bucket` with the upper bound of each bucket in the label
+// `le`, `x_sum` and `x_count`. They come as counters and are put together when they are read, because their series may
+// come in different requests. A quantile is that of PromQL, `histogram_quantile(q, sum by (le) (increase(x_bucket)))`,
+// over the increase of a step as `docs/decisions/0025` defines it. Pure.
+
+import type { Aggregation } from '../../contract/telemetry.ts'
+import { type MetricChoice, quantileOf } from './metric-kind.ts'
+import type { PackedGroup, SeriesFrame } from './series-statement.ts'
+
+/** The label of a bucket's upper bound, inclusive. */
+export const bucketLabel = 'le'
+
+/** Ends the names of the counters of buckets. */
+export const bucketSuffix = '_bucket'
+const countSuffix = '_count'
+const sumSuffix = '_sum'
+
+/** Whether a name is that of the buckets of a family. */
+export function isBucketName(metric: string): boolean {
+  return metric.endsWith(bucketSuffix)
+}
+
+export function bucketNameOf(metric: string): string {
+  return `${familyOf(metric)}${bucketSuffix}`
+}
+
+/** Whether a metric that was found as a choice says, or not at all, may be a family of counters. */
+export function mayBeFamily(metric: string, choice: MetricChoice | null): boolean {
+  if (choice === null) return true
+  return isBucketName(metric) && choice.kind === 'sum' && quantileOf(choice.aggregation) !== undefined
+}
+
+/** The name of the whole family; the buckets may be named for it. */
+function familyOf(metric: string): string {
+  return isBucketName(metric) ? metric.slice(0, -bucketSuffix.length) : metric
+}
+
+/** The counters of a family that an aggregation is computed from. */
+export function familyNames(metric: string, aggregation: Aggregation): readonly string[] {
+  const family = familyOf(metric)
+  if (quantileOf(aggregation) !== undefined) return [`${family}${bucketSuffix}`]
+  if (aggregation === 'sum') return [`${family}${sumSuffix}`]
+  if (aggregation === 'avg') return [`${family}${sumSuffix}`, `${family}${countSuffix}`]
+  return [`${family}${countSuffix}`]
+}
+
+/** Whether an aggregation relates counters of a family to each other, by what {@link PartRow} calls their part. */
+export function isOfParts(aggregation: Aggregation): boolean {
+  return aggregation === 'avg' || quantileOf(aggregation) !== undefined
+}
+
+/** What the counters of one part gained in a step. A part is a bucket, by the text of its bound, or a name of the family. */
+export type PartGain = readonly [part: string, gained: number]
+
+/** What the parts of a family come to in one step; null where that is no number. */
+export interface Settled {
+  readonly reading: number
+  /** Observations. */
+  readonly amount: number
+}
+
+/** Gains of the same part are added up. */
+export function settle(aggregation: Aggregation, gains: readonly PartGain[]): Settled | null {
+  const quantile = quantileOf(aggregation)
+  return quantile === undefined ? meanOf(gains) : quantileOfBuckets(quantile, gains)
+}
+
+function meanOf(gains: readonly PartGain[]): Settled | null {
+  let [total, count] = [0, 0]
+  for (const [part, gained] of gains) {
+    if (part.endsWith(sumSuffix)) total += gained
+    else count += gained
+  }
+  return count > 0 ? { reading: total / count, amount: count } : null
+}
+
+interface Bucket {
+  readonly bound: number
+  count: number
+}
+
+/**
+ * As PromQL: buckets count what is at or below their bound; one that has less than a lower one counts as much; without
+ * the bucket that is open above, or without a second one, there is no quantile; within a bucket observations lie evenly;
+ * the lowest begins at zero unless its bound is not above it; the one that is open above answers with its lower edge.
+ */
+function quantileOfBuckets(quantile: number, gains: readonly PartGain[]): Settled | null {
+  const buckets = cumulative(gains)
+  const top = buckets.at(-1)
+  if (top?.bound !== Number.POSITIVE_INFINITY || buckets.length < 2 || !(top.count > 0)) return null
+  const rank = quantile * top.count
+  const index = buckets.findIndex(({ count }, i) => count >= rank || i === buckets.length - 1)
+  const [below, own] = [buckets[index - 1], buckets[index]]
+  if (own === undefined) return null
+  const answer = (reading: number): Settled => ({ reading, amount: top.count })
+  if (own === top) return answer(below?.bound ?? Number.NaN)
+  if (below === undefined) return answer(own.bound <= 0 ? own.bound : own.bound * (rank / own.count))
+  return answer(below.bound + ((own.bound - below.bound) * (rank - below.count)) / (own.count - below.count))
+}
+
+function cumulative(gains: readonly PartGain[]): Bucket[] {
+  const counts = new Map<number, number>()
+  for (const [part, gained] of gains) {
+    const bound = boundOf(part)
+    if (!Number.isNaN(bound)) counts.set(bound, (counts.get(bound) ?? 0) + gained)
+  }
+  const buckets = [...counts].map(([bound, count]): Bucket => ({ bound, count }))
+  buckets.sort((a, b) => (a.bound < b.bound ? -1 : 1))
+  let most = Number.NEGATIVE_INFINITY
+  for (const bucket of buckets) {
+    most = Math.max(most, bucket.count)
+    bucket.count = most
+  }
+  return buckets
+}
+
+const finite = '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?'
+const infinite = '[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?'
+
+/** A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike. */
+export const anyBound = `^(${finite}|[+-]?${infinite})$`
+export const openBound = `^[+]?${infinite}$`
+
+const [finitePattern, anyPattern] = [new RegExp(`^${finite}$`), new RegExp(anyBound)]
+
+/** The bound that a label names, however it is spelled; NaN where it names none. */
+export function boundOf(label: string): number {
+  if (finitePattern.test(label)) return Number(label)
+  if (!anyPattern.test(label)) return Number.NaN
+  return label.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+}
+
+/** What a statement answers of a single series that is computed from parts; 64-bit integers come as text. */
+interface PartStep {
+  readonly step: number
+  readonly parts: readonly string[]
+  readonly gains: readonly (number | null)[]
+}
+
+/** The same of a group among others, a list for each step. */
+interface PartGroup {
+  readonly grp: PackedGroup['grp']
+  readonly steps: readonly number[]
+  readonly parts: readonly (readonly string[])[]
+  readonly gains: readonly (readonly (number | null)[])[]
+  readonly groups: number
+}
+
+export type PartRow = PartStep | PartGroup
+
+/** The groups that a statement answered part by part, in its order. */
+export function settleRows(
+  frame: SeriesFrame,
+  rows: readonly PartRow[],
+  aggregation: Aggregation,
+): PackedGroup[] {
+  if (frame.groupBy === undefined) {
+    const steps = rows.filter((row): row is PartStep => 'step' in row)
+    const parts = steps.map((row) => row.parts)
+    const gains = steps.map((row) => row.gains)
+    return [
+      settleGroup({ grp: '', steps: steps.map(({ step }) => step), parts, gains, groups: 1 }, aggregation),
+    ]
+  }
+  return rows.filter((row): row is PartGroup => 'steps' in row).map((row) => settleGroup(row, aggregation))
+}
+
+function settleGroup({ grp, groups, ...own }: PartGroup, aggregation: Aggregation): PackedGroup {
+  const steps: number[] = []
+  const readings: number[] = []
+  const amounts: number[] = []
+  own.steps.forEach((step, i) => {
+    const gains = (own.parts[i] ?? []).map((part, n): PartGain => [part, own.gains[i]?.[n] ?? Number.NaN])
+    const settled = settle(aggregation, gains)
+    if (settled === null) return
+    steps.push(step)
+    readings.push(settled.reading)
+    amounts.push(settled.amount)
+  })
+  return { grp, steps, readings, amounts, groups, counting: 0 }
+}

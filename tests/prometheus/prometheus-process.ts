@@ -1,0 +1,60 @@
+// Debian's Prometheus as a process of a test, in a folder and on a port of its own. Tests that need it are skipped where
+// it is not installed.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+
+export const isInstalled = spawnSync('prometheus', ['--version']).status === 0
+
+export interface PrometheusProcess {
+  readonly process: ChildProcess
+  readonly configPath: string
+  /** Where it answers, an address without a path. */
+  readonly api: string
+  /** What it has logged. */
+  output: string
+}
+
+/** Starts one in a folder that doesn't exist yet; it may not answer yet. */
+export async function startPrometheus(
+  folder: string,
+  config: string,
+  ...flags: readonly string[]
+): Promise<PrometheusProcess> {
+  mkdirSync(folder)
+  const configPath = join(folder, 'prometheus.yml')
+  writeFileSync(configPath, config)
+  const port = await freePort()
+  const child = spawn('prometheus', [
+    `--config.file=${configPath}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    ...flags,
+  ])
+  const started = { process: child, configPath, api: `http://127.0.0.1:${port}`, output: '' }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      started.output += chunk.toString()
+    })
+  }
+  return started
+}
+
+export async function stopPrometheus({ process: child }: PrometheusProcess): Promise<void> {
+  if (child.exitCode !== null) return
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+}
+
+/** A port that nobody has now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  return typeof address === 'object' && address !== null ? address.port : assert.fail('no port')
+}
