@@ -111,6 +111,7 @@ describe('OTLP/gRPC', () => {
         code: 0,
         message: '',
         retrySeconds: null,
+        reason: null,
         partial: null,
       })
     }
