@@ -2,18 +2,14 @@
 // ways a start or a stop can go wrong. Every command is a process of its own.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { temporaryFolder } from '../fixtures.ts'
-
-const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
-const node = ['--disable-warning=ExperimentalWarning', program]
+import { nodeWords, runLethe } from './command-line.ts'
 
 const folders: string[] = []
 const running = new Set<ChildProcess>()
@@ -30,23 +26,21 @@ function newFolder(): string {
 
 const environment = (dataDir: string, more: Record<string, string> = {}) => ({
   PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   LETHE_DATA_DIR: dataDir,
   LETHE_PORT: '0',
   ...more,
 })
 
 /** Runs a command to its end. */
-async function lethe(env: Record<string, string | undefined>, ...words: string[]) {
-  const run = promisify(execFile)(process.execPath, [...node, ...words], { env })
-  return run.then(
-    ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
-    ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
-  )
-}
+const lethe = (env: Record<string, string | undefined>, ...words: string[]) => runLethe(env, words)
 
 /** Starts the service and waits until it listens; `out` is what it has printed so far. */
 async function serve(env: Record<string, string | undefined>) {
-  const child = spawn(process.execPath, [...node, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...nodeWords, 'serve'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   running.add(child)
   const ended = once(child, 'exit').then(([code]) => {
     running.delete(child)
@@ -150,6 +144,17 @@ test('tokens are made, listed and revoked beside a running service, which knows 
 
   const owner = await lethe(env, 'org', 'create', 'globex')
   assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
+  const organisations = JSON.parse((await lethe(env, 'org', 'list', '--json')).out)
+  assert.deepEqual(
+    organisations.items.map((one: { tenant_id: string; name: string }) => [one.tenant_id, one.name]),
+    [
+      ['acme', 'acme'],
+      ['globex', 'globex'],
+    ],
+  )
+  assert.match((await lethe(env, 'org', 'list')).out, /^acme +founded \S+Z {2}acme\nglobex /)
+  const asJson = JSON.parse((await lethe(env, 'token', 'list', '--org', 'acme', '--json')).out)
+  assert.deepEqual(asJson.items.find((one: { id: string }) => one.id === id).role, 'viewer')
   const again = await lethe(env, 'org', 'create', 'globex')
   assert.deepEqual([again.code, again.err], [1, 'lethe: The organisation globex exists.'])
   const foreign = await lethe(env, 'token', 'revoke', id, '--org', 'globex')

@@ -41,6 +41,6 @@ export function addBackupCommands(program: Command): void {
       .option('--without-journal', 'accept that what was erased since the backup is readable again')
       .action(async (backupId, options) => (await load()).restore(process.env, backupId, options)),
     'lethe backup restore 01KAMPLE0000000000000000000',
-    'lethe backup restore /mnt/backups/01KAMPLE0000000000000000000 --into /srv/lethe --control-plane from-backup',
+    'lethe backup restore /srv/backups/01KAMPLE0000000000000000000 --into /srv/lethe --control-plane from-backup',
   )
 }
