@@ -5,7 +5,6 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DisplayName } from '../../contract/common.ts'
 import { Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
-import { foundOrganisation } from '../app.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
@@ -25,6 +24,8 @@ export async function createOrganisation(
   if (!valid.success)
     throw new ConfigError(`"${tenantId}" can't be a tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
   const name = displayName('--name', options.name ?? tenantId)
+  // All rooms of the service have something to found, and no other command here needs them.
+  const { foundOrganisation } = await import('../app.ts')
   await withTenancy(
     config,
     async (tenancy) => {

@@ -2,6 +2,7 @@
 // answers at all, and building the tree loads nothing of the service.
 
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -9,8 +10,10 @@ import type { Command } from 'commander'
 import { deletionReasons, deletionStatuses } from '../../contract/deletion.ts'
 import { methodKeys } from '../../contract/detection-methods.ts'
 import { roles } from '../../contract/tenancy.ts'
+import { runLethe } from '../../tests/scenario/command-line.ts'
 import { readSources } from '../../tests/tidy/source-file.ts'
 import { methodChoices, reasonChoices, roleChoices, statusChoices } from './commands/choices.ts'
+import { addCompletion } from './completion.ts'
 import { buildProgram } from './program.ts'
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
@@ -57,6 +60,55 @@ describe('every command', () => {
       const takesJson = command.options.some(({ long }) => long === '--json')
       assert.equal(takesJson, !withoutJson.includes(path))
     })
+  }
+})
+
+/** As it is run, with what completes it. */
+const whole = buildProgram()
+addCompletion(whole)
+
+/** The command that words name as far as they name one, and what is left of them. */
+function commandOf(words: readonly string[]): { command: Command; rest: readonly string[] } {
+  let command: Command = whole
+  for (const [i, word] of words.entries()) {
+    const next = command.commands.find((one) => one.name() === word)
+    if (next === undefined) return { command, rest: words.slice(i) }
+    command = next
+  }
+  return { command, rest: [] }
+}
+
+test('README and docs name commands and options that exist, and never one of a registry', () => {
+  let found = 0
+  for (const path of ['README.md', ...globSync('docs/*.md', { cwd: root })]) {
+    const text = readFileSync(join(root, path), 'utf8')
+    assert.doesNotMatch(text, /\bnpx (?:--\S+ )*lethe|npm exec/, path)
+    for (const [mention, written = ''] of text.matchAll(/\blethe ((?:[a-z-]+|<\w+>|[A-Z]+)\b[^`\n|)#;]*)/g)) {
+      if (!/[`./$(]/.test(text.charAt(text.indexOf(mention) - 1))) continue
+      const { command, rest } = commandOf(written.trim().split(/\s+/))
+      assert.notEqual(command.parent, null, `${path}: ${mention}`)
+      for (const option of rest.filter((word) => /^--[a-z]/.test(word))) {
+        const known = command.options.some(({ long }) => long === option)
+        assert.ok(known, `${path}: ${pathOf(command)} has no ${option}`)
+      }
+      found++
+    }
+  }
+  assert.ok(found > 25, `${found} mentions`)
+})
+
+test('the shell completes commands, options and their values', async () => {
+  const offers = async (...words: string[]) => {
+    const { out } = await runLethe({ PATH: process.env.PATH }, ['complete', '--', ...words])
+    return out.split('\n').map((line) => line.split('\t')[0])
+  }
+  assert.ok((await offers('')).includes('deletions'))
+  assert.deepEqual((await offers('org', '')).slice(0, 2), ['create', 'list'])
+  assert.ok((await offers('erase', 'range', '--')).includes('--until'))
+  assert.deepEqual((await offers('token', 'create', '--role', 'o')).slice(0, 1), ['owner'])
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, out } = await runLethe({ PATH: process.env.PATH }, ['completion', shell])
+    assert.deepEqual([code, out.includes('lethe complete --')], [0, true], shell)
   }
 })
 

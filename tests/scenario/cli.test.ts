@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
@@ -256,6 +256,42 @@ test('a file of timestamps and values is searched for anomalies without a servic
     assert.equal(refused.code, 1, words.join(' '))
   }
   assert.equal(existsSync(String(env.LETHE_DATA_DIR)), false)
+})
+
+test('points come from standard input too, are drawn with their band, and a picture is written', async () => {
+  const env = environment(newFolder())
+  const picture = join(temporaryFolder(), 'points.svg')
+  folders.push(dirname(picture))
+  const lines = Array.from({ length: 300 }, (_, i) => {
+    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (i >= 250 && i < 256 ? 80 : 0)}`
+  })
+  const words = ['detect', '--csv', '-', '--chart', '--svg', picture]
+  const { code, err, out } = await runLethe(env, words, lines.join('\n'))
+  assert.equal(code, 0, err)
+  assert.match(out, /┤.*◆/)
+  assert.match(out, /^ +▲+$/m)
+  assert.match(out, /300 buckets of 5 min: 1 anomalies/)
+  const svg = readFileSync(picture, 'utf8')
+  assert.match(svg, /^<svg .*<rect class="anomaly".*class="values".*<\/svg>\n$/s)
+  const undrawn = await runLethe(env, ['detect', '--csv', '-'], lines.join('\n'))
+  assert.doesNotMatch(undrawn.out, /┤/, 'nothing is drawn where no terminal shows it')
+})
+
+test('a reader that closes the pipe ends a command without a word', async () => {
+  const rows = Array.from({ length: 60_000 }, (_, i) => `${1_789_128_000 + i * 60},${i % 7}`)
+  const child = spawn(process.execPath, [...nodeWords, 'detect', '--csv', '-', '--scores'], {
+    env: environment(newFolder()),
+    stdio: 'pipe',
+  })
+  running.add(child)
+  let err = ''
+  child.stderr.on('data', (chunk) => (err += chunk))
+  child.stdout.once('data', () => child.stdout.destroy())
+  child.stdin.on('error', () => {})
+  child.stdin.end(rows.join('\n'))
+  const [code] = await once(child, 'exit')
+  running.delete(child)
+  assert.deepEqual([code, err], [141, ''])
 })
 
 test('a file is searched with the holidays of its place, and a day that is none is told with its place', async () => {
