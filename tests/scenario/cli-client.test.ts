@@ -64,6 +64,9 @@ test('a range is shown, erased with the typed word alone, and followed to its en
   assert.match(shown.out, /^ {2}total +6 /m)
   assert.match(shown.out, /Nothing is erased/)
 
+  const future = await lethe('erase range --until 2149-01-01T00:00:00Z --dry-run')
+  assert.match(future.out, /^ {2}warning: \S/m, 'a mistyped year is told before it is asked for')
+
   const nobody = await lethe(range)
   assert.deepEqual([nobody.code, /say --confirm acme/.test(nobody.err)], [1, true], nobody.err)
   const wrong = await lethe(`${range} --confirm globex`)

@@ -2,12 +2,15 @@
 // ways a start or a stop can go wrong. Every command is a process of its own.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { version } from '../../server/core/version.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { nodeWords, runLethe } from './command-line.ts'
 
@@ -190,6 +193,21 @@ test('one Ctrl-C that arrives twice still drains: the request under way is answe
   service.stop('SIGINT')
   assert.equal((await sending).status, 200)
   assert.equal(await service.ended, 0)
+})
+
+test('the command of a clone says its version through a link, from any folder and before anything is installed', async () => {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const clone = temporaryFolder()
+  folders.push(clone)
+  for (const path of ['lethe', 'package.json', 'scripts']) {
+    cpSync(join(root, path), join(clone, path), { recursive: true })
+  }
+  symlinkSync(join(clone, 'lethe'), join(clone, 'link'))
+  for (const name of ['lethe', 'link']) {
+    const { stdout } = await promisify(execFile)(join(clone, name), ['--version'], { cwd: '/' })
+    assert.equal(stdout.trim(), version)
+  }
+  assert.equal(existsSync(join(clone, 'node_modules')), false)
 })
 
 test('a mistyped data folder is not made by looking into it', async () => {

@@ -137,6 +137,7 @@ export function previewLines(preview: DeletionPreview, tenantId: string): string
     ...(preview.backups_clear_by === null
       ? []
       : [`  ${preview.backups.length} backups hold a copy, the last until ${preview.backups_clear_by}`]),
+    ...preview.warnings.map(({ message }) => `  warning: ${message}`),
     ...(preview.needs_approval ? ['  a second owner or admin must approve it'] : []),
   ]
 }
