@@ -61,6 +61,9 @@ export async function erase(
     ...(options.signals !== undefined && { signals: options.signals.split(',') }),
   }
   const more = detailsOf(options)
+  if (options.preview !== undefined && options.confirm === undefined) {
+    throw new CommandFailure('--preview goes with --confirm: who is asked confirms what is shown then.')
+  }
   const { tenant_id: tenantId } = (await api.get('/me', Me)).value
   const preview = await api.post(`${address}/preview`, DeletionPreview, { json: selection })
   if (options.dryRun) return showPreview(preview, tenantId, options)
@@ -161,8 +164,8 @@ async function report(
     return print(`To follow it: lethe deletions watch ${requestId}`)
   }
   const ended = json
-    ? await followDeletion(follower, requestId, () => {})
-    : await watchOnOutput(follower, requestId)
+    ? await followDeletion(follower, requestId, () => {}, true)
+    : await watchOnOutput(follower, requestId, true)
   if (json) printJson(ended.json)
   requireCompleted(ended)
 }

@@ -21,17 +21,22 @@ export function deletionPath(requestId: string): string {
   return `/usage/storage/deletions/${encodeURIComponent(requestId)}`
 }
 
-/** Answers the deletion once it has ended, whichever way. */
+/**
+ * Answers the deletion once it has ended, whichever way. A service that has answered once is waited for while it is
+ * away; `hasAnswered` says that it has, to an earlier request.
+ */
 export async function followDeletion(
   follower: Follower,
   requestId: string,
   tell: (answer: Answer<DeletionRequest>) => void,
+  hasAnswered = false,
 ): Promise<Answer<DeletionRequest>> {
   const { api, clock } = follower
   let shown = ''
   for (let failures = 0; ; ) {
     const answer = await api.get(deletionPath(requestId), DeletionRequest).catch((error) => {
-      if (!isPassing(error) || failures++ >= failuresMax) throw error
+      const isKnown = hasAnswered || shown !== ''
+      if (!isKnown || !isPassing(error) || failures++ >= failuresMax) throw error
       if (failures === 1) say('The service does not answer; waiting for it.')
       return null
     })
@@ -47,8 +52,12 @@ export async function followDeletion(
 }
 
 /** As {@link followDeletion}, told on standard output in the form that fits it. */
-export function watchOnOutput(follower: Follower, requestId: string): Promise<Answer<DeletionRequest>> {
-  return followDeletion(follower, requestId, teller(follower))
+export function watchOnOutput(
+  follower: Follower,
+  requestId: string,
+  hasAnswered = false,
+): Promise<Answer<DeletionRequest>> {
+  return followDeletion(follower, requestId, teller(follower), hasAnswered)
 }
 
 function teller({ json }: JsonOption): (answer: Answer<DeletionRequest>) => void {
