@@ -15,8 +15,10 @@ const [named = ''] = process.argv.slice(2)
 const outlives = serviceCommands.includes(named)
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    if (!outlives) process.exit(exitCodes.closedPipe)
+    if (outlives) return
+    if (error.code === 'EPIPE') process.exit(exitCodes.closedPipe)
+    if (stream === process.stdout) say(`lethe: the output can't be written: ${error.message}`)
+    process.exit(exitCodes.failed)
   })
 }
 
