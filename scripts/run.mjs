@@ -14,6 +14,9 @@ const modules = join(root, 'node_modules')
 const stamp = join(modules, '.lethe-installed')
 const nodeMajorMin = 24
 
+/** Where Node keeps our files without their types and as V8's code, by what is in them: a command starts in half the time. */
+const compiled = join(modules, '.cache', 'node')
+
 /**
  * What Node is started with. The old space begins at 128 MB because from a smaller one V8 collects garbage several times
  * a second while bodies come in: each is memory outside its heap, of which it expects to find some inside.
@@ -56,7 +59,11 @@ export function run(program, args) {
   install()
   const child = spawn(nodeBinary(), [...nodeFlags, join(root, program), ...args], {
     stdio: 'inherit',
-    env: { ...process.env, PATH: `${join(modules, '.bin')}:${process.env.PATH ?? ''}` },
+    env: {
+      NODE_COMPILE_CACHE: compiled,
+      ...process.env,
+      PATH: `${join(modules, '.bin')}:${process.env.PATH ?? ''}`,
+    },
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('exit', (code, signal) => {

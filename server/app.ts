@@ -20,6 +20,7 @@ import { openSqlite } from './control/sqlite.ts'
 import type { Caller } from './core/caller.ts'
 import type { Clock } from './core/clock.ts'
 import { newSecret } from './core/ids.ts'
+import { version } from './core/version.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readMetricNames } from './detection/metric-names.ts'
@@ -92,8 +93,6 @@ const deletionEveryMs = 1000
 
 /** Longer than an erasure takes; bounds how long another process waits for one that died. */
 const deletionLeaseMs = 60_000
-
-export const version = '0.1.0'
 
 /** Opens the stores and joins the rooms. Nothing is served before {@link App.start}. */
 export async function createApp(options: AppOptions): Promise<App> {

@@ -2,6 +2,7 @@
 // mend, and never a secret.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -38,6 +39,18 @@ test('an empty environment is a service for this machine alone, beside its data'
     logLevel: 'info',
     bootstrap: { tenantId: null, token: null },
   })
+})
+
+test('every setting that is read is on the page of settings, and nothing else is', () => {
+  const namesIn = (path: string, pattern: RegExp) => {
+    const text = readFileSync(new URL(path, import.meta.url), 'utf8')
+    return [...new Set([...text.matchAll(pattern)].map(([, name]) => name))].sort()
+  }
+  const read = [
+    ...namesIn('config.ts', /\b(LETHE_[A-Z_]*[A-Z])\b/g),
+    ...namesIn('cli/client/settings.ts', /\benv\.(LETHE_[A-Z_]*[A-Z])\b/g),
+  ]
+  assert.deepEqual(namesIn('../docs/settings.md', /^\| `(LETHE_[A-Z_]*[A-Z])` \|/gm), read.sort())
 })
 
 test('an empty setting is one that is not given', () => {

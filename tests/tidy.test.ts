@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { errorCatalogue } from '../contract/errors.ts'
 import {
   findBarrels,
+  findClientsThatKnow,
   findCycles,
   findDeadFiles,
   findLostImports,
@@ -68,6 +69,7 @@ describe('the repository', () => {
     assert.deepEqual(entries, ['server/cli/lethe.ts'])
   })
   holds('imports point one way, and never to a sibling', findWrongDirections(sources))
+  holds('clients know the service by its contract', findClientsThatKnow(sources))
   holds('modules from outside stay behind their doors', findWrongModules(sources, dependencies))
   holds('no files import each other in a circle', findCycles(sources))
   holds('no file only passes on what others export', findBarrels(sources))
@@ -120,6 +122,16 @@ describe('the direction rule', () => {
     for (const to of ['tests/fixtures.ts', 'bench/ingest/decode.ts', testSupport[0] ?? '']) {
       assert.match(edge('server/app.ts', to)[0] ?? 'nothing', /only for tests/, to)
     }
+  })
+
+  test('keeps clients from knowing the service', () => {
+    const client = (to: string) =>
+      findClientsThatKnow(house({ 'server/cli/client/a.ts': `import { x } from '../../../${to}'` })).length
+    assert.equal(client('contract/deletion.ts'), 0)
+    assert.equal(client('server/core/clock.ts'), 0)
+    assert.equal(client('server/cli/print.ts'), 0)
+    assert.equal(client('server/cli/serve.ts'), 1)
+    assert.equal(client('server/deletion/deletion.ts'), 1)
   })
 
   test('asks for a floor where a room is new', () => {

@@ -4,13 +4,13 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DisplayName } from '../../contract/common.ts'
-import { type Role, Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
-import { foundOrganisation } from '../app.ts'
+import { Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { systemClock } from '../core/clock.ts'
+import { instantText, systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { openAndWork, withControl } from './open-control.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 
 const actor = 'operator:command-line'
 const msPerDay = 86_400_000
@@ -18,12 +18,14 @@ const msPerDay = 86_400_000
 export async function createOrganisation(
   config: Config,
   tenantId: string,
-  options: { name?: string },
+  options: JsonOption & { name?: string },
 ): Promise<void> {
   const valid = TenantId.safeParse(tenantId)
   if (!valid.success)
     throw new ConfigError(`"${tenantId}" can't be a tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
   const name = displayName('--name', options.name ?? tenantId)
+  // All rooms of the service have something to found, and no other command here needs them.
+  const { foundOrganisation } = await import('../app.ts')
   await withTenancy(
     config,
     async (tenancy) => {
@@ -32,15 +34,30 @@ export async function createOrganisation(
       await tenancy.createOrganisation(organisation, (trx, nowMs) =>
         foundOrganisation(trx, organisation, secret, nowMs),
       )
-      print(secret)
+      if (options.json) printJson({ tenant_id: tenantId, name, token: secret })
+      else print(secret)
     },
     true,
   )
 }
 
+export async function listOrganisations(config: Config, options: JsonOption): Promise<void> {
+  await withTenancy(config, async (tenancy) => {
+    const items = (await tenancy.describeOrganisations()).map(({ createdAtMs, name, tenantId }) => ({
+      tenant_id: tenantId,
+      name,
+      created_at: instantText(createdAtMs),
+    }))
+    if (options.json) return printJson({ items })
+    for (const { created_at, name, tenant_id } of items) {
+      print(`${tenant_id.padEnd(40)}  founded ${created_at}  ${name}`)
+    }
+  })
+}
+
 export async function createToken(
   config: Config,
-  options: { org: string; role: string; name: string; days?: string },
+  options: JsonOption & { org: string; role: string; name: string; days?: string },
 ): Promise<void> {
   const days = options.days === undefined ? null : Number(options.days)
   if (days !== null && !(Number.isInteger(days) && days >= 1 && days <= 3650)) {
@@ -49,21 +66,22 @@ export async function createToken(
   await withTenancy(config, async (tenancy) => {
     await requireOrganisation(tenancy, options.org)
     const expiresAtMs = days === null ? null : systemClock.nowMs() + days * msPerDay
-    print(
-      await newToken(tenancy, {
-        tenantId: options.org,
-        name: displayName('--name', options.name),
-        role: RoleSchema.parse(options.role),
-        expiresAtMs,
-      }),
-    )
+    const role = RoleSchema.parse(options.role)
+    const secret = newTokenSecret(role)
+    const name = displayName('--name', options.name)
+    const fields = { tenantId: options.org, name, role, expiresAtMs, secret, actor }
+    const token = await tenancy.createToken(fields)
+    if (options.json) printJson({ ...token, token: secret })
+    else print(secret)
   })
 }
 
-export async function listTokens(config: Config, options: { org: string }): Promise<void> {
+export async function listTokens(config: Config, options: JsonOption & { org: string }): Promise<void> {
   await withTenancy(config, async (tenancy) => {
     await requireOrganisation(tenancy, options.org)
-    for (const token of await tenancy.listTokens(options.org, { limit: 500, beforeId: null })) {
+    const items = await tenancy.listTokens(options.org, { limit: 500, beforeId: null })
+    if (options.json) return printJson({ items })
+    for (const token of items) {
       const state =
         token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
       print(`${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}`)
@@ -71,14 +89,19 @@ export async function listTokens(config: Config, options: { org: string }): Prom
   })
 }
 
-export async function revokeToken(config: Config, id: string, options: { org: string }): Promise<void> {
+export async function revokeToken(
+  config: Config,
+  id: string,
+  options: JsonOption & { org: string },
+): Promise<void> {
   await withTenancy(config, async (tenancy) => {
     await requireOrganisation(tenancy, options.org)
     const known = await tenancy.listTokens(options.org, { limit: 1, beforeId: `${id}~` })
     if (known[0]?.id !== id)
       throw new ConfigError(`The organisation ${options.org} has no token ${id}; see token list.`)
     const token = await tenancy.revokeToken(options.org, id, actor, 'owner')
-    print(`${token.id} revoked ${token.revoked_at}`)
+    if (options.json) printJson(token)
+    else print(`${token.id} revoked ${token.revoked_at}`)
   })
 }
 
@@ -103,17 +126,4 @@ async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Pro
   if ((await tenancy.findOrganisation(tenantId)) === null) {
     throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
   }
-}
-
-async function newToken(
-  tenancy: TenancyStore,
-  token: { tenantId: string; name: string; role: Role; expiresAtMs: number | null },
-): Promise<string> {
-  const secret = newTokenSecret(token.role)
-  await tenancy.createToken({ ...token, secret, actor })
-  return secret
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

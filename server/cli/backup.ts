@@ -15,6 +15,7 @@ import { instantText, systemClock } from '../core/clock.ts'
 import { lockFolder } from '../telemetry/chdb.ts'
 import { EngineError } from '../telemetry/telemetry.ts'
 import { hasControl, withControl } from './open-control.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 import { createLogger } from './serve.ts'
 
 const actor = 'operator:command-line'
@@ -23,7 +24,10 @@ const actor = 'operator:command-line'
 const pollMs = 250
 const pollsPerLook = 20
 
-export async function createBackup(config: Config, options: { keepDays?: string }): Promise<void> {
+export async function createBackup(
+  config: Config,
+  options: JsonOption & { keepDays?: string },
+): Promise<void> {
   const keepDays = options.keepDays === undefined ? config.backupKeepDays : Number(options.keepDays)
   if (!(Number.isInteger(keepDays) && keepDays >= 1 && keepDays <= 3650)) {
     throw new ConfigError('--keep-days must be an integer from 1 to 3650.')
@@ -32,7 +36,7 @@ export async function createBackup(config: Config, options: { keepDays?: string 
     const backupId = await register.request(config.backupDir, keepDays, actor)
     for (let poll = 0; ; poll++) {
       const row = await register.find(backupId)
-      if (row?.status === 'ready') return print(lineOf(row))
+      if (row?.status === 'ready') return tell(wireForm(row), options)
       if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
       if (poll % pollsPerLook === 0 && !isServed(config)) await takeHere(config)
       else await systemClock.sleep(pollMs)
@@ -40,24 +44,15 @@ export async function createBackup(config: Config, options: { keepDays?: string 
   })
 }
 
-export async function listBackups(config: Config): Promise<void> {
+export async function listBackups(config: Config, options: JsonOption): Promise<void> {
   const rows = hasControl(config) ? await withRegister(config, (register) => register.list()) : []
-  for (const row of rows) print(lineOf(row))
-  for (const { folder, manifest } of await unregistered(config, rows)) {
-    print(
-      columns(
-        manifest.backup_id,
-        'found',
-        manifest.taken_at_ms,
-        manifest.expires_at_ms,
-        bytesOf(manifest.files),
-        folder,
-      ),
-    )
-  }
+  const found = await unregistered(config, rows)
+  const items = [...rows.map(wireForm), ...found.map(foundForm)]
+  if (options.json) printJson({ items })
+  else for (const item of items) print(lineOf(item))
 }
 
-export async function removeBackupById(config: Config, backupId: string): Promise<void> {
+export async function removeBackupById(config: Config, backupId: string, options: JsonOption): Promise<void> {
   await withRegister(config, async (register) => {
     const row = await register.find(backupId)
     if (row?.status === 'requested' || row?.status === 'running') {
@@ -65,11 +60,12 @@ export async function removeBackupById(config: Config, backupId: string): Promis
     }
     if (row !== null) await removeBackup(register, row)
     else await removeFolder((await requireFound(config, backupId)).folder)
-    print(`${backupId} removed`)
+    if (options.json) printJson({ backup_id: backupId, status: 'removed' })
+    else print(`${backupId} removed`)
   })
 }
 
-export interface RestoreCommand {
+export interface RestoreCommand extends JsonOption {
   readonly into?: string
   readonly controlPlane: string
   readonly withoutJournal?: boolean
@@ -93,6 +89,17 @@ export async function restore(
     engineMemoryBytes: target.engineMemoryBytes,
     failpoint: async () => {},
   })
+  if (options.json) {
+    return printJson({
+      backup_id: manifest.backup_id,
+      taken_at: instantText(manifest.taken_at_ms),
+      data_dir: target.dataDir,
+      control_plane: options.controlPlane,
+      organisations: control?.organisations ?? null,
+      live_tokens: control?.liveTokens ?? null,
+      journalled_erasures: journalled,
+    })
+  }
   print(`${manifest.backup_id} of ${instantText(manifest.taken_at_ms)} is restored into ${target.dataDir}.`)
   print('The telemetry that was there is removed.')
   if (control === null) print('The control plane that was there is kept.')
@@ -162,31 +169,49 @@ async function folderOf(config: Config, backupId: string): Promise<string> {
   return (await requireFound(config, backupId)).folder
 }
 
-function lineOf(row: BackupRow): string {
+interface BackupForm {
+  readonly backup_id: string
+  /** `found`: in the folder and unknown to the register; `missing`: the other way round. */
+  readonly status: string
+  readonly taken_at: string | null
+  readonly expires_at: string
+  readonly bytes: number
+  readonly folder: string
+  readonly error: string | null
+}
+
+function wireForm(row: BackupRow): BackupForm {
   const isGone = row.status === 'ready' && !existsSync(row.folder)
-  const line = columns(
-    row.backup_id,
-    isGone ? 'missing' : row.status,
-    row.taken_at_ms,
-    row.expires_at_ms,
-    row.bytes,
-    row.folder,
-  )
-  return row.error === null ? line : `${line}  ${row.error}`
+  return {
+    backup_id: row.backup_id,
+    status: isGone ? 'missing' : row.status,
+    taken_at: row.taken_at_ms === null ? null : instantText(row.taken_at_ms),
+    expires_at: instantText(row.expires_at_ms),
+    bytes: row.bytes ?? 0,
+    folder: row.folder,
+    error: row.error,
+  }
 }
 
-function columns(
-  backupId: string,
-  status: string,
-  takenAtMs: number | null,
-  expiresAtMs: number,
-  bytes: number | null,
-  folder: string,
-): string {
-  const taken = takenAtMs === null ? 'not taken'.padEnd(30) : `taken ${instantText(takenAtMs)}`
-  return `${backupId}  ${status.padEnd(9)}  ${taken}  expires ${instantText(expiresAtMs)}  ${String(bytes ?? 0).padStart(12)} bytes  ${folder}`
+function foundForm({ folder, manifest }: Found): BackupForm {
+  return {
+    backup_id: manifest.backup_id,
+    status: 'found',
+    taken_at: instantText(manifest.taken_at_ms),
+    expires_at: instantText(manifest.expires_at_ms),
+    bytes: bytesOf(manifest.files),
+    folder,
+    error: null,
+  }
 }
 
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+function tell(backup: BackupForm, { json }: JsonOption): void {
+  if (json) printJson(backup)
+  else print(lineOf(backup))
+}
+
+function lineOf({ backup_id, bytes, error, expires_at, folder, status, taken_at }: BackupForm): string {
+  const taken = taken_at === null ? 'not taken'.padEnd(30) : `taken ${taken_at}`
+  const line = `${backup_id}  ${status.padEnd(9)}  ${taken}  expires ${expires_at}  ${String(bytes).padStart(12)} bytes  ${folder}`
+  return error === null ? line : `${line}  ${error}`
 }

@@ -5,30 +5,34 @@ import { readFileSync } from 'node:fs'
 import type { DeletionCertificate } from '../../contract/certificate.ts'
 import type { Config } from '../config.ts'
 import { CertificateProblem, checkCertificate } from '../deletion/certificate/check.ts'
-import { print } from './print.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
 /** Answers the exit code. */
 export async function verifyCertificate(
   config: Config,
   file: string,
-  options: { readonly jwks?: string },
+  options: JsonOption & { readonly jwks?: string },
 ): Promise<number> {
   const text = readFileSync(file, 'utf8')
   const trusted = await findTrustedKeys(config, options.jwks)
   if (trusted === null) {
-    print(
-      `${file}: NOT CHECKED: no trusted key was given. Name the keys of the service that issued it, as it publishes them at /.well-known/jwks.json, with --jwks KEYS.`,
-    )
+    const problem =
+      'no trusted key was given. Name the keys of the service that issued it, as it publishes them at /.well-known/jwks.json, with --jwks KEYS.'
+    if (options.json) printJson({ file, verdict: 'not_checked', problem, kid: null, certificate: null })
+    else print(`${file}: NOT CHECKED: ${problem}`)
     return 2
   }
   try {
     const { certificate, kid } = await checkCertificate(text, trusted)
-    print(`${file}: the certificate holds\n${summaryOf(certificate, kid)}`)
+    if (options.json) printJson({ file, verdict: 'holds', problem: null, kid, certificate })
+    else print(`${file}: the certificate holds\n${summaryOf(certificate, kid)}`)
     return 0
   } catch (error) {
     if (!(error instanceof CertificateProblem)) throw error
-    print(`${file}: DOES NOT HOLD: ${oneLine(error.message)}`)
+    const problem = oneLine(error.message)
+    if (options.json) printJson({ file, verdict: 'does_not_hold', problem, kid: null, certificate: null })
+    else print(`${file}: DOES NOT HOLD: ${problem}`)
     return 1
   }
 }

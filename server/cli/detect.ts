@@ -1,8 +1,9 @@
 // `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the service and without one.
 // The whole file is judged as one window, bucket by bucket, each knowing only what came before it.
 
-import { readFileSync } from 'node:fs'
-import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import type { Verdict } from '../detection/alarm.ts'
 import { methodChoiceOf, readDraft } from '../detection/detector.ts'
@@ -19,9 +20,13 @@ import {
   type SeriesPoint,
   type SeriesSpan,
 } from '../detection/series.ts'
-import { print } from './print.ts'
+import type { Chart } from './chart.ts'
+import { type JsonOption, print, printJson } from './print.ts'
+import { drawSvg } from './svg-chart.ts'
+import { drawInTerminal } from './terminal-chart.ts'
 
-export interface DetectOptions {
+export interface DetectOptions extends JsonOption {
+  /** A path; `-` is standard input. */
   readonly csv: string
   /** Lines have the name of a group between timestamp and value. */
   readonly grouped?: boolean
@@ -31,13 +36,18 @@ export interface DetectOptions {
   /** Minutes. */
   readonly step?: string
   readonly scores?: boolean
-  readonly json?: boolean
+  /** Whether to draw in lines of text; as the terminal is where absent. */
+  readonly chart?: boolean
+  /** A file to write a picture to. */
+  readonly svg?: string
 }
 
 /** Buckets; a year of minutes. */
 const bucketsMax = 600_000
 /** As many as a detector of the service judges. */
 const groupsMax = 50
+/** Series that are drawn in lines of text: a screen full. */
+const drawnMax = 4
 
 /** Null for the only series of a file without groups. */
 interface Judged {
@@ -48,17 +58,21 @@ interface Judged {
 }
 
 /** Prints what was found. Throws an Error with a sentence for a person where the file or an option can't be read. */
-export function detect(options: DetectOptions): void {
+export async function detect(options: DetectOptions): Promise<void> {
   const choice = choiceOf(options)
-  const judged = judge(readGroups(options), choice, options)
+  const judged = judge(readGroups(await readText(options), options), choice, options)
+  if (options.svg !== undefined) {
+    writeFileSync(options.svg, drawSvg(judged.map(chartOf), `${options.method} over ${options.csv}`))
+  }
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
   const stepMinutes = span?.stepMinutes ?? 1
   const states = judged.map(({ verdict }) => verdict.state)
   const { note, status } = outcomeOf(states, 0, stepMinutes)
   if (options.json) {
-    print(JSON.stringify({ status, note, anomalies: findings.map(rowOf) }, null, 2))
+    printJson({ status, note, anomalies: findings.map(rowOf) })
   } else {
+    if (isDrawn(options)) drawSome(judged)
     for (const { finding } of findings) {
       print(`${formatInstant(finding.startedNs)}  score ${finding.score.toPrecision(3)}  ${finding.reason}`)
     }
@@ -70,10 +84,13 @@ export function detect(options: DetectOptions): void {
   if (options.scores) printScores(judged)
 }
 
-function readGroups({ csv, grouped }: DetectOptions): Map<string | null, SeriesPoint[]> {
-  const text = readFileSync(csv, 'utf8')
-  if (grouped !== true) return new Map([[null, readPoints(text)]])
-  const groups = readGroupedPoints(text)
+function readText({ csv }: DetectOptions): Promise<string> | string {
+  return csv === '-' ? text(process.stdin) : readFileSync(csv, 'utf8')
+}
+
+function readGroups(lines: string, { grouped }: DetectOptions): Map<string | null, SeriesPoint[]> {
+  if (grouped !== true) return new Map([[null, readPoints(lines)]])
+  const groups = readGroupedPoints(lines)
   if (groups.size > groupsMax) throw new Error(`That is ${groups.size} groups; ${groupsMax} at most.`)
   return new Map(groups)
 }
@@ -145,6 +162,40 @@ function spanOf(points: readonly SeriesPoint[], stepMinutes: number): SeriesSpan
   return { startNs, stepMinutes, length }
 }
 
+function isDrawn({ chart, scores }: DetectOptions): boolean {
+  return chart ?? (process.stdout.isTTY === true && scores !== true)
+}
+
+/** Those in which something was found come first. */
+function drawSome(judged: readonly Judged[]): void {
+  const drawn = judged.toSorted((a, b) => b.findings.length - a.findings.length).slice(0, drawnMax)
+  const style = {
+    width: process.stdout.columns || 100,
+    hasColour: process.stdout.isTTY === true && !process.env.NO_COLOR,
+  }
+  for (const one of drawn) {
+    // The colours are ours; what came from the file is in the title alone.
+    for (const line of drawInTerminal({ ...chartOf(one), title: '' }, style))
+      process.stdout.write(`${line}\n`)
+    if (one.group !== null) print(`  ${one.group}: ${one.findings.length} anomalies`)
+  }
+  if (judged.length > drawn.length) print(`  and ${judged.length - drawn.length} series that are not drawn`)
+}
+
+function chartOf({ findings, group, series, verdict }: Judged): Chart {
+  const { lower, upper } = verdict.scores
+  const stepNs = BigInt(series.stepMinutes) * nsPerMinute
+  const bucketOf = (ns: bigint) => Number((ns - series.startNs) / stepNs)
+  return {
+    title: group ?? '',
+    startMs: Number(series.startNs / nsPerMs),
+    stepMs: series.stepMinutes * 60_000,
+    values: series.values,
+    ...{ lower, upper },
+    anomalies: findings.map(({ seenUntilNs, startedNs }) => [bucketOf(startedNs), bucketOf(seenUntilNs)]),
+  }
+}
+
 function rowOf({ finding, group }: { finding: Finding; group: string | null }) {
   const { expected, isOpen, lower, peakNs, reason, score, seenUntilNs, startedNs, upper, value } = finding
   return {
@@ -157,13 +208,13 @@ function rowOf({ finding, group }: { finding: Finding; group: string | null }) {
 }
 
 function printScores(judged: readonly Judged[]): void {
-  const text = (column: Float64Array, i: number) => (Number.isNaN(at(column, i)) ? '' : String(at(column, i)))
+  const cell = (column: Float64Array, i: number) => (Number.isNaN(at(column, i)) ? '' : String(at(column, i)))
   const isGrouped = judged.some(({ group }) => group !== null)
   print(`timestamp,${isGrouped ? 'group,' : ''}value,score,lower,upper`)
   for (const { group, series, verdict } of judged) {
     const { lower, score, upper } = verdict.scores
     for (let i = 0; i < series.values.length; i++) {
-      const columns = [series.values, score, lower, upper].map((column) => text(column, i))
+      const columns = [series.values, score, lower, upper].map((column) => cell(column, i))
       const labels = group === null ? [] : [group]
       print([formatInstant(bucketStartNs(series, i)), ...labels, ...columns].join(','))
     }

@@ -13,7 +13,7 @@ import type { Control } from '../control/database.ts'
 import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { withControl } from './open-control.ts'
-import { print } from './print.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
 /** Writes a chain to standard output, also of an organisation that is gone. */
@@ -40,7 +40,7 @@ async function requireKnown(control: Control, chain: ChainName, tenantId: string
   )
 }
 
-export interface VerifyOptions {
+export interface VerifyOptions extends JsonOption {
   readonly org?: string
   readonly jwks?: string
   readonly live?: boolean
@@ -55,7 +55,7 @@ export async function verifyEvidence(
 ): Promise<number> {
   if (file !== undefined) return verifyFile(config, chain, file, options)
   if (options.jwks !== undefined || options.live) throw new ConfigError('--jwks and --live go with a FILE.')
-  return verifyLive(config, chain, options.org)
+  return verifyLive(config, chain, options)
 }
 
 async function verifyFile(
@@ -68,9 +68,19 @@ async function verifyFile(
   try {
     const found = await checkExport(createReadStream(file), chain, jwks)
     const problem = await problemBeyond(config, chain, found, options)
-    if (problem !== null) {
-      print(`${file}: BROKEN: ${problem}`)
-      return 1
+    if (problem !== null) return tellBroken(file, problem, options)
+    if (options.json) {
+      const { at, entries, head, kid, tenantId } = found
+      printJson({
+        file,
+        verdict: kid === null ? 'not_checked' : 'holds',
+        tenant_id: tenantId,
+        entries,
+        head,
+        at,
+        kid,
+      })
+      return kid === null ? 2 : 0
     }
     const signature = found.kid === null ? 'signature NOT CHECKED' : `signed by ${found.kid}`
     print(
@@ -81,9 +91,14 @@ async function verifyFile(
     return 2
   } catch (error) {
     if (!(error instanceof ExportProblem)) throw error
-    print(`${file}: BROKEN: ${error.message}`)
-    return 1
+    return tellBroken(file, error.message, options)
   }
+}
+
+function tellBroken(file: string, problem: string, { json }: JsonOption): number {
+  if (json) printJson({ file, verdict: 'broken', problem })
+  else print(`${file}: BROKEN: ${problem}`)
+  return 1
 }
 
 /** What a file that is sound in itself is nevertheless not. */
@@ -101,17 +116,20 @@ async function problemBeyond(
   return problem === null ? null : `the live ${chain} does not continue it: ${problem}`
 }
 
-async function verifyLive(config: Config, chain: ChainName, org: string | undefined): Promise<number> {
+async function verifyLive(config: Config, chain: ChainName, options: VerifyOptions): Promise<number> {
+  const { json, org } = options
   return withControl(config, async (control) => {
     if (org !== undefined) await requireKnown(control, chain, org)
-    let isSound = true
+    const items = []
     for (const tenantId of org === undefined ? await listTenants(control) : [org]) {
       const { entries, head, problems } = await checkChain(control, chain, tenantId)
+      items.push({ tenant_id: tenantId, entries, head, problems })
+      if (json) continue
       if (problems.length === 0) print(`${tenantId} ${chain}: ${count(entries)}, head ${head}`)
       for (const problem of problems) print(`${tenantId} ${chain}: BROKEN: ${problem}`)
-      isSound &&= problems.length === 0
     }
-    return isSound ? 0 : 1
+    if (json) printJson({ chain, items })
+    return items.every(({ problems }) => problems.length === 0) ? 0 : 1
   })
 }
 

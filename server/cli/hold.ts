@@ -7,13 +7,14 @@ import { systemClock } from '../core/clock.ts'
 import { LegalHolds } from '../deletion/holds.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { withControl } from './open-control.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 
 const actor = 'operator:command-line'
 
 /** Holds that are listed at most; nobody has more of them than this. */
 const listMax = 500
 
-export interface HoldOptions {
+export interface HoldOptions extends JsonOption {
   readonly org: string
   readonly case: string
   readonly from?: string
@@ -39,21 +40,31 @@ export async function placeHold(config: Config, options: HoldOptions): Promise<v
     throw new ConfigError('The hold can’t be placed: --until must be after --from.')
   }
   await withHolds(config, options.org, async (holds) => {
-    print(describe(await holds.place(options.org, body.data, actor)))
+    const hold = await holds.place(options.org, body.data, actor)
+    if (options.json) return printJson(hold)
+    print(describe(hold))
     print('An erasure that is at work keeps what this covers from its next step on.')
   })
 }
 
-export async function listHolds(config: Config, options: { org: string }): Promise<void> {
+export async function listHolds(config: Config, options: JsonOption & { org: string }): Promise<void> {
   await withHolds(config, options.org, async (holds) => {
     const page = { limit: listMax, beforeId: null, isActive: null }
-    for (const hold of await holds.list(options.org, page)) print(describe(hold))
+    const items = await holds.list(options.org, page)
+    if (options.json) return printJson({ items })
+    for (const hold of items) print(describe(hold))
   })
 }
 
-export async function releaseHold(config: Config, id: string, options: { org: string }): Promise<void> {
+export async function releaseHold(
+  config: Config,
+  id: string,
+  options: JsonOption & { org: string },
+): Promise<void> {
   await withHolds(config, options.org, async (holds) => {
-    print(describe(await holds.release(options.org, id, actor)))
+    const hold = await holds.release(options.org, id, actor)
+    if (options.json) printJson(hold)
+    else print(describe(hold))
   })
 }
 
@@ -73,11 +84,7 @@ async function withHolds(
 function describe(hold: LegalHold): string {
   const range = `${hold.range_start ?? 'the beginning'} to ${hold.range_end ?? 'the end'}`
   const state = hold.released_at === null ? 'active' : `released ${hold.released_at}`
-  // A case reference is free text; control characters would steer the terminal.
+  // A case reference is free text: it stays within its line.
   const caseRef = hold.case_ref.replaceAll(/\p{Cc}/gu, '?')
   return `${hold.hold_id}  ${state}  ${hold.signals.join(',')}  ${range}  by ${hold.placed_by}  ${caseRef}`
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

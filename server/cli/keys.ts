@@ -4,19 +4,26 @@ import { SigningKeys } from '../audit/signing.ts'
 import type { Config } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { withControl } from './open-control.ts'
-import { print } from './print.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 
-export async function listKeys(config: Config): Promise<void> {
+export async function listKeys(config: Config, options: JsonOption): Promise<void> {
   await withControl(config, async (control) => {
-    for (const key of await new SigningKeys(control, systemClock).list()) {
-      const state = key.retiredAtMs === null ? 'signs' : `retired ${instantText(key.retiredAtMs)}`
-      print(`${key.kid}  made ${instantText(key.createdAtMs)}  ${state}`)
+    const items = (await new SigningKeys(control, systemClock).list()).map((key) => ({
+      kid: key.kid,
+      created_at: instantText(key.createdAtMs),
+      retired_at: key.retiredAtMs === null ? null : instantText(key.retiredAtMs),
+    }))
+    if (options.json) return printJson({ items })
+    for (const { kid, created_at, retired_at } of items) {
+      print(`${kid}  made ${created_at}  ${retired_at === null ? 'signs' : `retired ${retired_at}`}`)
     }
   })
 }
 
-export async function rotateKeys(config: Config): Promise<void> {
+export async function rotateKeys(config: Config, options: JsonOption): Promise<void> {
   await withControl(config, async (control) => {
-    print(await new SigningKeys(control, systemClock).rotate('operator:command-line'))
+    const kid = await new SigningKeys(control, systemClock).rotate('operator:command-line')
+    if (options.json) printJson({ kid })
+    else print(kid)
   })
 }

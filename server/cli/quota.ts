@@ -7,11 +7,11 @@ import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 import { withControl } from './open-control.ts'
-import { print } from './print.ts'
+import { type JsonOption, print, printJson } from './print.ts'
 
 const actor = 'operator:command-line'
 
-export interface QuotaOptions {
+export interface QuotaOptions extends JsonOption {
   readonly org: string
   readonly rowsPerSecond?: string
   readonly bytesPerDay?: string
@@ -29,17 +29,27 @@ export async function setQuota(config: Config, options: QuotaOptions): Promise<v
   }
   await withQuotas(config, options.org, async (store) => {
     await store.setLimits(options.org, change, actor, systemClock)
-    await printLimits(store, options.org)
+    const limits = await limitsOf(store, options.org)
+    if (options.json) printJson({ tenant_id: options.org, limits })
+    else printLimits(limits)
   })
 }
 
-export async function showQuota(config: Config, { org }: { org: string }): Promise<void> {
+export async function showQuota(config: Config, { json, org }: JsonOption & { org: string }): Promise<void> {
   await withQuotas(config, org, async (store) => {
-    await printLimits(store, org)
-    for (const day of await store.daysOf(org)) {
-      const { bytes, rowsAccepted, rowsRejected, requestsRefused } = day
+    const limits = await limitsOf(store, org)
+    const days = (await store.daysOf(org)).map((day) => ({
+      day: day.day,
+      bytes: day.bytes,
+      rows_accepted: day.rowsAccepted,
+      rows_rejected: day.rowsRejected,
+      requests_refused: day.requestsRefused,
+    }))
+    if (json) return printJson({ tenant_id: org, limits, days })
+    printLimits(limits)
+    for (const { bytes, day, requests_refused, rows_accepted, rows_rejected } of days) {
       print(
-        `${day.day}  ${bytes} bytes  ${rowsAccepted} rows accepted  ${rowsRejected} rejected  ${requestsRefused} requests refused`,
+        `${day}  ${bytes} bytes  ${rows_accepted} rows accepted  ${rows_rejected} rejected  ${requests_refused} requests refused`,
       )
     }
   })
@@ -57,10 +67,20 @@ function limitOf(option: string, value: string | undefined): number | null | und
   )
 }
 
-async function printLimits(store: QuotaStore, tenantId: string): Promise<void> {
+/** Null where there is no limit. */
+interface Limits {
+  readonly rows_per_second: number | null
+  readonly bytes_per_day: number | null
+}
+
+async function limitsOf(store: QuotaStore, tenantId: string): Promise<Limits> {
   const { rowsPerSecond, bytesPerDay } = await store.limitsOf(tenantId)
-  print(`rows per second: ${rowsPerSecond ?? 'unlimited'}`)
-  print(`bytes per day:   ${bytesPerDay ?? 'unlimited'}`)
+  return { rows_per_second: rowsPerSecond, bytes_per_day: bytesPerDay }
+}
+
+function printLimits({ bytes_per_day, rows_per_second }: Limits): void {
+  print(`rows per second: ${rows_per_second ?? 'unlimited'}`)
+  print(`bytes per day:   ${bytes_per_day ?? 'unlimited'}`)
 }
 
 async function withQuotas(

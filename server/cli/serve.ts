@@ -8,11 +8,12 @@ import { type App, createApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
+import { type JsonOption, printJsonLine } from './print.ts'
 
 /** Organisation of a first start that names none. */
 const firstTenantId = 'default'
 
-export async function serve(config: Config): Promise<void> {
+export async function serve(config: Config, options: JsonOption): Promise<void> {
   const logger = createLogger(config)
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
@@ -20,7 +21,14 @@ export async function serve(config: Config): Promise<void> {
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
   })
-  if (welcome !== null) process.stdout.write(firstSteps(address, app.grpcAddress(), welcome))
+  if (options.json) printJsonLine(startedForm(address, app.grpcAddress(), welcome))
+  else if (welcome !== null) process.stdout.write(firstSteps(address, app.grpcAddress(), welcome))
+}
+
+/** Null in place of the organisation and its token at any start but the first. */
+function startedForm(address: string, grpcAddress: string | null, welcome: Welcome | null) {
+  const { tenantId: tenant_id = null, token = null } = welcome ?? {}
+  return { address, grpc_address: grpcAddress, tenant_id, token }
 }
 
 /** JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. */
@@ -91,7 +99,7 @@ ${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner tok
 Try it:
   curl -s -H 'Authorization: Bearer ${secret}' ${address}/me
 
-Point an OpenTelemetry SDK at it (better with an ingest token: npx lethe token create --org ${tenantId} --role ingest):
+Point an OpenTelemetry SDK at it (better with an ingest token: ./lethe token create --org ${tenantId} --role ingest):
   export OTEL_EXPORTER_OTLP_ENDPOINT=${address}
   export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
   export OTEL_EXPORTER_OTLP_HEADERS='Authorization=Bearer%20${secret}'

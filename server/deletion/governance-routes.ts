@@ -66,7 +66,7 @@ function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: Governa
     access,
     tag,
     summary:
-      'Say how long each signal is kept, all three; what is older is erased each night, in the ledger like any deletion',
+      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
     body: SetRetention,
     result: Retention,
     handle: set,

@@ -128,6 +128,20 @@ export class TenancyStore {
     return rows.map((row) => ({ tenantId: row.tenant_id, placement: row.placement }))
   }
 
+  /** Every organisation as a person knows it, in order of tenant_id. */
+  async describeOrganisations(): Promise<{ tenantId: string; name: string; createdAtMs: number }[]> {
+    const rows = await this.#control
+      .selectFrom('organisations')
+      .select(['tenant_id', 'name', 'created_at_ms'])
+      .orderBy('tenant_id')
+      .execute()
+    return rows.map((row) => ({
+      tenantId: row.tenant_id,
+      name: row.name,
+      createdAtMs: row.created_at_ms,
+    }))
+  }
+
   async createToken(token: NewToken): Promise<AccessToken> {
     const nowMs = this.#clock.nowMs()
     const id = await this.#control.transaction().execute((trx) => insertToken(trx, token, nowMs))

@@ -4,16 +4,15 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { version } from '../../server/core/version.ts'
 import { temporaryFolder } from '../fixtures.ts'
-
-const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
-const node = ['--disable-warning=ExperimentalWarning', program]
+import { nodeWords, runLethe } from './command-line.ts'
 
 const folders: string[] = []
 const running = new Set<ChildProcess>()
@@ -30,23 +29,21 @@ function newFolder(): string {
 
 const environment = (dataDir: string, more: Record<string, string> = {}) => ({
   PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   LETHE_DATA_DIR: dataDir,
   LETHE_PORT: '0',
   ...more,
 })
 
 /** Runs a command to its end. */
-async function lethe(env: Record<string, string | undefined>, ...words: string[]) {
-  const run = promisify(execFile)(process.execPath, [...node, ...words], { env })
-  return run.then(
-    ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
-    ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
-  )
-}
+const lethe = (env: Record<string, string | undefined>, ...words: string[]) => runLethe(env, words)
 
 /** Starts the service and waits until it listens; `out` is what it has printed so far. */
 async function serve(env: Record<string, string | undefined>) {
-  const child = spawn(process.execPath, [...node, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...nodeWords, 'serve'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   running.add(child)
   const ended = once(child, 'exit').then(([code]) => {
     running.delete(child)
@@ -150,6 +147,17 @@ test('tokens are made, listed and revoked beside a running service, which knows 
 
   const owner = await lethe(env, 'org', 'create', 'globex')
   assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
+  const organisations = JSON.parse((await lethe(env, 'org', 'list', '--json')).out)
+  assert.deepEqual(
+    organisations.items.map((one: { tenant_id: string; name: string }) => [one.tenant_id, one.name]),
+    [
+      ['acme', 'acme'],
+      ['globex', 'globex'],
+    ],
+  )
+  assert.match((await lethe(env, 'org', 'list')).out, /^acme +founded \S+Z {2}acme\nglobex /)
+  const asJson = JSON.parse((await lethe(env, 'token', 'list', '--org', 'acme', '--json')).out)
+  assert.deepEqual(asJson.items.find((one: { id: string }) => one.id === id).role, 'viewer')
   const again = await lethe(env, 'org', 'create', 'globex')
   assert.deepEqual([again.code, again.err], [1, 'lethe: The organisation globex exists.'])
   const foreign = await lethe(env, 'token', 'revoke', id, '--org', 'globex')
@@ -185,6 +193,21 @@ test('one Ctrl-C that arrives twice still drains: the request under way is answe
   service.stop('SIGINT')
   assert.equal((await sending).status, 200)
   assert.equal(await service.ended, 0)
+})
+
+test('the command of a clone says its version through a link, from any folder and before anything is installed', async () => {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const clone = temporaryFolder()
+  folders.push(clone)
+  for (const path of ['lethe', 'package.json', 'scripts']) {
+    cpSync(join(root, path), join(clone, path), { recursive: true })
+  }
+  symlinkSync(join(clone, 'lethe'), join(clone, 'link'))
+  for (const name of ['lethe', 'link']) {
+    const { stdout } = await promisify(execFile)(join(clone, name), ['--version'], { cwd: '/' })
+    assert.equal(stdout.trim(), version)
+  }
+  assert.equal(existsSync(join(clone, 'node_modules')), false)
 })
 
 test('a mistyped data folder is not made by looking into it', async () => {
@@ -251,6 +274,42 @@ test('a file of timestamps and values is searched for anomalies without a servic
     assert.equal(refused.code, 1, words.join(' '))
   }
   assert.equal(existsSync(String(env.LETHE_DATA_DIR)), false)
+})
+
+test('points come from standard input too, are drawn with their band, and a picture is written', async () => {
+  const env = environment(newFolder())
+  const picture = join(temporaryFolder(), 'points.svg')
+  folders.push(dirname(picture))
+  const lines = Array.from({ length: 300 }, (_, i) => {
+    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (i >= 250 && i < 256 ? 80 : 0)}`
+  })
+  const words = ['detect', '--csv', '-', '--chart', '--svg', picture]
+  const { code, err, out } = await runLethe(env, words, lines.join('\n'))
+  assert.equal(code, 0, err)
+  assert.match(out, /┤.*◆/)
+  assert.match(out, /^ +▲+$/m)
+  assert.match(out, /300 buckets of 5 min: 1 anomalies/)
+  const svg = readFileSync(picture, 'utf8')
+  assert.match(svg, /^<svg .*<rect class="anomaly".*class="values".*<\/svg>\n$/s)
+  const undrawn = await runLethe(env, ['detect', '--csv', '-'], lines.join('\n'))
+  assert.doesNotMatch(undrawn.out, /┤/, 'nothing is drawn where no terminal shows it')
+})
+
+test('a reader that closes the pipe ends a command without a word', async () => {
+  const rows = Array.from({ length: 60_000 }, (_, i) => `${1_789_128_000 + i * 60},${i % 7}`)
+  const child = spawn(process.execPath, [...nodeWords, 'detect', '--csv', '-', '--scores'], {
+    env: environment(newFolder()),
+    stdio: 'pipe',
+  })
+  running.add(child)
+  let err = ''
+  child.stderr.on('data', (chunk) => (err += chunk))
+  child.stdout.once('data', () => child.stdout.destroy())
+  child.stdin.on('error', () => {})
+  child.stdin.end(rows.join('\n'))
+  const [code] = await once(child, 'exit')
+  running.delete(child)
+  assert.deepEqual([code, err], [141, ''])
 })
 
 test('a file is searched with the holidays of its place, and a day that is none is told with its place', async () => {

@@ -106,6 +106,24 @@ function floorOf(room: string): number {
   return floors.findIndex((rooms) => rooms.includes(room))
 }
 
+/** Imports of the command line's clients beyond what any client of the service may know. */
+export function findClientsThatKnow(sources: readonly SourceFile[]): Violation[] {
+  return production(sources)
+    .filter(({ path }) => path.startsWith('server/cli/client/'))
+    .flatMap(({ path, imports }) =>
+      imports
+        .filter(({ isOwn, target }) => isOwn && !clientDoors.test(target))
+        .map(({ line, target }) => ({
+          path: `${path}:${line} -> ${target}`,
+          reason: 'a client knows the service by its contract and its address alone',
+        })),
+    )
+}
+
+/** The contract, the clock, and what every command shares. */
+const clientDoors =
+  /^(?:contract\/.*|server\/core\/clock|server\/cli\/(?:client\/.*|print|failure|commands\/(?:choices|help)))\.ts$/
+
 /** Modules from outside: the contract's short list, drivers at their doors, and only declared dependencies. */
 export function findWrongModules(
   sources: readonly SourceFile[],

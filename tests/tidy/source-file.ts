@@ -10,6 +10,8 @@ export interface Import {
   readonly target: string
   readonly isOwn: boolean
   readonly isTypeOnly: boolean
+  /** Loaded when its line runs, and not with the file. */
+  readonly isDynamic: boolean
   /** Names between the braces; empty for default, namespace and dynamic imports. */
   readonly names: readonly string[]
   readonly line: number
@@ -66,6 +68,7 @@ function readImports(path: string, text: string, code: string): Import[] {
       target: isOwn ? normalize(join(dirname(path), specifier)).replaceAll('\\', '/') : specifier,
       isOwn,
       isTypeOnly,
+      isDynamic: match.groups?.dynamic !== undefined,
       names: names.map((name) => name.replace(/^type /, '')),
       line: lineAt(text, match.index),
     }

@@ -1,0 +1,96 @@
+// `lethe anomalies`: what the detectors of the token's organisation have found.
+
+import { pageOf } from '../../../contract/common.ts'
+import { Anomaly } from '../../../contract/detection.ts'
+import { type Clock, instantText } from '../../core/clock.ts'
+import { CommandFailure } from '../failure.ts'
+import { type JsonOption, print, printJson } from '../print.ts'
+import { ApiClient } from './api.ts'
+import { readPages } from './pages.ts'
+import type { Connection } from './settings.ts'
+import { durationText, parseDuration } from './text.ts'
+
+export interface AnomalyOptions extends JsonOption {
+  readonly open?: boolean
+  readonly muted?: boolean
+  readonly detector?: string
+  readonly since?: string
+  readonly start?: string
+  readonly end?: string
+  readonly limit: string
+}
+
+export async function listAnomalies(
+  connection: Connection,
+  options: AnomalyOptions,
+  clock: Clock,
+): Promise<void> {
+  const api = new ApiClient(connection, {
+    'query.detector_id': '--detector',
+    'query.start': '--start',
+    'query.end': '--end',
+  })
+  const { items, json } = await readPages(api, {
+    path: '/anomalies',
+    query: queryOf(options, clock),
+    page: pageOf(Anomaly),
+    limit: options.limit,
+  })
+  if (options.json) return printJson({ items: json })
+  for (const item of items) print(lineOf(item))
+  if (items.length === 0) print('No anomalies.')
+}
+
+function queryOf(options: AnomalyOptions, clock: Clock): Record<string, string> {
+  const { detector, end, muted, open, since, start } = options
+  if (since !== undefined && start !== undefined)
+    throw new CommandFailure('Say --since or --start, not both.')
+  const from = since === undefined ? start : instantText(clock.nowMs() - durationMs(since))
+  return {
+    ...(open && { open: 'true' }),
+    ...(muted === false && { muted: 'false' }),
+    ...(detector !== undefined && { detector_id: detector }),
+    ...(from !== undefined && { start: from }),
+    ...(end !== undefined && { end }),
+  }
+}
+
+function durationMs(text: string): number {
+  const ms = parseDuration(text)
+  if (ms === null) throw new CommandFailure('--since must be a duration such as 90m, 24h or 7d.')
+  return ms
+}
+
+export async function getAnomaly(connection: Connection, id: string, options: JsonOption): Promise<void> {
+  const api = new ApiClient(connection)
+  const { json, value } = await api.get(`/anomalies/${encodeURIComponent(id)}`, Anomaly)
+  if (options.json) return printJson(json)
+  const { expected, feedback, lower, metric_key, peak_at, reason, score, upper, value: peak } = value
+  const lines: readonly (readonly [name: string, text: string])[] = [
+    ['id', value.id],
+    ['detector', value.detector_id],
+    ['series', `${metric_key}${groupText(value)}`],
+    ['when', whenText(value)],
+    ['peak', `${peak ?? 'no data'} at ${peak_at}, score ${score.toPrecision(3)}`],
+    ['expected', `${expected ?? '-'} (band ${lower ?? '-'} to ${upper ?? '-'})`],
+    ['why', reason],
+    ['said of it', feedback === null ? '-' : feedback.verdict],
+  ]
+  for (const [name, text] of lines) print(`${name.padEnd(11)} ${text}`)
+}
+
+function lineOf(anomaly: Anomaly): string {
+  const state = anomaly.ended_at === null ? 'open ' : 'ended'
+  const muted = anomaly.muted ? '  (muted)' : ''
+  return `${anomaly.id}  ${state}  ${whenText(anomaly)}  ${anomaly.metric_key}${groupText(anomaly)}  ${anomaly.reason}${muted}`
+}
+
+function groupText({ group }: Anomaly): string {
+  const pairs = Object.entries(group).map(([name, value]) => `${name}="${value}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(', ')}}`
+}
+
+function whenText({ ended_at, seen_until, started_at }: Anomaly): string {
+  const lasted = durationText(Date.parse(ended_at ?? seen_until) - Date.parse(started_at))
+  return `${started_at} for ${lasted}${ended_at === null ? ' so far' : ''}`
+}

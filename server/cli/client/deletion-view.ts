@@ -1,0 +1,147 @@
+// A deletion as a person follows it: the three clocks of what is true so far, a bar of the steps, and what it waits
+// for. Pure functions of what the service answered.
+
+import type { DeletionPreview, DeletionRequest, DeletionStatus } from '../../../contract/deletion.ts'
+import { bytesText, countText, durationText, table } from './text.ts'
+
+const ended: readonly DeletionStatus[] = [
+  'completed',
+  'incomplete',
+  'failed',
+  'cancelled',
+  'rejected',
+  'expired',
+]
+
+/** Whether nothing happens to it any more by itself. */
+export function hasEnded({ status }: Pick<DeletionRequest, 'status'>): boolean {
+  return ended.includes(status)
+}
+
+interface Selection {
+  readonly scope: DeletionRequest['scope']
+  readonly range_start: string | null
+  readonly range_end: string | null
+}
+
+export function rangeText({ range_end, range_start, scope }: Selection): string {
+  if (scope === 'all' || range_end === null) return 'everything'
+  return range_start === null ? `everything before ${range_end}` : `from ${range_start} to ${range_end}`
+}
+
+const barWidth = 30
+
+/** 0 to 1: its steps, and the last tenth for the count that verifies it. */
+export function progressOf(deletion: DeletionRequest): number {
+  if (deletion.status === 'completed') return 1
+  const [done, total] = [numberOf(deletion, 'steps_done'), numberOf(deletion, 'steps_total')]
+  if (deletion.removed_at !== null) return 0.9
+  return total === 0 ? 0 : 0.9 * Math.min(1, done / total)
+}
+
+/** Several lines, in the order in which they become true. */
+export function deletionLines(deletion: DeletionRequest): string[] {
+  const share = progressOf(deletion)
+  const full = Math.round(share * barWidth)
+  const bar = `${'█'.repeat(full)}${'░'.repeat(barWidth - full)}`
+  return [
+    `${deletion.request_id}  ${rangeText(deletion)}  (${deletion.signals.join(', ')})`,
+    `  [${bar}] ${String(Math.floor(share * 100)).padStart(3)} %  ${deletion.status}${workText(deletion)}`,
+    `  hidden    ${clockText(deletion, deletion.hidden_at)}`,
+    `  removed   ${clockText(deletion, deletion.removed_at)}`,
+    `  verified  ${clockText(deletion, deletion.verified_at)}`,
+    `  backups   ${backupsText(deletion)}`,
+    ...waitingFor(deletion).map((line) => `  ${line}`),
+  ]
+}
+
+/** One line, for a list or a log. */
+export function deletionLine(deletion: DeletionRequest): string {
+  return [
+    deletion.request_id,
+    deletion.status.padEnd(9),
+    `${String(Math.floor(progressOf(deletion) * 100)).padStart(3)} %`,
+    rangeText(deletion),
+    `hidden ${deletion.hidden_at ?? '-'}`,
+    `removed ${deletion.removed_at ?? '-'}`,
+    `verified ${deletion.verified_at ?? '-'}`,
+    ...waitingFor(deletion),
+  ].join('  ')
+}
+
+/** Everything about it that a person would see change; equal texts need no second line. */
+export function changeKey(deletion: DeletionRequest): string {
+  return deletionLines(deletion).join('\n')
+}
+
+function clockText({ created_at }: DeletionRequest, at: string | null): string {
+  if (at === null) return '-'
+  const afterMs = Date.parse(at) - Date.parse(created_at)
+  return `${at}  (${durationText(afterMs)} after it was asked for)`
+}
+
+function backupsText({ backups_clear_by }: DeletionRequest): string {
+  return backups_clear_by === null ? 'none is known to hold a copy' : `hold a copy until ${backups_clear_by}`
+}
+
+function workText(deletion: DeletionRequest): string {
+  const [done, total] = [numberOf(deletion, 'steps_done'), numberOf(deletion, 'steps_total')]
+  const [rows, bytes] = [numberOf(deletion, 'rows_erased'), numberOf(deletion, 'bytes_erased')]
+  const parts = [
+    ...(total > 0 ? [`${done} of ${total} steps`] : []),
+    ...(rows > 0 ? [`${countText(rows)} rows, ${bytesText(bytes)} gone`] : []),
+  ]
+  return parts.map((part) => `, ${part}`).join('')
+}
+
+function waitingFor(deletion: DeletionRequest): string[] {
+  const { approve_by, detail, starts_at, status } = deletion
+  const held = Array.isArray(detail.held_by) ? detail.held_by.map(String) : []
+  return [
+    ...(status === 'awaiting_approval' ? [`a second person must approve it by ${approve_by}`] : []),
+    ...(status === 'scheduled' && starts_at !== null ? [`removed from ${starts_at} on`] : []),
+    ...(held.length > 0 ? [`legal holds keep a part of it: ${held.join(', ')}`] : []),
+    ...(typeof detail.blocked_reason === 'string' ? [`blocked: ${detail.blocked_reason}`] : []),
+    ...(typeof detail.next_attempt_at === 'string' ? [`tried again at ${detail.next_attempt_at}`] : []),
+    ...(typeof detail.erased_by === 'string' ? [`erased by the wider ${detail.erased_by}`] : []),
+  ]
+}
+
+/** `detail` is free-form: what isn't there, or is no number, counts as 0. */
+function numberOf({ detail }: DeletionRequest, name: string): number {
+  const value = detail[name]
+  return typeof value === 'number' ? value : 0
+}
+
+/** What would go, for whoever is about to confirm it. */
+export function previewLines(preview: DeletionPreview, tenantId: string): string[] {
+  const rows = [
+    ['', 'rows', 'bytes', 'first', 'last', 'services'],
+    ...preview.signals.map(({ bytes, first, last, rows: count, services, services_total, signal }) => {
+      const named = services.slice(0, 3).join(', ')
+      const more = services_total > 3 ? ` and ${services_total - 3} more` : ''
+      return [signal, countText(count), bytesText(bytes), first ?? '-', last ?? '-', `${named}${more}` || '-']
+    }),
+    ['total', countText(preview.rows), bytesText(preview.bytes), '', '', ''],
+  ]
+  const { anomalies, anomalies_learned_from } = preview.derived
+  return [
+    `This would erase of ${tenantId}: ${rangeText(preview)}`,
+    ...table(rows, [1, 2]).map((line) => `  ${line}`),
+    ...(anomalies + anomalies_learned_from > 0
+      ? [`  and ${anomalies} anomalies, and the bands of ${anomalies_learned_from} later ones`]
+      : []),
+    ...preview.held.map(
+      (hold) => `  legal hold ${hold.hold_id} keeps ${heldText(hold)} until it is released`,
+    ),
+    ...(preview.backups_clear_by === null
+      ? []
+      : [`  ${preview.backups.length} backups hold a copy, the last until ${preview.backups_clear_by}`]),
+    ...preview.warnings.map(({ message }) => `  warning: ${message}`),
+    ...(preview.needs_approval ? ['  a second owner or admin must approve it'] : []),
+  ]
+}
+
+function heldText({ range_end, range_start, signals }: DeletionPreview['held'][number]): string {
+  return `${signals.join(', ')} from ${range_start ?? 'the beginning'} to ${range_end ?? 'the end'}`
+}

@@ -1,0 +1,86 @@
+// `lethe deletions`: reading deletion requests of the token's organisation, following one, and deciding about it.
+
+import { writeFileSync } from 'node:fs'
+import { pageOf } from '../../../contract/common.ts'
+import { DeletionRequest, ReadBackResult } from '../../../contract/deletion.ts'
+import type { Clock } from '../../core/clock.ts'
+import { type JsonOption, print, printJson, say } from '../print.ts'
+import { ApiClient } from './api.ts'
+import { deletionLine, deletionLines } from './deletion-view.ts'
+import { deletionPath, requireCompleted, watchOnOutput } from './follow.ts'
+import { readPages } from './pages.ts'
+import type { Connection } from './settings.ts'
+
+export interface ListOptions extends JsonOption {
+  readonly status?: string
+  readonly limit: string
+}
+
+export async function listDeletions(connection: Connection, options: ListOptions): Promise<void> {
+  const { items, json } = await readPages(new ApiClient(connection), {
+    path: '/usage/storage/deletions',
+    query: options.status === undefined ? {} : { status: options.status },
+    page: pageOf(DeletionRequest),
+    limit: options.limit,
+  })
+  if (options.json) return printJson({ items: json })
+  for (const item of items) print(deletionLine(item))
+}
+
+export async function getDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
+  const { json, value } = await new ApiClient(connection).get(deletionPath(id), DeletionRequest)
+  if (options.json) return printJson(json)
+  for (const line of deletionLines(value)) print(line)
+}
+
+export async function watchDeletion(
+  connection: Connection,
+  id: string,
+  options: JsonOption,
+  clock: Clock,
+): Promise<void> {
+  requireCompleted(await watchOnOutput({ api: new ApiClient(connection), clock, ...options }, id))
+}
+
+export type Decision = 'cancel' | 'approve' | 'reject' | 'retry'
+
+export async function decideDeletion(
+  connection: Connection,
+  decision: Decision,
+  id: string,
+  options: JsonOption & { readonly reason?: string },
+): Promise<void> {
+  const api = new ApiClient(connection, { 'body.reason': '--reason' })
+  const sent = options.reason === undefined ? {} : { json: { reason: options.reason } }
+  const { json, value } = await api.post(`${deletionPath(id)}/${decision}`, DeletionRequest, sent)
+  if (options.json) return printJson(json)
+  for (const line of deletionLines(value)) print(line)
+}
+
+/** Exits 1 where something that the deletion selects is left. */
+export async function verifyDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
+  const api = new ApiClient(connection)
+  const { json, value } = await api.post(`${deletionPath(id)}/verify`, ReadBackResult)
+  if (!value.is_clean) process.exitCode = 1
+  if (options.json) return printJson(json)
+  for (const [store, rows] of Object.entries(value.remaining)) print(`${store}: ${rows} rows left`)
+  print(value.is_clean ? 'Nothing that it selects is left.' : 'NOT CLEAN: see the rows above.')
+}
+
+export interface CertificateOptions extends JsonOption {
+  readonly html?: boolean
+  readonly output?: string
+}
+
+/** Writes the certificate as the service signed it. Where there is none yet, no file is written. */
+export async function saveCertificate(
+  connection: Connection,
+  id: string,
+  { html, output }: CertificateOptions,
+): Promise<void> {
+  const path = `${deletionPath(id)}/certificate${html ? '?format=html' : ''}`
+  const text = await new ApiClient(connection).getText(path)
+  if (output === undefined) process.stdout.write(text)
+  else writeFileSync(output, text)
+  if (output !== undefined) say(`${output} is written.`)
+}

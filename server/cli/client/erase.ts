@@ -1,0 +1,171 @@
+// `lethe erase`: asks the service to erase telemetry of the token's own organisation, after showing what would go. A
+// person types the tenant_id, and what they saw is then what is erased; a script says it with --confirm.
+
+import { randomUUID } from 'node:crypto'
+import { createInterface } from 'node:readline/promises'
+import {
+  DeletionPreview,
+  DeletionRequest,
+  delayMinutesMax,
+  StalePreview,
+} from '../../../contract/deletion.ts'
+import { Me } from '../../../contract/tenancy.ts'
+import type { Clock } from '../../core/clock.ts'
+import { CommandFailure } from '../failure.ts'
+import { harmless, type JsonOption, print, printJson, say } from '../print.ts'
+import { type Answer, ApiClient, ServiceRefusal } from './api.ts'
+import { deletionLines, previewLines } from './deletion-view.ts'
+import { followDeletion, requireCompleted, watchOnOutput } from './follow.ts'
+import type { Connection } from './settings.ts'
+import { parseDuration } from './text.ts'
+
+export interface EraseOptions extends JsonOption {
+  readonly from?: string
+  readonly until?: string
+  readonly signals?: string
+  readonly reason?: string
+  readonly note?: string
+  readonly delay?: string
+  readonly refuseLate?: boolean
+  readonly confirm?: string
+  readonly preview?: string
+  readonly dryRun?: boolean
+  readonly wait?: boolean
+}
+
+const address = '/usage/storage/deletions'
+
+/** Where the service finds a problem, and which option it came from. */
+const optionNames = {
+  'body.range_start': '--from',
+  'body.range_end': '--until',
+  'body.signals': '--signals',
+  'body.reason': '--reason',
+  'body.note': '--note',
+  'body.delay_minutes': '--delay',
+  'body.confirm': '--confirm',
+  'body.preview_id': '--preview',
+}
+
+export async function erase(
+  connection: Connection,
+  scope: 'range' | 'all',
+  options: EraseOptions,
+  clock: Clock,
+): Promise<void> {
+  const api = new ApiClient(connection, optionNames)
+  const selection = {
+    scope,
+    ...(options.from !== undefined && { range_start: options.from }),
+    ...(options.until !== undefined && { range_end: options.until }),
+    ...(options.signals !== undefined && { signals: options.signals.split(',') }),
+  }
+  const more = detailsOf(options)
+  if (options.preview !== undefined && options.confirm === undefined) {
+    throw new CommandFailure('--preview goes with --confirm: who is asked confirms what is shown then.')
+  }
+  const { tenant_id: tenantId } = (await api.get('/me', Me)).value
+  const preview = await api.post(`${address}/preview`, DeletionPreview, { json: selection })
+  if (options.dryRun) return showPreview(preview, tenantId, options)
+  tellPreview(preview.value, tenantId)
+  const body = { ...selection, ...more }
+  const answer =
+    options.confirm === undefined
+      ? await askAndErase(api, body, preview.value, tenantId)
+      : await post(api, {
+          ...body,
+          confirm: options.confirm,
+          ...(options.preview !== undefined && { preview_id: options.preview }),
+        })
+  await report({ api, clock, ...(options.json && { json: true }) }, answer, options)
+}
+
+function detailsOf({ delay, note, reason, refuseLate }: EraseOptions) {
+  return {
+    ...(reason !== undefined && { reason }),
+    ...(note !== undefined && { note }),
+    ...(delay !== undefined && { delay_minutes: delayMinutes(delay) }),
+    ...(refuseLate && { refuse_late: true }),
+  }
+}
+
+function delayMinutes(text: string): number {
+  const minutes = (parseDuration(text) ?? Number.NaN) / 60_000
+  if (Number.isInteger(minutes) && minutes <= delayMinutesMax) return minutes
+  throw new CommandFailure(`--delay must be whole minutes, hours or days up to 30d, such as 90m, 24h or 7d.`)
+}
+
+function showPreview(preview: Answer<DeletionPreview>, tenantId: string, { json }: JsonOption): void {
+  if (json) {
+    printJson(preview.json)
+    return
+  }
+  for (const line of previewLines(preview.value, tenantId)) print(line)
+  print(
+    `Nothing is erased. To erase this and nothing else: --confirm ${tenantId} --preview ${preview.value.preview_id}`,
+  )
+}
+
+/** Beside the answer, so that `--json` stays one document. */
+function tellPreview(preview: DeletionPreview, tenantId: string): void {
+  for (const line of previewLines(preview, tenantId)) say(line)
+}
+
+/** Asks until what was shown is what the service would erase, or the person says something else. */
+async function askAndErase(
+  api: ApiClient,
+  body: Readonly<Record<string, unknown>>,
+  preview: DeletionPreview,
+  tenantId: string,
+): Promise<Answer<DeletionRequest>> {
+  if (process.stdin.isTTY !== true) {
+    throw new CommandFailure(
+      `Nobody can be asked here, so nothing is erased: say --confirm ${tenantId}, or --dry-run to see what would go.`,
+    )
+  }
+  for (let shown = preview; ; ) {
+    const confirm = await ask(`Type ${tenantId} to erase it: `)
+    if (confirm !== tenantId) throw new CommandFailure('That is not the tenant_id; nothing is erased.')
+    try {
+      return await post(api, { ...body, confirm, preview_id: shown.preview_id })
+    } catch (error) {
+      const stale = error instanceof ServiceRefusal ? StalePreview.safeParse(error.body) : null
+      if (stale?.success !== true) throw error
+      shown = stale.data.preview
+      say('What would be erased has changed meanwhile:')
+      tellPreview(shown, tenantId)
+    }
+  }
+}
+
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return (await lines.question(harmless(question))).trim()
+  } finally {
+    lines.close()
+  }
+}
+
+/** The key makes a request that a proxy repeats the same request. */
+function post(api: ApiClient, json: Readonly<Record<string, unknown>>): Promise<Answer<DeletionRequest>> {
+  return api.post(address, DeletionRequest, { json, idempotencyKey: randomUUID() })
+}
+
+async function report(
+  follower: { readonly api: ApiClient; readonly clock: Clock } & JsonOption,
+  asked: Answer<DeletionRequest>,
+  { json, wait }: EraseOptions,
+): Promise<void> {
+  const { request_id: requestId } = asked.value
+  if (!wait) {
+    if (json) return printJson(asked.json)
+    for (const line of deletionLines(asked.value)) print(line)
+    return print(`To follow it: lethe deletions watch ${requestId}`)
+  }
+  const ended = json
+    ? await followDeletion(follower, requestId, () => {}, true)
+    : await watchOnOutput(follower, requestId, true)
+  if (json) printJson(ended.json)
+  requireCompleted(ended)
+}

@@ -1,0 +1,101 @@
+// Following a deletion: changes are told once, a service that restarts meanwhile is waited for, and one that was never
+// there is not.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { after, before, test } from 'node:test'
+import type { DeletionRequest } from '../../../contract/deletion.ts'
+import type { Clock } from '../../core/clock.ts'
+import { ApiClient } from './api.ts'
+import { deletionLines, progressOf } from './deletion-view.ts'
+import { followDeletion } from './follow.ts'
+
+const at = (second: number) => new Date(Date.UTC(2026, 0, 5, 0, 0, second)).toISOString()
+
+function deletionOf(more: Partial<DeletionRequest>): DeletionRequest {
+  return {
+    request_id: '01K',
+    id: '01K',
+    ...{ scope: 'range', status: 'running', range_start: null, range_end: at(0), detail: {} },
+    ...{
+      created_at: at(0),
+      finished_at: null,
+      requested_by: 'ada',
+      signals: ['logs'],
+      reason: null,
+      note: null,
+    },
+    ...{ hidden_at: at(0), removed_at: null, verified_at: null, backups_clear_by: null, starts_at: null },
+    ...{ approve_by: null, approved_by: null, refuse_late: false, late_rows: 0 },
+    ...more,
+  }
+}
+
+/** Answers in turn; null is a service that is starting. */
+let answers: (DeletionRequest | null)[] = []
+const service = createServer((_, response: ServerResponse) => {
+  const next = answers.shift()
+  assert.notEqual(next, undefined, 'it was asked again after the end')
+  if (next === null) response.writeHead(503).end('{"detail":"It starts.","code":"not_ready"}')
+  else response.end(JSON.stringify(next))
+})
+let address = ''
+before(async () => {
+  service.listen(0, '127.0.0.1')
+  await once(service, 'listening')
+  const found = service.address()
+  assert.ok(typeof found === 'object' && found !== null)
+  address = `http://127.0.0.1:${found.port}`
+})
+after(() => service.close())
+
+const clock: Clock = { nowMs: () => 0, nowNs: () => 0n, sleep: async () => {} }
+const follower = () => ({ api: new ApiClient({ url: address, token: 't' }), clock })
+
+test('a change is told once, and a service that starts again meanwhile is waited for', async () => {
+  const half = deletionOf({ detail: { steps_done: 1, steps_total: 2 } })
+  const done = deletionOf({ status: 'completed', removed_at: at(2), verified_at: at(3), finished_at: at(3) })
+  answers = [half, half, null, null, half, done]
+  const told: string[] = []
+  const ended = await followDeletion(follower(), '01K', ({ value }) => told.push(value.status))
+  assert.deepEqual([ended.value.status, told], ['completed', ['running', 'completed']])
+})
+
+test('a service that does not answer at all is not waited for, unless it took the request', async () => {
+  answers = [null]
+  await assert.rejects(
+    followDeletion(follower(), '01K', () => {}),
+    /It starts\. \(503 not_ready\)/,
+  )
+  answers = [null, deletionOf({ status: 'completed' })]
+  const ended = await followDeletion(follower(), '01K', () => {}, true)
+  assert.equal(ended.value.status, 'completed')
+})
+
+test('the picture has the clocks, the share of the steps, and what it waits for', () => {
+  const half = deletionOf({
+    detail: { steps_done: 1, steps_total: 2, rows_erased: 1234, bytes_erased: 5_600_000 },
+  })
+  assert.equal(progressOf(half), 0.45)
+  assert.deepEqual(deletionLines(half), [
+    '01K  everything before 2026-01-05T00:00:00.000Z  (logs)',
+    `  [${'█'.repeat(14)}${'░'.repeat(16)}]  45 %  running, 1 of 2 steps, 1,234 rows, 5.60 MB gone`,
+    '  hidden    2026-01-05T00:00:00.000Z  (0 ms after it was asked for)',
+    '  removed   -',
+    '  verified  -',
+    '  backups   none is known to hold a copy',
+  ])
+  const held = deletionOf({
+    ...{ status: 'held', removed_at: at(90), backups_clear_by: at(59) },
+    detail: { held_by: ['H1'], blocked_reason: 'held' },
+  })
+  const lines = deletionLines(held).slice(1)
+  assert.match(lines[0] ?? '', / 90 % {2}held$/)
+  assert.match(lines[2] ?? '', /\(1 min 30 s after it was asked for\)$/)
+  assert.deepEqual(lines.slice(4), [
+    '  backups   hold a copy until 2026-01-05T00:00:59.000Z',
+    '  legal holds keep a part of it: H1',
+    '  blocked: held',
+  ])
+})

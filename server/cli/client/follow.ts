@@ -1,0 +1,93 @@
+// Following a deletion until it has ended. A terminal shows one picture that is drawn anew; a file or a pipe gets a
+// line for each change. A service that restarts meanwhile is waited for.
+
+import { DeletionRequest } from '../../../contract/deletion.ts'
+import type { Clock } from '../../core/clock.ts'
+import { CommandFailure, exitCodes } from '../failure.ts'
+import { harmless, type JsonOption, print, printJsonLine, say } from '../print.ts'
+import type { Answer, ApiClient } from './api.ts'
+import { changeKey, deletionLine, deletionLines, hasEnded } from './deletion-view.ts'
+
+const pollMs = 500
+/** A minute: longer than a service takes to start again. */
+const failuresMax = 120
+
+export interface Follower extends JsonOption {
+  readonly api: ApiClient
+  readonly clock: Clock
+}
+
+export function deletionPath(requestId: string): string {
+  return `/usage/storage/deletions/${encodeURIComponent(requestId)}`
+}
+
+/**
+ * Answers the deletion once it has ended, whichever way. A service that has answered once is waited for while it is
+ * away; `hasAnswered` says that it has, to an earlier request.
+ */
+export async function followDeletion(
+  follower: Follower,
+  requestId: string,
+  tell: (answer: Answer<DeletionRequest>) => void,
+  hasAnswered = false,
+): Promise<Answer<DeletionRequest>> {
+  const { api, clock } = follower
+  let shown = ''
+  for (let failures = 0; ; ) {
+    const answer = await api.get(deletionPath(requestId), DeletionRequest).catch((error) => {
+      const isKnown = hasAnswered || shown !== ''
+      if (!isKnown || !isPassing(error) || failures++ >= failuresMax) throw error
+      if (failures === 1) say('The service does not answer; waiting for it.')
+      return null
+    })
+    if (answer !== null) {
+      failures = 0
+      const key = changeKey(answer.value)
+      if (key !== shown) tell(answer)
+      shown = key
+      if (hasEnded(answer.value)) return answer
+    }
+    await clock.sleep(pollMs)
+  }
+}
+
+/** As {@link followDeletion}, told on standard output in the form that fits it. */
+export function watchOnOutput(
+  follower: Follower,
+  requestId: string,
+  hasAnswered = false,
+): Promise<Answer<DeletionRequest>> {
+  return followDeletion(follower, requestId, teller(follower), hasAnswered)
+}
+
+function teller({ json }: JsonOption): (answer: Answer<DeletionRequest>) => void {
+  if (json) return (answer) => printJsonLine(answer.json)
+  if (process.stdout.isTTY !== true) return ({ value }) => print(deletionLine(value))
+  let drawn = 0
+  return ({ value }) => {
+    const width = process.stdout.columns || 80
+    // A line that the terminal would break counts as one when the cursor goes up again.
+    const lines = deletionLines(value).map((line) =>
+      harmless(line)
+        .replaceAll('\n', ' ')
+        .slice(0, width - 1),
+    )
+    const up = drawn === 0 ? '' : `\u001b[${drawn}A\u001b[J`
+    process.stdout.write(`${up}${lines.join('\n')}\n`)
+    drawn = lines.length
+  }
+}
+
+/** Only a completed deletion is a success; a script must not take a failed one for it. */
+export function requireCompleted({ value }: Answer<DeletionRequest>): void {
+  if (value.status === 'completed') return
+  throw new CommandFailure(
+    `The deletion ${value.request_id} ended as ${value.status}.`,
+    exitCodes.notCompleted,
+  )
+}
+
+/** Whether asking again may do: the service is away or busy. */
+function isPassing(error: unknown): boolean {
+  return error instanceof CommandFailure && error.exitCode === exitCodes.unreachable
+}

@@ -1,0 +1,44 @@
+// Reading a list of the service page by page.
+
+import type { z } from 'zod'
+import { CommandFailure } from '../failure.ts'
+import type { ApiClient } from './api.ts'
+
+/** What a service answers at most at once. */
+const pageMax = 500
+
+interface ListRequest<T extends z.ZodType> {
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly page: T
+  /** Items in all, as the option gave it. */
+  readonly limit: string
+}
+
+/** At most `limit` items, newest first; `json` are the same as they were sent. */
+export async function readPages<T>(
+  api: ApiClient,
+  { limit, page, path, query }: ListRequest<z.ZodType<{ items: T[]; next_cursor: string | null }>>,
+): Promise<{ items: T[]; json: unknown[] }> {
+  const wanted = Number(limit)
+  if (!/^\d{1,6}$/.test(limit) || wanted < 1) {
+    throw new CommandFailure('--limit must be an integer from 1 to 999999.')
+  }
+  const items: T[] = []
+  const json: unknown[] = []
+  for (let cursor: string | null = null; ; ) {
+    const size = Math.min(pageMax, wanted - items.length)
+    const search = new URLSearchParams({ ...query, limit: String(size), ...(cursor !== null && { cursor }) })
+    const answer: Awaited<ReturnType<typeof api.get<typeof page>>> = await api.get(`${path}?${search}`, page)
+    items.push(...answer.value.items)
+    json.push(...itemsOf(answer.json))
+    cursor = answer.value.next_cursor
+    if (cursor === null || items.length >= wanted) return { items, json }
+  }
+}
+
+function itemsOf(json: unknown): unknown[] {
+  return typeof json === 'object' && json !== null && 'items' in json && Array.isArray(json.items)
+    ? json.items
+    : []
+}

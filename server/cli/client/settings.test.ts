@@ -1,0 +1,106 @@
+// Where a client finds address and token: the environment before the file, a file that others can read refused, and no
+// secret in any sentence.
+
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { configPath, isInTheClear, readConnection } from './settings.ts'
+import { bytesText, durationText, parseDuration, table } from './text.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-test-'))
+const file = join(folder, 'config.json')
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+function write(content: string, mode = 0o600): void {
+  writeFileSync(file, content)
+  chmodSync(file, mode)
+}
+
+function refusalOf(env: Record<string, string>): string {
+  try {
+    readConnection({ LETHE_CONFIG: file, ...env })
+  } catch (error) {
+    assert.ok(error instanceof Error)
+    assert.doesNotMatch(error.message, /hush/, 'no secret is in a sentence')
+    return error.message
+  }
+  return assert.fail('It was accepted.')
+}
+
+test('the environment wins over the file, and the token of the file goes to the address of the file alone', () => {
+  write('{"url": "https://lethe.example/telemetry/", "token": "hush"}')
+  const env = { LETHE_CONFIG: file }
+  assert.deepEqual(readConnection(env), { url: 'https://lethe.example/telemetry', token: 'hush' })
+  assert.equal(readConnection({ ...env, LETHE_TOKEN: 'other' }).token, 'other')
+  assert.match(refusalOf({ LETHE_URL: 'https://evil.example' }), /set LETHE_TOKEN for that address/)
+  const own = { ...env, LETHE_URL: 'http://127.0.0.1:9090/', LETHE_TOKEN: 'other' }
+  assert.deepEqual(readConnection(own), { url: 'http://127.0.0.1:9090', token: 'other' })
+})
+
+test('a file that others can read, that is no JSON, or that says something else is refused with the mend', () => {
+  write('{"token": "hush"}', 0o644)
+  assert.match(refusalOf({}), /chmod 600/)
+  write('{"url": "http://127.0.0.1:8080"}', 0o644)
+  assert.match(refusalOf({}), /There is no access token/)
+  for (const content of ['{"token": "hush"', '{"tokn": "hush"}', '["hush"]']) {
+    write(content)
+    assert.match(refusalOf({}), /must be a JSON object of "url" and "token"/)
+  }
+  rmSync(file)
+  assert.match(refusalOf({}), /can't be read/)
+})
+
+test('an address that carries a password or is none, and a token with a line break, are refused without being shown', () => {
+  write('{}')
+  const token = { LETHE_TOKEN: 'hush' }
+  assert.match(
+    refusalOf({ ...token, LETHE_URL: 'https://ada:hush@lethe.example' }),
+    /must have no user, password/,
+  )
+  assert.match(refusalOf({ ...token, LETHE_URL: 'lethe.example:8080' }), /must be a URL such as/)
+  assert.match(refusalOf({ LETHE_TOKEN: 'hush\n' }), /such as a line break/)
+})
+
+test('the file is where XDG puts it, and a token in the clear is noticed beyond this machine', () => {
+  assert.equal(configPath({ XDG_CONFIG_HOME: '/srv/xdg' }), '/srv/xdg/lethe/config.json')
+  const inTheClear = (url: string) => isInTheClear({ url, token: 't' })
+  assert.deepEqual(
+    ['http://lethe.example', 'https://lethe.example', 'http://127.0.0.1:8080', 'http://[::1]:1'].map(
+      inTheClear,
+    ),
+    [true, false, false, false],
+  )
+})
+
+test('figures are written for people, and durations are read as people write them', () => {
+  assert.deepEqual([0, 999, 1000, 999_999, 5_600_000].map(bytesText), [
+    '0 B',
+    '999 B',
+    '1.00 kB',
+    '1.00 MB',
+    '5.60 MB',
+  ])
+  assert.deepEqual([340, 12_500, 200_000, 7_500_000, 190_000_000].map(durationText), [
+    '340 ms',
+    '12.5 s',
+    '3 min 20 s',
+    '2 h 5 min',
+    '2 d 4 h',
+  ])
+  assert.deepEqual(['90m', '24h', '7d', '30s', '5', 'h', '-1h', '1.5h'].map(parseDuration), [
+    ...[5_400_000, 86_400_000, 604_800_000, 30_000],
+    ...[null, null, null, null],
+  ])
+  assert.deepEqual(
+    table(
+      [
+        ['a', 'rows'],
+        ['bcd', '7'],
+      ],
+      [1],
+    ),
+    ['a    rows', 'bcd     7'],
+  )
+})

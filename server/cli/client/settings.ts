@@ -1,0 +1,100 @@
+// Where a client command finds the service and its access token: the environment, then a file that its user alone can
+// read. Never the command line, which other users of the machine can see. A token is sent only to the address it was
+// configured with.
+
+import { readFileSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { CommandFailure } from '../failure.ts'
+
+export interface Connection {
+  /** With a path where the service is behind one, and without a slash at its end. */
+  readonly url: string
+  readonly token: string
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const defaultUrl = 'http://127.0.0.1:8080'
+
+const ConfigFile = z.strictObject({ url: z.string().optional(), token: z.string().optional() })
+
+/** `LETHE_CONFIG`, else where XDG puts it. */
+export function configPath(env: Environment): string {
+  if (env.LETHE_CONFIG) return env.LETHE_CONFIG
+  return join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'lethe', 'config.json')
+}
+
+/** Throws CommandFailure with the mend where something is missing or can't be right. */
+export function readConnection(env: Environment, path = configPath(env)): Connection {
+  const file = readConfigFile(path, env.LETHE_CONFIG !== undefined)
+  const url = addressOf(env.LETHE_URL || file.url || defaultUrl, env.LETHE_URL ? 'LETHE_URL' : path)
+  const token = env.LETHE_TOKEN || file.token
+  if (!token) {
+    throw new CommandFailure(
+      `There is no access token. Set LETHE_TOKEN, or write {"url": "${url}", "token": "<token>"} to ${path} and make it yours alone: chmod 600 ${path}`,
+    )
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new CommandFailure(
+      `The access token (${env.LETHE_TOKEN ? 'LETHE_TOKEN' : path}) has characters that no token has, such as a line break.`,
+    )
+  }
+  if (!env.LETHE_TOKEN && url !== addressOf(file.url ?? defaultUrl, path)) {
+    throw new CommandFailure(
+      `The token in ${path} is for ${file.url ?? defaultUrl}, and LETHE_URL is ${url}: set LETHE_TOKEN for that address.`,
+    )
+  }
+  return { url, token }
+}
+
+/** Whether the token travels in the clear over a network. */
+export function isInTheClear({ url }: Connection): boolean {
+  const { hostname, protocol } = new URL(url)
+  return protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+}
+
+/** Empty where there is none, unless it was asked for by name. */
+function readConfigFile(path: string, isNamed: boolean): z.output<typeof ConfigFile> {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    if (isAbsent && !isNamed) return {}
+    throw new CommandFailure(`${path} can't be read: ${error instanceof Error ? error.message : error}`)
+  }
+  const read = ConfigFile.safeParse(jsonOf(text))
+  if (!read.success) {
+    throw new CommandFailure(
+      `${path} must be a JSON object of "url" and "token", both text, and nothing else.`,
+    )
+  }
+  if (read.data.token !== undefined && (statSync(path).mode & 0o077) !== 0) {
+    throw new CommandFailure(`${path} holds a token and other users can read it: chmod 600 ${path}`)
+  }
+  return read.data
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** What is wrong is said without the address, because people paste addresses with a password in them. */
+function addressOf(text: string, place: string): string {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new CommandFailure(`The address of the service (${place}) must be a URL such as ${defaultUrl}.`)
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new CommandFailure(
+      `The address of the service (${place}) must have no user, password, query or fragment; the access token has a setting of its own.`,
+    )
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+}

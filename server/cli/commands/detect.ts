@@ -1,0 +1,29 @@
+// `lethe detect`: what a detector makes of a file. The definition only; what it does is loaded when it is called.
+
+import { type Command, Option } from 'commander'
+import { methodChoices } from './choices.ts'
+import { withExamples, withJson } from './help.ts'
+
+export function addDetectCommand(program: Command): void {
+  withExamples(
+    withJson(program.command('detect'))
+      .description('look for anomalies in a file, by the code that detectors run, without a service')
+      .requiredOption('--csv <FILE>', 'lines of timestamp,value; - is standard input')
+      .addOption(
+        new Option('--method <key>', 'the detection method')
+          .choices([...methodChoices])
+          .default('robust_band'),
+      )
+      .option('--params <JSON>', 'its params, as a detector takes them', '{}')
+      .option('--grouped', 'lines are timestamp,group,value: a series for each group')
+      .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
+      .option('--scores', 'print every bucket with its score and band after that, as CSV')
+      .option('--chart', 'draw the series with its band; the default where a terminal shows the output')
+      .option('--no-chart', 'draw nothing')
+      .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
+      .action(async (options) => (await import('../detect.ts')).detect(options)),
+    'lethe detect --csv latency.csv --method seasonal_band --svg latency.svg',
+    'journalctl -o short-unix -u web | awk \'{print int($1)",1"}\' | lethe detect --csv - --method rate_test',
+    'lethe detect --csv fleet.csv --grouped --method peer_outlier --json',
+  )
+}

@@ -1,0 +1,30 @@
+// The command line as a process of its own, run to its end.
+
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+export const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+export const nodeWords = ['--disable-warning=ExperimentalWarning', program] as const
+
+export interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** `input` is what it reads on standard input; empty where absent. */
+export function runLethe(
+  env: Readonly<Record<string, string | undefined>>,
+  words: readonly string[],
+  input = '',
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(process.execPath, [...nodeWords, ...words], { env }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : error.code
+      if (typeof code !== 'number') return reject(error ?? new Error('It ended without a code.'))
+      resolve({ code, out: stdout.trim(), err: stderr.trim() })
+    })
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(input)
+  })
+}

@@ -1,0 +1,124 @@
+// The README's first minutes, as somebody has them who pastes block after block: the service in a terminal of its own,
+// everything else in another, in a copy of the project with a data folder, a home and ports of its own. The blocks run as
+// they are written; what isn't run is listed here.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../fixtures.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** The block that is given a terminal of its own. */
+const service = 'npm start\n'
+
+/** Blocks that aren't run, by how they begin, and why. */
+const notRun: Readonly<Record<string, string>> = {
+  'npm run demo': 'two weeks of telemetry take minutes; the demo has tests of its own',
+  'npm test': 'it is what runs this',
+}
+
+const folder = temporaryFolder()
+const clone = join(folder, 'lethe')
+let terminal: ChildProcess | null = null
+
+after(async () => {
+  if (terminal?.pid !== undefined && terminal.exitCode === null) {
+    process.kill(-terminal.pid, 'SIGTERM')
+    await once(terminal, 'exit')
+  }
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function blocksOf(text: string): string[] {
+  return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+}
+
+/** What a clone has, with the dependencies of this one. */
+function makeClone(): void {
+  mkdirSync(clone)
+  for (const path of ['package.json', 'package-lock.json', 'lethe', 'scripts', 'contract', 'server']) {
+    cpSync(join(root, path), join(clone, path), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+}
+
+async function freePort(): Promise<number> {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const address = holder.address()
+  holder.close()
+  await once(holder, 'close')
+  return typeof address === 'object' && address !== null ? address.port : assert.fail('There is no port.')
+}
+
+async function environment(): Promise<Record<string, string | undefined>> {
+  return {
+    PATH: process.env.PATH,
+    HOME: join(folder, 'home'),
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    LETHE_DATA_DIR: join(folder, 'data'),
+    LETHE_PORT: String(await freePort()),
+    LETHE_GRPC_PORT: '0',
+    LETHE_ENGINE_MEMORY_MB: '1024',
+  }
+}
+
+/** Ends when the service is ready; fails where it ends before. */
+async function startInTerminal(env: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const child = spawn('bash', ['-c', service], { cwd: clone, env, detached: true, stdio: 'pipe' })
+  terminal = child
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (printed += chunk))
+  const isReady = async () => {
+    const answer = await fetch(`http://127.0.0.1:${env.LETHE_PORT}/readyz`).catch(() => null)
+    return answer?.status === 200
+  }
+  while (!(await isReady())) {
+    assert.equal(child.exitCode, null, `npm start ended:\n${printed}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** Runs blocks in one shell, as they are pasted into one. */
+function paste(
+  blocks: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<{ code: unknown; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const child = execFile('bash', ['-e', '-s'], { cwd: clone, env }, (error, out, err) =>
+      resolve({ code: error === null ? 0 : error.code, out, err }),
+    )
+    child.stdin?.end(blocks.join('\n'))
+  })
+}
+
+test('whoever pastes the README block by block has a log record, an erasure and a certificate that holds', async () => {
+  const blocks = blocksOf(readFileSync(join(root, 'README.md'), 'utf8'))
+  for (const begin of Object.keys(notRun)) {
+    assert.ok(
+      blocks.some((block) => block.startsWith(begin)),
+      `there is no block ${begin} any more`,
+    )
+  }
+  const wanted = blocks.filter((block) => !Object.keys(notRun).some((begin) => block.startsWith(begin)))
+  assert.equal(wanted[0], service, 'the first thing to do is to start the service')
+  makeClone()
+  const env = await environment()
+  await startInTerminal(env)
+  const { code, err, out } = await paste(wanted.slice(1), env)
+  assert.equal(code, 0, `${out}\n${err}`)
+  assert.doesNotMatch(err, /curl: |lethe: |error/i)
+  assert.match(out, /"tenant_id":"default"/)
+  assert.match(out, /"body":"paid"/)
+  assert.match(out, /"schedule_minutes":10/)
+  assert.match(out, /Nothing is erased/)
+  assert.match(out, /completed {2}100 %/)
+  assert.match(out, /certificate\.json: the certificate holds/)
+  assert.match(readFileSync(join(clone, 'certificate.html'), 'utf8'), /<html/i)
+})
