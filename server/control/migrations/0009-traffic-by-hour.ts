@@ -2,7 +2,7 @@
 // organisations that have it from before are changed, but only where nobody changed theirs: a first revision. Its
 // anomalies and its last run stay, so only what comes from now on is told by the new definition.
 
-import { type Kysely, sql } from 'kysely'
+import { type QueryExecutorProvider, sql } from 'kysely'
 
 /** As the method had its defaults then: a migration must not change with the program. */
 const params = {
@@ -25,7 +25,7 @@ const params = {
 }
 
 export const trafficByHour = {
-  async up(db: Kysely<unknown>): Promise<void> {
+  async up(db: QueryExecutorProvider): Promise<void> {
     await sql`
       update detectors
       set method_key = 'seasonal_band', params = ${JSON.stringify(params)},
