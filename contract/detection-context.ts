@@ -40,7 +40,6 @@ export const AnomalyContext = z.object({
       latest: z.array(z.object({ id: z.string(), started_at: Instant, reason: z.string() })),
     })
     .describe('Earlier anomalies of the same series.'),
-  related: RelatedAnomalies,
   contributors: z
     .object({
       summary: z.string().describe('Such as "41 of 43 spans were slower than 420 ms".'),
@@ -63,6 +62,7 @@ export const AnomalyContext = z.object({
     series: z.string().describe('The series around it.'),
     events: z.string().nullable().describe('Its spans or log records.'),
   }),
+  related: RelatedAnomalies,
 })
 export type AnomalyContext = z.infer<typeof AnomalyContext>
 

@@ -31,7 +31,7 @@ const seeds = Array.from({ length: Number(positionals[0] ?? 2) }, (_, i) => i + 
 
 const minuteMs = 60_000
 const weekMinutes = 10_080
-const traffic = 5 * minuteMs
+const bucketMs = 5 * minuteMs
 /** Monday 2026-08-31. */
 const firstMs = Date.UTC(2026, 7, 31)
 const weeks = 6
@@ -64,8 +64,13 @@ const replaced = definitionOf({
   window_minutes: 5760,
   schedule_minutes: 5,
 })
-const now = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
-if (now === undefined) throw new Error('There is no system detector of request rates')
+const now = rateDetector()
+
+function rateDetector(): DetectorDefinition {
+  const found = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
+  if (found === undefined) throw new Error('There is no system detector of request rates')
+  return found
+}
 
 /** Counted events per bucket; NaN is no data. `stepMs` divides the width of every detector's buckets. */
 interface Counted {
@@ -162,7 +167,7 @@ function trafficOf(
     const mean = rate(day, (i % 288) / 288) * Math.exp(0.06 * mood) * (isDropped ? 0.25 : 1)
     return Math.max(0, Math.round(mean < 30 ? poisson(mean, uniform) : mean + Math.sqrt(mean) * normal()))
   })
-  return { startMs: firstMs, stepMs: traffic, counts, drops }
+  return { startMs: firstMs, stepMs: bucketMs, counts, drops }
 }
 
 function poisson(mean: number, uniform: () => number): number {
@@ -182,7 +187,7 @@ function ofTraffic(kind: string, definition: DetectorDefinition) {
     grown += calm.filter(({ fromMs }) => fromMs >= firstMs + 2 * weekMinutes * minuteMs).length
     const harmed = trafficOf(kind, seed, true)
     const spans = harmed.drops.map(
-      (i) => [firstMs + i * traffic, firstMs + (i + dropMinutes / 5) * traffic] as const,
+      (i) => [firstMs + i * bucketMs, firstMs + (i + dropMinutes / 5) * bucketMs] as const,
     )
     const isOf =
       ([from, to]: readonly [number, number]) =>
@@ -204,7 +209,7 @@ function ofTraffic(kind: string, definition: DetectorDefinition) {
 function trafficTable() {
   return Object.keys(kinds).flatMap((kind) => [
     { detector: 'before', ...ofTraffic(kind, replaced) },
-    { detector: 'now', ...ofTraffic(kind, now as DetectorDefinition) },
+    { detector: 'now', ...ofTraffic(kind, now) },
   ])
 }
 

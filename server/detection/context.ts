@@ -32,9 +32,9 @@ export async function contextOf(
   const labels = { ...scope.attributes, ...(scope.service && { service: scope.service }), ...anomaly.group }
   return {
     similar: await similarTo(store, reader.place.tenantId, anomaly),
-    related: await relatedOf(store, reader.place.tenantId, anomaly),
     contributors: await contributorsTo(reader, anomaly, labels),
     links: linksOf(anomaly, labels, detector?.definition ?? null),
+    related: await relatedOf(store, reader.place.tenantId, anomaly),
   }
 }
 
