@@ -1,10 +1,37 @@
-// What stands around one anomaly, on the wire: what was like it, what its events have in common, where to look.
+// What stands around one anomaly, on the wire: what was like it, what belongs to the same incident, what its events have
+// in common, where to look.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
 import { Anomaly } from './detection.ts'
 
 const share = z.number().describe('0 to 1.')
+
+const relatedText =
+  'Anomalies that may be of the same incident: they overlap in time, give or take 15 minutes, and are of the same service or began within an hour of each other. Derived when it is asked for.'
+
+export const RelatedAnomalies = z
+  .object({
+    count: z.int().describe('At most 1000 of that time are looked through.'),
+    anomalies: z
+      .array(
+        z.object({
+          id: z.string(),
+          started_at: Instant,
+          metric_key: z.string(),
+          group: Anomaly.shape.group,
+          reason: z.string(),
+          because: z
+            .array(z.enum(['same_service', 'began_together']))
+            .describe('Beside the overlap in time; at least one.'),
+        }),
+      )
+      .describe('Those that began closest to it first, 20 at most.'),
+  })
+  .describe(relatedText)
+export type RelatedAnomalies = z.infer<typeof RelatedAnomalies>
+
+const relatedIds = z.array(z.string()).describe(`${relatedText} The closest beginnings first, 20 at most.`)
 
 export const AnomalyContext = z.object({
   similar: z
@@ -35,7 +62,12 @@ export const AnomalyContext = z.object({
     series: z.string().describe('The series around it.'),
     events: z.string().nullable().describe('Its spans or log records.'),
   }),
+  related: RelatedAnomalies,
 })
 export type AnomalyContext = z.infer<typeof AnomalyContext>
 
-export const AnomalyWithContext = Anomaly.extend({ context: AnomalyContext })
+/** One item of `GET /anomalies`. */
+export const ListedAnomaly = Anomaly.extend({ related_ids: relatedIds })
+export type ListedAnomaly = z.infer<typeof ListedAnomaly>
+
+export const AnomalyWithContext = ListedAnomaly.extend({ context: AnomalyContext })

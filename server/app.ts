@@ -64,8 +64,6 @@ export interface App {
   readonly tenancy: TenancyStore
   /** Creates an organisation with everything it starts with, in one transaction: its detectors and its owner's token. */
   createOrganisation(organisation: NewOrganisation, ownerSecret: string): Promise<TenantPlace>
-  /** Runs every detector of an organisation now, due or not. */
-  runDetectors(place: TenantPlace): Promise<void>
   /**
    * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So what
    * is created at the first start is created once the address is ours, and before anyone can ask for it. Where it
@@ -235,10 +233,6 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       tenancy.createOrganisation(organisation, (trx, nowMs) =>
         foundOrganisation(trx, organisation, ownerSecret, nowMs),
       ),
-    async runDetectors(place) {
-      const all = await detectors.listDetectors(place.tenantId, { limit: 500, beforeId: null })
-      for (const detector of all) await runner.run(place, detector.id)
-    },
     async start(beforeReady) {
       const address = await orClose(close, async () => {
         const listening = await http.listen({ host: config.host, port: config.port })

@@ -1,5 +1,5 @@
 // `lethe demo`: a fresh service in a folder of its own, two weeks of a small shop's telemetry sent over OTLP as
-// any client would, the detectors run once over it, and then a page of things to try while the shop lives on.
+// any client would, the detectors run once over it, then what they found beside what happened, and a page of things to try while the shop lives on.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,6 +7,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../app.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
+import { pauseDetectors, tellHistory } from '../demo/detectors.ts'
 import { openProgressLine, renderGuide, storyOf } from '../demo/guide.ts'
 import { runLive } from '../demo/live.ts'
 import { loadHistory } from '../demo/load.ts'
@@ -33,17 +34,16 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
   stopOnSignal(app, logger, () => leaving.abort())
 
   const ownerToken = newTokenSecret('owner')
-  const place = await app.createOrganisation(
-    { tenantId, name: 'Demo shop', actor: 'operator:demo' },
-    ownerToken,
-  )
+  await app.createOrganisation({ tenantId, name: 'Demo shop', actor: 'operator:demo' }, ownerToken)
   const ingestToken = await createToken(app, 'ingest')
   const endpoint = await app.start()
+  const api = { endpoint, token: ownerToken }
   const nowNs = systemClock.nowNs()
   const output = {
     write: (text: string) => void process.stdout.write(text),
     isTerminal: process.stdout.isTTY === true,
   }
+  const paused = await pauseDetectors(api)
   try {
     await loadHistory({
       endpoint,
@@ -59,11 +59,18 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     throw error
   }
   process.stdout.write('Running the detectors over it ...\n')
-  await app.runDetectors(place)
-  const found = await lookAround(endpoint, ownerToken)
-  const story = storyOf(openShop({ seed, anchorNs: nowNs }), systemClock.nowMs())
+  const anomalies = await tellHistory(api, paused)
+  const shop = openShop({ seed, anchorNs: nowNs })
   const guide = renderGuide(
-    { baseUrl: endpoint, tenantId, ownerToken, ingestToken, eraseBefore: weekAgo(), ...story, ...found },
+    {
+      baseUrl: endpoint,
+      tenantId,
+      ownerToken,
+      ingestToken,
+      eraseBefore: weekAgo(),
+      ...storyOf(shop, systemClock.nowMs(), anomalies),
+      ...(paused[0] && { detectorId: paused[0] }),
+    },
     { colour: output.isTerminal },
   )
   process.stdout.write(`\n${guide}\nThe shop goes on until you press Ctrl-C.\n`)
@@ -102,22 +109,6 @@ async function createToken(app: App, role: Role): Promise<string> {
     actor: 'operator:demo',
   })
   return secret
-}
-
-/** What a person would look for first, asked over HTTP as a person would. */
-async function lookAround(endpoint: string, token: string) {
-  const ask = async <T>(path: string): Promise<T[]> => {
-    const answer = await fetch(`${endpoint}${path}`, { headers: { authorization: `Bearer ${token}` } })
-    const page = (await answer.json()) as { items: T[] }
-    return page.items
-  }
-  const [anomaly] = await ask<{ id: string; reason: string; detector_id: string }>('/anomalies?limit=1')
-  const [detector] = await ask<{ id: string }>('/anomalies/detectors?limit=1')
-  const detectorId = anomaly?.detector_id ?? detector?.id
-  return {
-    ...(anomaly && { anomaly: { id: anomaly.id, sentence: anomaly.reason } }),
-    ...(detectorId && { detectorId }),
-  }
 }
 
 /** A midnight a week ago: a bound a person would choose. */

@@ -13,10 +13,22 @@ const facts: GuideFacts = {
   tenantId: 'org_01J9',
   ownerToken: 'lethe_owner_token',
   ingestToken: 'lethe/ingest+token',
-  anomaly: { id: 'anm_7', sentence: 'payments: spans.error_ratio 0.5, expected below 0.02' },
+  anomalyId: 'anm_7',
   detectorId: 'det_3',
   eraseBefore: '2025-11-12T00:00:00Z',
-  story: [{ at: '2025-11-19T00:07:00Z', sentence: 'payments is slow' }],
+  story: [
+    {
+      at: '2025-11-19T00:07:00Z',
+      sentence: 'payments is slow',
+      told: [
+        'error ratio of payments 0.500 (12 of 24 requests failed), expected 0 to 0.0500; 1 hour 15 minutes high from 23:55 to 01:10 UTC',
+        'error logs of payments 105, expected 0 to 20.0',
+        'p95 latency of gateway 2,535 ms',
+        'p95 latency of storefront 2,547 ms',
+      ],
+    },
+    { at: '2025-11-19T00:08:00Z', sentence: 'nobody noticed', told: [] },
+  ],
   nextIncidentMinutes: 3.2,
 }
 
@@ -82,7 +94,10 @@ describe('the guide', () => {
     for (const part of [
       'anomalies/anm_7',
       'detectors/det_3',
-      'spans.error_ratio',
+      '- error ratio of payments 0.500',
+      '01:10 UTC',
+      'and 1 more anomaly',
+      'no detector has told of it',
       'payments is slow',
       'in about 4 minutes',
     ]) {
@@ -91,7 +106,7 @@ describe('the guide', () => {
   })
 
   test('leaves out what is not there', () => {
-    const { anomaly: _, detectorId: __, story: ___, nextIncidentMinutes: ____, ...bare } = facts
+    const { anomalyId: _, detectorId: __, story: ___, nextIncidentMinutes: ____, ...bare } = facts
     const guide = renderGuide(bare)
     assert.doesNotMatch(guide, /undefined|PATCH|What happened/)
     assert.match(guide, /Nothing found yet/)
@@ -146,7 +161,7 @@ describe('the progress line', () => {
 test('the story tells what has begun, oldest first, and how long until the next', () => {
   const shop = openShop({ seed: 7, anchorNs: 1_763_522_220_000_000_000n })
   const nowMs = shop.anchorMinute * 60_000
-  const { story, nextIncidentMinutes } = storyOf(shop, nowMs + 60_000)
+  const { story, nextIncidentMinutes } = storyOf(shop, nowMs + 60_000, [])
   assert.deepEqual(
     story?.map(({ sentence }) => sentence.split(' ')[0]),
     ['inventory', 'a', 'the'],
@@ -156,7 +171,27 @@ test('the story tells what has begun, oldest first, and how long until the next'
     story?.toSorted((a, b) => a.at.localeCompare(b.at)),
   )
   assert.equal(nextIncidentMinutes, 4)
-  const later = storyOf(shop, nowMs + 3_600_000)
+  const later = storyOf(shop, nowMs + 3_600_000, [])
   assert.equal(later.story?.length, 4)
   assert.equal(later.nextIncidentMinutes, undefined)
+})
+
+test('the story has what was found of each incident, and points at the anomaly with the most company', () => {
+  const shop = openShop({ seed: 7, anchorNs: 1_763_522_220_000_000_000n })
+  const [leak, drop] = shop.incidents
+  assert(leak && drop)
+  const during = ({ startMinute, endMinute }: typeof leak, id: string, related_ids: string[]) => ({
+    id,
+    started_at: new Date((startMinute - 5) * 60_000).toISOString(),
+    seen_until: new Date(endMinute * 60_000).toISOString(),
+    reason: `${id} is high`,
+    related_ids,
+  })
+  const found = [during(drop, 'b', ['c']), during(leak, 'a', []), { ...during(drop, 'c', []), reason: 'c' }]
+  const { anomalyId, story } = storyOf(shop, shop.anchorMinute * 60_000, found)
+  assert.deepEqual(
+    story?.map(({ told }) => told),
+    [['a is high'], ['b is high', 'c'], []],
+  )
+  assert.equal(anomalyId, 'b')
 })

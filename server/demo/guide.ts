@@ -2,9 +2,10 @@
 // can be pasted into a shell as they stand. Both are pure functions of facts; nothing here asks the service, the
 // clock or the terminal. Without a terminal (a log file, CI) progress is a line per 10 %, never a carriage return.
 
+import type { ListedAnomaly } from '../../contract/detection-context.ts'
 import { instantText } from '../core/clock.ts'
 import type { LoadProgress } from './load.ts'
-import type { Shop } from './shop.ts'
+import type { Incident, Shop } from './shop.ts'
 
 export interface GuideFacts {
   /** Such as `http://127.0.0.1:8080`, without a slash at its end. */
@@ -14,21 +15,28 @@ export interface GuideFacts {
   readonly ownerToken: string
   /** Token that can only send telemetry. */
   readonly ingestToken: string
-  /** What a detector found in the history; absent when none has run yet. */
-  readonly anomaly?: {
-    readonly id: string
-    /** One sentence for a person. */
-    readonly sentence: string
-  }
+  /** The anomaly to look at first; absent when none was found. */
+  readonly anomalyId?: string
   /** A detector to change; absent when there is none. */
   readonly detectorId?: string
   /** RFC 3339 with an offset; the deletion to try removes everything before it. */
   readonly eraseBefore: string
   /** What happened in the shop, oldest first. */
-  readonly story?: readonly { readonly at: string; readonly sentence: string }[]
+  readonly story?: readonly Chapter[]
   /** Minutes until the incident that is still to come; absent when it is past. */
   readonly nextIncidentMinutes?: number
 }
+
+/** An incident of the shop, and what the detectors say of it. */
+export interface Chapter {
+  readonly at: string
+  readonly sentence: string
+  /** Reasons of the anomalies of its time, the earliest first. */
+  readonly told: readonly string[]
+}
+
+/** What the guide needs to know of an anomaly. */
+export type Found = Pick<ListedAnomaly, 'id' | 'started_at' | 'seen_until' | 'reason' | 'related_ids'>
 
 /** The guide as text with a line break at its end; `colour` adds ANSI bold and dim. */
 export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: boolean } = {}): string {
@@ -46,17 +54,41 @@ export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: bo
     .join('\n')
 }
 
-/** The story of a shop as facts for the guide: what is over or under way at `nowMs`, and the wait for what is to come. */
-export function storyOf(shop: Shop, nowMs: number): Pick<GuideFacts, 'story' | 'nextIncidentMinutes'> {
+/**
+ * The story of a shop as facts for the guide: what is over or under way at `nowMs` with what was found of it, the anomaly
+ * with the most company, and the wait for what is to come.
+ */
+export function storyOf(
+  shop: Shop,
+  nowMs: number,
+  found: readonly Found[],
+): Pick<GuideFacts, 'story' | 'nextIncidentMinutes' | 'anomalyId'> {
   const nowMinute = nowMs / 60_000
   const byStart = shop.incidents.toSorted((a, b) => a.startMinute - b.startMinute)
   const coming = byStart.find(({ startMinute }) => startMinute > nowMinute)
+  const [most] = found.toSorted((a, b) => b.related_ids.length - a.related_ids.length)
   return {
     story: byStart
       .filter(({ startMinute }) => startMinute <= nowMinute)
-      .map(({ startMinute, seen }) => ({ at: instantText(startMinute * 60_000), sentence: seen })),
+      .map((incident) => ({
+        at: instantText(incident.startMinute * 60_000),
+        sentence: incident.seen,
+        told: foundIn(incident, found).map(({ reason }) => reason),
+      })),
     ...(coming === undefined ? {} : { nextIncidentMinutes: coming.startMinute - nowMinute }),
+    ...(most === undefined ? {} : { anomalyId: most.id }),
   }
+}
+
+/** The anomalies that overlap an incident in time, the earliest first. */
+export function foundIn<T extends Pick<Found, 'started_at' | 'seen_until'>>(
+  { endMinute, startMinute }: Pick<Incident, 'startMinute' | 'endMinute'>,
+  found: readonly T[],
+): T[] {
+  const minuteOf = (instant: string) => Date.parse(instant) / 60_000
+  return found
+    .filter((one) => minuteOf(one.started_at) < endMinute && minuteOf(one.seen_until) > startMinute)
+    .sort((a, b) => minuteOf(a.started_at) - minuteOf(b.started_at))
 }
 
 interface Section {
@@ -85,25 +117,57 @@ function access({ baseUrl, tenantId, ownerToken, ingestToken }: GuideFacts): Sec
   }
 }
 
-function story({ story: events = [], nextIncidentMinutes }: GuideFacts): Section | undefined {
-  const lines = events.map(({ at, sentence }) => `${at}  ${sentence}`)
+function story({ story: chapters = [], nextIncidentMinutes }: GuideFacts): Section | undefined {
+  const lines = chapters.flatMap(({ at, sentence, told }) => [`${at}  ${sentence}`, ...toldLines(told)])
   if (nextIncidentMinutes !== undefined && nextIncidentMinutes > 0) {
     lines.push(`in about ${Math.ceil(nextIncidentMinutes)} minutes something will break while you watch`)
   }
-  return lines.length === 0 ? undefined : { title: 'What happened in the shop', lines }
+  return lines.length === 0
+    ? undefined
+    : { title: 'What happened in the shop, and what the detectors say of it', lines }
 }
 
-function anomalies({ anomaly }: GuideFacts): Section {
-  const list = [...curl(''), '  "$LETHE/anomalies?limit=5"']
-  if (anomaly === undefined) {
+const toldShown = 3
+
+function toldLines(told: readonly string[]): string[] {
+  if (told.length === 0) return ['    (no detector has told of it)']
+  const more = told.length - toldShown
+  return [
+    ...told.slice(0, toldShown).flatMap((reason) => bullet(reason)),
+    ...(more > 0 ? [`    and ${more} more ${more === 1 ? 'anomaly' : 'anomalies'}`] : []),
+  ]
+}
+
+const lineLength = 100
+
+/** A sentence as a point of a list, over as many lines as it takes. */
+function bullet(sentence: string): string[] {
+  const lines = ['']
+  for (const word of sentence.split(' ')) {
+    const line = lines.at(-1) ?? ''
+    if (line.length + word.length + 1 > lineLength) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines.map((line, i) => `${i === 0 ? '    - ' : '      '}${line}`)
+}
+
+function anomalies({ anomalyId }: GuideFacts): Section {
+  const list = [...curl(''), '  "$LETHE/anomalies?limit=20"']
+  if (anomalyId === undefined) {
     return {
       title: 'List what the detectors find',
       lines: ['Nothing found yet; detectors run every few minutes.', ...list],
     }
   }
   return {
-    title: 'Look at what a detector found',
-    lines: [anomaly.sentence, ...list, ...curl(''), `  "$LETHE/anomalies/${pathWord(anomaly.id)}"`],
+    title: 'Look at what the detectors found',
+    lines: [
+      'All of it; "related_ids" names what may be of the same incident:',
+      ...list,
+      'One of it; "context" says what it is related to, and why:',
+      ...curl(''),
+      `  "$LETHE/anomalies/${pathWord(anomalyId)}"`,
+    ],
   }
 }
 

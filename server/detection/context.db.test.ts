@@ -15,7 +15,8 @@ import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { contextOf } from './context.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
-import { readDraft } from './detector.ts'
+import { type DetectorDefinition, readDraft } from './detector.ts'
+import { relatedIdsOf } from './related.ts'
 import { DetectorRunner } from './runner.ts'
 import { DetectionStore } from './store.ts'
 
@@ -167,4 +168,47 @@ test('a metric that no events are counted for, and silence, have no contributors
   )
   const { contributors, links } = await around(await find(0, { metric_key: 'queue', scope: {} }))
   assert.deepEqual([contributors, links.events], [null, null])
+})
+
+test('anomalies of one incident name each other and say why, and what is hidden is named by none', async () => {
+  await insert([...spans(-220, -150), ...spans(-150, -145, true), ...spans(-145, 0), ...spans(0, 5, true)])
+  const failing = await find(5)
+  const slow = await find(5, {
+    metric_key: 'spans.latency_p95',
+    params: { warmup_points: 30, min_abs_dev: 100 },
+  })
+  const rate = { metric_key: 'spans.rate', scope: { service: 'checkout' } }
+  const { definition } = readDraft({
+    ...rate,
+    name: 'Scoped',
+    method_key: 'threshold',
+    params: { upper: 0.1, violate_n: 1 },
+  }) as { definition: DetectorDefinition }
+  const scoped = await store.createDetector('acme', definition, 'me')
+  const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
+  await new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } }).run(acme, scoped.id)
+
+  const { related } = await around(failing)
+  assert.equal(related.count, 2)
+  const named = related.anomalies.find(({ id }) => id === slow.id)
+  assert.deepEqual(named?.because, ['same_service', 'began_together'])
+  assert.equal(named.reason, slow.reason)
+  const other = related.anomalies.find(({ id }) => id !== slow.id)
+  assert.deepEqual([other?.metric_key, other?.group], ['spans.rate', {}])
+  assert.deepEqual(other?.because, ['same_service'], 'a scope names the service as well as a group')
+
+  const all = await store.listAnomalies('acme', { limit: 50, filter: {}, before: null })
+  const ids = await relatedIdsOf(store, 'acme', all)
+  assert.deepEqual(ids.get(slow.id)?.toSorted(), [failing.id, other?.id].toSorted())
+  const earlier = all.find(({ detector_id, id }) => detector_id === failing.detector_id && id !== failing.id)
+  assert(earlier, 'there is one of the same series, two hours before')
+  assert(!ids.get(failing.id)?.includes(earlier.id))
+  assert.deepEqual(
+    (await around(failing, globex)).related.anomalies,
+    [],
+    'another organisation has none of them',
+  )
+
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(-10), endNs: null } })
+  assert.deepEqual((await around(failing)).related, { count: 0, anomalies: [] })
 })

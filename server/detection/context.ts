@@ -3,12 +3,13 @@
 
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
-import { formatInstant, type Ns, nsPerMinute, parseInstant } from '../../contract/instant.ts'
+import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { readAttributeShares } from '../telemetry/attribute-shares.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorDefinition } from './detector.ts'
 import { formatQuantity } from './reason.ts'
+import { nsOf, relatedOf } from './related.ts'
 import { stepMinutesFor } from './run-plan.ts'
 import type { DetectionStore } from './store.ts'
 
@@ -33,6 +34,7 @@ export async function contextOf(
     similar: await similarTo(store, reader.place.tenantId, anomaly),
     contributors: await contributorsTo(reader, anomaly, labels),
     links: linksOf(anomaly, labels, detector?.definition ?? null),
+    related: await relatedOf(store, reader.place.tenantId, anomaly),
   }
 }
 
@@ -128,10 +130,4 @@ function linksOf(
     series: `/telemetry/series?${series}`,
     events: isOfEvents ? `/telemetry/${signal === 'logs' ? 'logs' : 'spans'}?${common}` : null,
   }
-}
-
-function nsOf(text: string): Ns {
-  const read = parseInstant(text)
-  if ('ns' in read) return read.ns
-  throw new Error(`An instant of ours is none: ${text}`)
 }

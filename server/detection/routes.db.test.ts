@@ -555,7 +555,9 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
   const [ended, open] = listed.items
   const { context, ...same } = (await send('GET', `/anomalies/${open.id}`)).json()
   assert.deepEqual(same, open)
-  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links'])
+  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related'])
+  assert.deepEqual(context.related.anomalies[0].because, ['began_together'])
+  assert.deepEqual([open.related_ids, ended.related_ids], [[ended.id], [open.id]])
   assert.equal(open.value, 900)
   assert.equal(open.upper, 100)
   assert.match(

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import {
-  Anomaly,
+  type Anomaly,
   AnomalyListQuery,
   AnomalyParams,
   builtInMetrics,
@@ -17,7 +17,7 @@ import {
   MetricChoice,
   PatchDetector,
 } from '../../contract/detection.ts'
-import { AnomalyWithContext } from '../../contract/detection-context.ts'
+import { AnomalyWithContext, ListedAnomaly } from '../../contract/detection-context.ts'
 import { DetectionMethod, describeMethods } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { instantOf, type Moment, parseInstant } from '../../contract/instant.ts'
@@ -37,6 +37,7 @@ import {
   type StoredDetector,
   toDetector,
 } from './detector.ts'
+import { relatedIdsOf } from './related.ts'
 import type { DetectorRunner } from './runner.ts'
 import type { AnomalyPage, DetectionStore } from './store.ts'
 
@@ -209,7 +210,7 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
     tag,
     summary: 'Anomalies of your organisation, by start, latest first',
     query: AnomalyListQuery,
-    result: pageOf(Anomaly),
+    result: pageOf(ListedAnomaly),
     handle: async ({ caller, query }) => {
       const { cursor, limit, range_start, range_end, ...own } = query
       const nowNs = clock.nowNs()
@@ -222,7 +223,9 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
         before: readPosition(cursor),
       })
       const positionOf = (row: Anomaly) => [row.started_at, row.id]
-      return { body: pageOfRows(rows, limit, positionOf, (row) => row) }
+      const related = await relatedIdsOf(store, caller.tenantId, rows.slice(0, limit))
+      const listed = (row: Anomaly) => ({ ...row, related_ids: related.get(row.id) ?? [] })
+      return { body: pageOfRows(rows, limit, positionOf, listed) }
     },
   })
 
@@ -238,7 +241,8 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
     handle: async ({ caller, params }) => {
       const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)
       if (anomaly === null) throw new AppError('not_found')
-      return { body: { ...anomaly, context: await contextOf(store, readerOf(caller), anomaly) } }
+      const context = await contextOf(store, readerOf(caller), anomaly)
+      return { body: { ...anomaly, related_ids: context.related.anomalies.map(({ id }) => id), context } }
     },
   })
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import { readChain } from '../audit/log.ts'
+import { trafficByHour } from '../control/migrations/0009-traffic-by-hour.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../core/time-range.ts'
@@ -15,7 +16,7 @@ import type { RunFound } from './anomaly-records.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
-import { DetectionStore } from './store.ts'
+import { DetectionStore, insertDetector } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
@@ -234,6 +235,41 @@ test('an organisation starts with the system detectors, whose identity and exist
   const after = await patch({ name: system.definition.name, enabled: false, params: { k: 8 } })
   assert.equal(after.definition.enabled, false)
   assert.equal(after.definition.params.k, 8)
+})
+
+test('the request rate detector of before becomes that of today where nobody changed it, and stays elsewhere', async () => {
+  const today = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
+  assert(today)
+  const old = readDraft({
+    ...today,
+    method_key: 'robust_band',
+    params: { k: 5, min_abs_dev: 0.5, direction: 'both' },
+    window_minutes: 5760,
+    schedule_minutes: 5,
+  })
+  assert('definition' in old)
+  const insert = (tenantId: string, isSystem: boolean) =>
+    fixture.control
+      .transaction()
+      .execute((trx) =>
+        insertDetector(trx, { tenantId, definition: old.definition, isSystem, nowMs: noonMs }),
+      )
+  const [untouched, changed, own] = [
+    await insert('acme', true),
+    await insert('globex', true),
+    await insert('acme', false),
+  ]
+  const fields = { enabled: false }
+  await store.patchDetector('globex', changed, { fields, isMerge: false, ifMatch: undefined }, 'me')
+  const stored = async (tenantId: string, id: string) => await store.findDetector(tenantId, id)
+
+  for (let again = 0; again < 2; again++) {
+    await trafficByHour.up(fixture.control)
+    const after = await stored('acme', untouched)
+    assert.deepEqual([after?.definition, after?.revision, after?.isSystem], [today, 2, true])
+    assert.deepEqual((await stored('globex', changed))?.definition, { ...old.definition, enabled: false })
+    assert.deepEqual((await stored('acme', own))?.definition, old.definition)
+  }
 })
 
 test('deleting a detector deletes its anomalies and no others', async () => {

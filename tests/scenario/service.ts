@@ -10,7 +10,7 @@ import { ValidationError, type ValidationProblem } from '../../contract/errors.t
 import { type Role, roles } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
-import { systemClock } from '../../server/core/clock.ts'
+import { type Clock, systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
@@ -23,6 +23,8 @@ export type Who = `${Tenant}/${Role}`
 export interface ServiceOptions {
   /** Settings that mean something to the test, by their environment variable. */
   readonly settings?: Readonly<Record<string, string>>
+  /** The machine's own where absent. */
+  readonly clock?: Clock
   /** Told of every step of an erasure; one that doesn't resolve holds the erasure there. */
   readonly failpoint?: Failpoint
 }
@@ -74,7 +76,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       LETHE_COMMIT_DELAY_MS: '1',
       ...options.settings,
     }),
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     logger: silent,
     ...(options.failpoint && { failpoint: options.failpoint }),
   })

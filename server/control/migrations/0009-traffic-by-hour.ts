@@ -1,0 +1,37 @@
+// The system detector of request rates compares with the same hour of other days instead of the recent past. Those of
+// organisations that have it from before are changed, but only where nobody changed theirs: a first revision. Its
+// anomalies and its last run stay, so only what comes from now on is told by the new definition.
+
+import { type QueryExecutorProvider, sql } from 'kysely'
+
+/** As the method had its defaults then: a migration must not change with the program. */
+const params = {
+  season: 'auto',
+  timezone: 'UTC',
+  holidays: [],
+  history_seasons: 14,
+  k: 3,
+  violate_n: 3,
+  window_m: 4,
+  clear_n: 3,
+  cooldown_minutes: 30,
+  missing: 'skip',
+  min_volume: 0,
+  direction: 'both',
+  min_abs_dev: 0.02,
+  min_rel_dev: 0.5,
+  alarm_budget_per_week: 0.25,
+  warmup_points: 672,
+}
+
+export const trafficByHour = {
+  async up(db: QueryExecutorProvider): Promise<void> {
+    await sql`
+      update detectors
+      set method_key = 'seasonal_band', params = ${JSON.stringify(params)},
+        window_minutes = 20160, schedule_minutes = 15, revision = revision + 1
+      where is_system = 1 and revision = 1
+        and metric_key = 'spans.rate' and method_key = 'robust_band'
+    `.execute(db)
+  },
+}
