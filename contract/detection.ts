@@ -8,7 +8,8 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
 import { Feedback } from './detection-feedback.ts'
 import { MethodKey } from './detection-methods.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
+import { oldRangeNames, withOldNames } from './old-names.ts'
 import { Aggregation } from './telemetry.ts'
 
 /** 90 days. */
@@ -222,15 +223,16 @@ export type Anomaly = z.infer<typeof Anomaly>
 
 export const AnomalyParams = z.object({ anomaly_id: z.string().max(100) })
 
-export const AnomalyListQuery = z.strictObject({
+const AnomalyListFields = z.strictObject({
   limit: limitQuery,
   cursor: cursorQuery,
   detector_id: z.string().max(100).optional().describe('Only of this detector.'),
   open: z.enum(['true', 'false']).optional().describe('"true": only those that go on; "false": only ended.'),
   muted: z.enum(['true', 'false']).optional().describe('"false": only those that alarmed.'),
-  start: InstantInput.optional().describe('Only those seen at or after this instant.'),
-  end: InstantInput.optional().describe('Only those that started before this instant.'),
+  range_start: MomentInput.optional().describe(`Only those seen at or after this instant. ${momentForms}`),
+  range_end: MomentInput.optional().describe(`Only those that started before this instant. ${momentForms}`),
 })
+export const AnomalyListQuery = withOldNames(AnomalyListFields, oldRangeNames)
 export type AnomalyListQuery = z.infer<typeof AnomalyListQuery>
 
 /** One item of `GET /anomalies/metrics`. */

@@ -3,7 +3,8 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const Attributes = z.record(z.string(), z.string())
 
@@ -25,8 +26,10 @@ const attributeFilter = z
   })
 
 const range = {
-  start: InstantInput.optional().describe('Inclusive; an hour before `end` where absent.'),
-  end: InstantInput.optional().describe('Exclusive; now where absent.'),
+  range_start: MomentInput.optional().describe(
+    `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
+  ),
+  range_end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
 }
 
 export const aggregations = [
@@ -45,8 +48,8 @@ export const aggregations = [
 export const Aggregation = z.enum(aggregations)
 export type Aggregation = z.infer<typeof Aggregation>
 
-export const SeriesQuery = z.strictObject({
-  metric: z
+const SeriesQueryFields = z.strictObject({
+  metric_key: z
     .string()
     .min(1)
     .max(longestName)
@@ -62,6 +65,7 @@ export const SeriesQuery = z.strictObject({
     .optional()
     .describe('`service` or an attribute key: a series per value, the 50 busiest at most.'),
 })
+export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
 
 export const Series = z.object({
   group: z.string().nullable().describe('The value of group_by; null where it was not asked for.'),
@@ -75,17 +79,20 @@ export const Series = z.object({
 })
 
 export const SeriesAnswer = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   unit: z.string(),
   aggregation: Aggregation,
   step_seconds: z.int(),
-  start: Instant,
-  end: Instant,
+  range_start: Instant,
+  range_end: Instant,
   series: z.array(Series),
   truncated: z.boolean().describe('True where more groups exist than are shown.'),
+  metric: z.string().meta(oldNameOf('metric_key')),
+  start: Instant.meta(oldNameOf('range_start')),
+  end: Instant.meta(oldNameOf('range_end')),
 })
 
-export const LogQuery = z.strictObject({
+const LogQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -100,6 +107,7 @@ export const LogQuery = z.strictObject({
     'Filter `key=value` over log and resource attributes; repeat for more.',
   ),
 })
+export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
 
 export const LogRecord = z.object({
   time: Instant,
@@ -114,7 +122,7 @@ export const LogRecord = z.object({
   resource_attributes: Attributes,
 })
 
-export const SpanQuery = z.strictObject({
+const SpanQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -126,6 +134,7 @@ export const SpanQuery = z.strictObject({
     'Filter `key=value` over span and resource attributes; repeat for more.',
   ),
 })
+export const SpanQuery = withOldNames(SpanQueryFields, oldRangeNames)
 
 export const Span = z.object({
   trace_id: z.string(),
@@ -153,11 +162,10 @@ export const Trace = z.object({
   truncated: z.boolean(),
 })
 
-export const CatalogueQuery = z.strictObject({
-  ...range,
-  limit: limitQuery,
-  cursor: cursorQuery,
-})
+export const CatalogueQuery = withOldNames(
+  z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
+  oldRangeNames,
+)
 
 export const ServiceEntry = z.object({
   service: z.string(),
@@ -166,10 +174,11 @@ export const ServiceEntry = z.object({
 })
 
 export const MetricEntry = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
   unit: z.string(),
   description: z.string(),
   services: z.array(z.string()),
   last_seen: Instant,
+  metric: z.string().meta(oldNameOf('metric_key')),
 })

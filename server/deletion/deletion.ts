@@ -176,7 +176,7 @@ export function draftOf(body: CreateDeletion): DeletionDraft {
 
 /**
  * Problems that one field alone doesn't show: a confirmation that isn't the tenant_id, bounds that are missing,
- * reversed, equal, or beside `all`. Takes the raw body, and passes over fields that the schema refuses anyway.
+ * reversed, equal, or beside `all`; of a deletion as of its preview. Takes the raw body, and passes over fields that the schema refuses anyway.
  */
 export function crossFieldProblems(raw: unknown, tenantId: string): ValidationProblem[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
@@ -196,15 +196,8 @@ export function crossFieldProblems(raw: unknown, tenantId: string): ValidationPr
       ),
     )
   }
-  return [...problems, ...boundsProblems(raw)]
-}
-
-/** Bounds that are missing, reversed, equal, or beside `all`; of a deletion as of its preview. */
-export function boundsProblems(raw: unknown): ValidationProblem[] {
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
-  const body = new Map<string, unknown>(Object.entries(raw))
-  if (body.get('scope') === 'all') return boundsBesideAll(body)
-  return body.get('scope') === 'range' ? boundsOfRange(body, raw) : []
+  if (body.get('scope') === 'all') return [...problems, ...boundsBesideAll(body)]
+  return body.get('scope') === 'range' ? [...problems, ...boundsOfRange(body, raw)] : problems
 }
 
 function boundsBesideAll(body: ReadonlyMap<string, unknown>): ValidationProblem[] {

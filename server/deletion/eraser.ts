@@ -304,12 +304,21 @@ interface PartStore {
   readonly folder: string | null
 }
 
-/** Parts of a placement that are no longer part of the table but still listed or on disk. */
+/**
+ * Parts of a placement that are no longer part of the table but still listed or on disk. A merge under way writes into a
+ * folder of its own, for minutes where much is merged; while all it merges is still part of the table, that folder
+ * holds nothing that a count of the table would not find, and nobody waits for it.
+ */
 async function deadParts(
   engine: TelemetryEngine,
   { table, folder }: PartStore,
   place: TenantPlace,
 ): Promise<Set<string>> {
+  // First: what is still part of the table afterwards was so while the merge was seen.
+  const merges = await engine.select<{ result: string; sources: string[] }>(
+    sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
+      WHERE database = currentDatabase() AND table = ${table}`,
+  )
   const onDisk =
     folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
   const listed = await engine.select<{ name: string; active: number }>(
@@ -318,7 +327,12 @@ async function deadParts(
   const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
   const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
   const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
-  return new Set(dead.filter((name) => !active.has(name)))
+  const harmless = new Set(
+    merges
+      .filter(({ sources }) => sources.every((name) => active.has(name)))
+      .map(({ result }) => `tmp_merge_${result}`),
+  )
+  return new Set(dead.filter((name) => !active.has(name) && !harmless.has(name)))
 }
 
 /** One table, seen from one organisation's selection. */

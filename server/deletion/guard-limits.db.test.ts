@@ -79,7 +79,7 @@ test('an erasure of the journal that this engine has completed is put on record 
 for (const born of ['awaiting_approval', 'scheduled'] as const) {
   test(`an erasure that the control plane has as ${born} and the journal as begun is hidden and erased`, async () => {
     const scene = await governedSceneOf(stores)
-    if (born === 'awaiting_approval') await scene.policies.set(scene.own.tenantId, 'always', 'owner')
+    if (born === 'awaiting_approval') await scene.policies.set(scene.own.tenantId, 'every_deletion', 'owner')
     const { request } = await scene.request({ ...firstWeek, delayMinutes: born === 'scheduled' ? 600 : 0 })
     assert.equal(request.status, born)
     const requestId = request.request_id

@@ -142,6 +142,7 @@ function boundsOf({ startNs, endNs }: TimeRange) {
 function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {
+    id: row.hold_id,
     hold_id: row.hold_id,
     case_ref: row.case_ref,
     signals: readSignals(row.signals),

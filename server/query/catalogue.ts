@@ -103,6 +103,7 @@ FROM ${from(tableOf[own], rangeCondition('TimeUnix', window), ...after)} GROUP B
     (row) => positionWithin(window, [row.metric, row.kind]),
     ({ last_ns, ...row }) => ({
       ...row,
+      metric_key: row.metric,
       services: [...row.services],
       last_seen: formatInstant(BigInt(last_ns)),
     }),

@@ -273,6 +273,41 @@ test('paging goes from the newest to the oldest across instants, within the rang
   assert.equal(third.next_cursor, null)
 })
 
+test('every range may be a time before now, and its pages keep the instants of the first', async () => {
+  // The clock stands at 3600 seconds.
+  const bodies = async (query: Query) =>
+    (await ok('/telemetry/logs', { service: 'shop', ...query })).items.map((item: Body) => item.body)
+  assert.deepEqual(await bodies({ start: '-59m50s', end: 'now' }), [
+    'fine',
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ start: '-59m49s' }), ['fine'])
+  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m49s' }), [
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ start: '-1h', end: 'now-59m50s' }), [])
+  assert.equal((await ok('/telemetry/spans', { start: '-59m39s', service: 'db' })).items.length, 1)
+  assert.deepEqual((await ok('/telemetry/services', { start: '-3h', end: '-2h' })).items.length, 1)
+  const series = await ok('/telemetry/series', { metric: 'memory', start: '-1h', end: 'now-58m' })
+  assert.deepEqual([series.start, series.end], [formatInstant(at(0)), formatInstant(at(120))])
+  const query = { service: 'burst', start: '-51m', end: 'now', limit: 500 }
+  const first = await ok('/telemetry/logs', query)
+  await clock.advance(3_500_000)
+  const second = await ok('/telemetry/logs', { ...query, cursor: first.next_cursor })
+  await clock.advance(-3_500_000)
+  assert.deepEqual([first.items.length, second.items.length, second.next_cursor], [500, 500, null])
+  const refused = await ask('/telemetry/logs', { start: 'now+1h', end: '-1y' })
+  assert.deepEqual(
+    refused.body.detail.map(({ loc, type }: Body) => [...loc, type]),
+    [
+      ['query', 'start', 'datetime_parsing'],
+      ['query', 'end', 'datetime_parsing'],
+    ],
+  )
+  const empty = await ask('/telemetry/logs', { start: 'now', end: '-1h' })
+  assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'end']])
+})
+
 test('records that arrive between two pages move nobody else', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({
     Timestamp: at(900),
@@ -377,7 +412,7 @@ test('services with names longer than a cursor are paged without loss', async ()
 test('the catalogue names metrics by kind, with unit and services', async () => {
   const metrics = await allPages('/telemetry/metrics', { limit: 1 })
   assert.deepEqual(
-    metrics.map(({ metric, kind }) => [metric, kind]),
+    metrics.map(({ metric_key, kind }) => [metric_key, kind]),
     [
       ['memory', 'gauge'],
       ['requests', 'sum'],
@@ -387,6 +422,7 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
     ],
   )
   assert.deepEqual(metrics[0], {
+    metric_key: 'memory',
     metric: 'memory',
     kind: 'gauge',
     unit: 'By',
@@ -397,17 +433,24 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
 })
 
 test('a series has a point per step, null where there is no data', async () => {
-  const answer = await ok('/telemetry/series', {
-    metric: 'memory',
-    start: formatInstant(at(0)),
-    end: formatInstant(at(150)),
-    service: 'shop',
-  })
+  const range = { range_start: formatInstant(at(0)), range_end: formatInstant(at(150)) }
+  const answer = await ok('/telemetry/series', { metric_key: 'memory', ...range, service: 'shop' })
+  const oldRange = { start: range.range_start, end: range.range_end }
+  const underOldNames = { metric: 'memory', ...oldRange, service: 'shop' }
+  assert.deepEqual(await ok('/telemetry/series', underOldNames), answer)
+  const mixed = await ask('/telemetry/series', { ...underOldNames, metric_key: 'other', range_end: 'x' })
+  assert.deepEqual(
+    mixed.body.detail.map(({ loc }: { loc: string[] }) => loc.join('.')),
+    ['query.metric', 'query.end', 'query.range_end'],
+  )
   assert.deepEqual(answer, {
+    metric_key: 'memory',
     metric: 'memory',
     unit: 'By',
     aggregation: 'avg',
     step_seconds: 60,
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(180)),
     start: formatInstant(at(0)),
     end: formatInstant(at(180)),
     series: [

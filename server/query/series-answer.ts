@@ -25,7 +25,7 @@ export async function answerSeries(
   limits?: StatementLimits,
 ): Promise<Answer> {
   const request = {
-    metricKey: query.metric,
+    metricKey: query.metric_key,
     service: query.service,
     attributes: query.attribute,
     groupBy: query.group_by,
@@ -49,15 +49,20 @@ function answerOf(set: SeriesSet, nowNs: bigint): Answer {
   const times = startsNs.map(formatInstant)
   // Nothing has been counted yet in time that hasn't come, which isn't the same as zero.
   const come = startsNs.filter((startNs) => startNs <= nowNs).length
+  const start = formatInstant(set.startNs)
+  const end = formatInstant(set.startNs + BigInt(set.steps) * step)
   return {
-    metric: set.metricKey,
+    metric_key: set.metricKey,
     unit: set.unit,
     aggregation: set.aggregation,
     step_seconds: set.stepSeconds,
-    start: formatInstant(set.startNs),
-    end: formatInstant(set.startNs + BigInt(set.steps) * step),
+    range_start: start,
+    range_end: end,
     series: set.groups.map((group) => ({ group: group.group, points: pointsOf(group, set, times, come) })),
     truncated: set.truncatedGroups > 0,
+    metric: set.metricKey,
+    start,
+    end,
   }
 }
 

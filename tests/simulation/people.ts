@@ -281,7 +281,7 @@ export async function rule(world: World): Promise<void> {
     const json = { [`${world.pick(signals)}_days`]: world.pick([null, null, 5, 12, 30]) }
     world.tell(`${tenantId} sets its retention to ${JSON.stringify(json)}`)
     return assertAnswer(
-      await world.subject.ask('PUT', '/usage/storage/retention', { secret, json }),
+      await world.subject.ask('PATCH', '/usage/storage/retention', { secret, json }),
       200,
       'retention',
     )

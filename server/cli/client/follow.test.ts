@@ -16,6 +16,7 @@ const at = (second: number) => new Date(Date.UTC(2026, 0, 5, 0, 0, second)).toIS
 function deletionOf(more: Partial<DeletionRequest>): DeletionRequest {
   return {
     request_id: '01K',
+    id: '01K',
     ...{ scope: 'range', status: 'running', range_start: null, range_end: at(0), detail: {} },
     ...{
       created_at: at(0),

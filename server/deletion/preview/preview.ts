@@ -89,6 +89,7 @@ export class Previews {
       })
       .execute()
     return {
+      id: previewId,
       preview_id: previewId,
       created_at: instantText(nowMs),
       expires_at: instantText(nowMs + lifetimeMs),
