@@ -56,7 +56,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'spans.rate',
     signals: ['traces'],
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{span}/s',
     of: entrySpans,
     counted: every,
@@ -79,7 +79,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'logs.rate',
     signals: ['logs'],
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{record}/s',
     of: every,
     counted: every,
@@ -89,7 +89,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'logs.error_count',
     signals: ['logs'],
-    aggregations: ['count', 'rate'],
+    aggregations: ['count', 'rate', 'increase'],
     unit: '{record}',
     of: every,
     counted: raw('SeverityNumber >= 17'),
@@ -99,7 +99,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'ingest.rate',
     signals,
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{row}/s',
     of: every,
     counted: every,
