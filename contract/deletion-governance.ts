@@ -5,16 +5,42 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { SignalName } from './deletion.ts'
 import { InstantInput } from './instant.ts'
+import { oldNameOf } from './old-names.ts'
 
 /** From loosest to strictest. */
-export const approvalRules = ['none', 'all', 'always'] as const
+export const approvalRules = ['none', 'full_erasures', 'every_deletion'] as const
 export const ApprovalRule = z.enum(approvalRules)
 export type ApprovalRule = z.infer<typeof ApprovalRule>
+
+/** The first words for the rules, which read as synonyms. They are still accepted, and are in older audit entries. */
+export const oldApprovalRules = { all: 'full_erasures', always: 'every_deletion' } as const satisfies Record<
+  string,
+  ApprovalRule
+>
+const oldApprovalWords: Readonly<Record<string, ApprovalRule>> = oldApprovalRules
+
+const ApprovalInput = z
+  .preprocess(
+    (given) =>
+      typeof given === 'string' && Object.hasOwn(oldApprovalWords, given) ? oldApprovalWords[given] : given,
+    ApprovalRule,
+  )
+  .meta({
+    type: 'string',
+    anyOf: [
+      { enum: [...approvalRules] },
+      {
+        enum: Object.keys(oldApprovalRules),
+        deprecated: true,
+        description: 'The old words for `full_erasures` and `every_deletion`.',
+      },
+    ],
+  })
 
 export const DeletionPolicy = z
   .object({
     approval: ApprovalRule.describe(
-      'Which deletions a second owner or admin must approve: none, full erasures, or every one.',
+      'Which deletions a second owner or admin must approve: none; full erasures, which a range without a start or of more than 31 days counts as; or every one.',
     ),
     pending: z
       .object({ approval: ApprovalRule, effective_at: Instant })
@@ -26,7 +52,7 @@ export const DeletionPolicy = z
   .describe('The deletion policy of your organisation.')
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>
 
-export const SetDeletionPolicy = z.strictObject({ approval: ApprovalRule })
+export const SetDeletionPolicy = z.strictObject({ approval: ApprovalInput })
 
 export const PlaceHold = z.strictObject({
   case_ref: z
@@ -49,7 +75,8 @@ export type PlaceHold = z.infer<typeof PlaceHold>
 
 export const LegalHold = z
   .object({
-    hold_id: z.string(),
+    id: z.string(),
+    hold_id: z.string().meta(oldNameOf('id')),
     case_ref: z.string(),
     signals: z.array(SignalName),
     range_start: Instant.nullable(),
@@ -78,9 +105,11 @@ export const Retention = z
   .describe('Telemetry older than this many whole UTC days is erased each night; null keeps it.')
 export type Retention = z.infer<typeof Retention>
 
-export const SetRetention = z.strictObject({
-  metrics_days: days.optional(),
-  logs_days: days.optional(),
-  traces_days: days.optional(),
-})
-export type SetRetention = z.infer<typeof SetRetention>
+export const SetRetention = z
+  .strictObject(Retention.shape)
+  .describe('The whole rule. A field that is missing is refused, because either meaning of it could erase.')
+
+export const PatchRetention = SetRetention.partial().describe(
+  'What is absent stays as it is; null keeps a signal for good.',
+)
+export type PatchRetention = z.infer<typeof PatchRetention>

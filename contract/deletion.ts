@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { ErrorBody } from './errors.ts'
 import { InstantInput } from './instant.ts'
+import { oldNameOf } from './old-names.ts'
 
 export const deletionScopes = ['range', 'all'] as const
 export const DeletionScope = z.enum(deletionScopes)
@@ -86,6 +87,7 @@ export type CreateDeletion = z.infer<typeof CreateDeletion>
 export const DeletionRequest = z
   .object({
     request_id: z.string(),
+    id: z.string().describe('The same as `request_id`, under the name that the id of every thing has.'),
     scope: DeletionScope,
     status: DeletionStatus,
     range_start: Instant.nullable().describe('Null where the deletion has no lower bound.'),
@@ -127,16 +129,17 @@ const SelectionCount = z.object({
     .describe('Compressed bytes on disk; where organisations share a partition, the share by rows.'),
 })
 
-export const PreviewDeletion = CreateDeletion.pick({
-  scope: true,
-  range_start: true,
-  range_end: true,
-  signals: true,
-})
+export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describe(
+  'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
+)
+
+/** `future_end`: the range ends in time that has not come. */
+export const previewWarnings = ['future_end'] as const
 
 export const DeletionPreview = z
   .object({
-    preview_id: z.string().describe('Name it in the deletion to erase this and nothing else.'),
+    id: z.string().describe('Name it as `preview_id` in the deletion, to erase this and nothing else.'),
+    preview_id: z.string().meta(oldNameOf('id')),
     created_at: Instant,
     expires_at: Instant,
     scope: DeletionScope,
@@ -179,6 +182,9 @@ export const DeletionPreview = z
       })
       .describe('What erasing would do now; an estimate.'),
     needs_approval: z.boolean(),
+    warnings: z
+      .array(z.object({ code: z.enum(previewWarnings), message: z.string() }))
+      .describe('What may not be meant; empty where nothing is unusual. None of it refuses the deletion.'),
     tolerance_rows: z
       .int()
       .describe('By how many rows the selection may differ when the deletion comes; 412 beyond.'),

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { InstantInput } from './instant.ts'
+import { oldNameOf, withOldNames } from './old-names.ts'
 import { isTimeZone } from './time-zone.ts'
 
 export const Verdict = z.enum(['not_an_anomaly', 'real'])
@@ -51,42 +52,46 @@ const group = z
     params: { type: 'too_long', ctx: { max_length: 20 } },
   })
 
-export const CreateMute = z
+const CreateMuteFields = z
   .strictObject({
-    detector_id: z.string().max(100).optional().describe('Every detector of your organisation where absent.'),
+    detector_id: z.string().max(100).optional().describe('Only this detector.'),
     group: group
       .optional()
       .describe(
         'Only series with these labels: what `group_by`, `service` and `attributes` of the scope say, such as {"service": "checkout"}.',
       ),
-    from: InstantInput.optional().describe('Inclusive; now where absent.'),
-    until: InstantInput.optional().describe('Exclusive; until it is deleted where absent.'),
-    weekly: Weekly.optional().describe('Only at these times of the week, between `from` and `until`.'),
+    all_detectors: z
+      .boolean()
+      .optional()
+      .describe('True for every detector of your organisation, also those that are created later.'),
+    range_start: InstantInput.optional().describe('Inclusive; now where absent.'),
+    range_end: InstantInput.optional().describe('Exclusive.'),
+    open_ended: z.boolean().optional().describe('True for a mute that lasts until it is deleted.'),
+    weekly: Weekly.optional().describe(
+      'Only at these times of the week, between `range_start` and `range_end`.',
+    ),
     note: note.optional(),
   })
-  .superRefine(({ from, until }, context) => {
-    if (from === undefined || until === undefined || from < until) return
-    context.addIssue({
-      code: 'custom',
-      path: ['until'],
-      message: 'until lies after from',
-      params: { type: 'greater_than', ctx: {} },
-    })
-  })
+  .describe(
+    'What is muted must be said: `detector_id`, `group` with a label, or `all_detectors`; and until when: `range_end` or `open_ended`.',
+  )
+export const CreateMute = withOldNames(CreateMuteFields, { from: 'range_start', until: 'range_end' })
 export type CreateMute = z.infer<typeof CreateMute>
 
 export const Mute = z
   .object({
     id: z.string(),
-    detector_id: z.string().nullable(),
+    detector_id: z.string().nullable().describe('Null where it mutes every detector.'),
     group: z.record(z.string(), z.string()).nullable(),
-    from: Instant,
-    until: Instant.nullable(),
+    range_start: Instant,
+    range_end: Instant.nullable().describe('Null where it lasts until it is deleted.'),
     weekly: Weekly.nullable(),
     note: z.string().nullable(),
     is_active: z.boolean().describe('Whether it mutes now.'),
     created_by: z.string(),
     created_at: Instant,
+    from: Instant.meta(oldNameOf('range_start')),
+    until: Instant.nullable().meta(oldNameOf('range_end')),
   })
   .describe('When anomalies are recorded but not alarmed.')
 export type Mute = z.infer<typeof Mute>

@@ -4,16 +4,22 @@
 import { z } from 'zod'
 import { Instant } from './common.ts'
 import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
-export const PreviewDetector = z
+const PreviewDetectorFields = z
   .strictObject({
     ...CreateDetector.shape,
     name: CreateDetector.shape.name.default('Preview'),
-    start: InstantInput.describe('When the detector is imagined to be created, and first run. Inclusive.'),
-    end: InstantInput.describe('Up to where it is run. Exclusive, and not in the future.'),
+    range_start: MomentInput.describe(
+      `When the detector is imagined to be created, and first run. Inclusive. ${momentForms}`,
+    ),
+    range_end: MomentInput.describe(
+      `Up to where it is run. Exclusive, and not in the future. ${momentForms}`,
+    ),
   })
   .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
+export const PreviewDetector = withOldNames(PreviewDetectorFields, oldRangeNames)
 export type PreviewDetector = z.infer<typeof PreviewDetector>
 
 export const PreviewAnomaly = Anomaly.pick({
@@ -60,8 +66,8 @@ export const previewWarnings = [
 
 export const DetectorPreview = z
   .object({
-    start: Instant,
-    end: Instant.describe('End of the last bucket that was judged.'),
+    range_start: Instant,
+    range_end: Instant.describe('End of the last bucket that was judged.'),
     step_minutes: z.int().describe('Width of a bucket.'),
     runs: z.int().describe('How often the detector would have run.'),
     last_status: DetectorStatus.nullable().describe('What its last run would have said.'),
@@ -86,8 +92,10 @@ export const DetectorPreview = z
       points_judged: z.int().describe('Over all runs; each run judges its window anew.'),
     }),
     warnings: z.array(z.object({ code: z.enum(previewWarnings), message: z.string() })),
+    start: Instant.meta(oldNameOf('range_start')),
+    end: Instant.meta(oldNameOf('range_end')),
   })
   .describe(
-    'What the detector would have done, had it been created at `start`, knowing at each run nothing later. Late telemetry counts as if it had been in time; mutes and feedback are left aside.',
+    'What the detector would have done, had it been created at `range_start`, knowing at each run nothing later. Late telemetry counts as if it had been in time; mutes and feedback are left aside.',
   )
 export type DetectorPreview = z.infer<typeof DetectorPreview>

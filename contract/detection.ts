@@ -8,7 +8,8 @@ import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
 import { Feedback } from './detection-feedback.ts'
 import { MethodKey } from './detection-methods.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
+import { oldRangeNames, withOldNames } from './old-names.ts'
 import { Aggregation } from './telemetry.ts'
 
 /** 90 days. */
@@ -60,6 +61,10 @@ export const MetricKey = z
 
 const attributesMax = 20
 
+const groupKey = z.string().min(1).max(300)
+/** Each key multiplies the series. */
+const groupKeysMax = 5
+
 export const DetectorScope = z
   .strictObject({
     service: z.string().min(1).max(300).optional().describe('Only this service.'),
@@ -79,12 +84,10 @@ export const DetectorScope = z
       .optional()
       .describe('Only telemetry that has all these attributes with these values.'),
     group_by: z
-      .string()
-      .min(1)
-      .max(300)
+      .union([groupKey, z.array(groupKey).min(1).max(groupKeysMax)])
       .optional()
       .describe(
-        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most. Methods that compare series with each other need it.',
+        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most; of a list of keys each combination. Methods that compare series with each other need it.',
       ),
     aggregation: Aggregation.optional().describe(
       'How readings in a bucket become one; by the kind of metric where absent. Built-in metrics have their own.',
@@ -222,15 +225,16 @@ export type Anomaly = z.infer<typeof Anomaly>
 
 export const AnomalyParams = z.object({ anomaly_id: z.string().max(100) })
 
-export const AnomalyListQuery = z.strictObject({
+const AnomalyListFields = z.strictObject({
   limit: limitQuery,
   cursor: cursorQuery,
   detector_id: z.string().max(100).optional().describe('Only of this detector.'),
   open: z.enum(['true', 'false']).optional().describe('"true": only those that go on; "false": only ended.'),
   muted: z.enum(['true', 'false']).optional().describe('"false": only those that alarmed.'),
-  start: InstantInput.optional().describe('Only those seen at or after this instant.'),
-  end: InstantInput.optional().describe('Only those that started before this instant.'),
+  range_start: MomentInput.optional().describe(`Only those seen at or after this instant. ${momentForms}`),
+  range_end: MomentInput.optional().describe(`Only those that started before this instant. ${momentForms}`),
 })
+export const AnomalyListQuery = withOldNames(AnomalyListFields, oldRangeNames)
 export type AnomalyListQuery = z.infer<typeof AnomalyListQuery>
 
 /** One item of `GET /anomalies/metrics`. */

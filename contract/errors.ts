@@ -8,8 +8,19 @@ export const errorCatalogue = {
   bad_request: { status: 400, sentence: 'The request could not be read as HTTP.' },
   unauthenticated: {
     status: 401,
-    sentence: 'Send a valid access token as "Authorization: Bearer <ACCESS_TOKEN>".',
+    sentence: 'No access token was sent; send it as "Authorization: Bearer <ACCESS_TOKEN>".',
   },
+  token_malformed: {
+    status: 401,
+    sentence:
+      'The authorization cannot be read; send "Authorization: Bearer <ACCESS_TOKEN>" with one token and nothing else.',
+  },
+  token_unknown: {
+    status: 401,
+    sentence: 'The access token is not known here; check that it is whole and belongs to this service.',
+  },
+  token_expired: { status: 401, sentence: 'The access token has expired; create a new one.' },
+  token_revoked: { status: 401, sentence: 'The access token was revoked; use another one.' },
   role_not_permitted: { status: 403, sentence: 'Your role does not permit this operation.' },
   not_found: { status: 404, sentence: 'There is nothing at this address for your organisation.' },
   method_not_allowed: {

@@ -4,7 +4,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { earliestNs, formatInstant, InstantInput, latestNs, nsPerMs, parseInstant } from './instant.ts'
+import {
+  earliestNs,
+  formatInstant,
+  InstantInput,
+  instantOf,
+  latestNs,
+  MomentInput,
+  nsPerMs,
+  parseInstant,
+} from './instant.ts'
 
 const instants = fc.bigInt({ min: earliestNs, max: latestNs })
 
@@ -152,4 +161,39 @@ test('as input of a request each refusal has its type, its mend and its context'
     assert.match(issue.message, /^Input (?:should|is)/)
   }
   assert.equal(issueOf(5)?.code, 'invalid_type')
+})
+
+test('a moment is an instant, now, or a time before now, and nothing else', () => {
+  const now = ns('2026-11-22T12:00:00Z')
+  const momentOf = (text: string) => formatInstant(instantOf(MomentInput.parse(text), now))
+  assert.equal(momentOf('2026-11-21T09:30:00.5Z'), '2026-11-21T09:30:00.500Z')
+  assert.equal(momentOf('now'), '2026-11-22T12:00:00Z')
+  assert.equal(momentOf('-1h'), '2026-11-22T11:00:00Z')
+  assert.equal(momentOf('now-15m'), '2026-11-22T11:45:00Z')
+  assert.equal(momentOf('-1d12h30s250ms'), '2026-11-20T23:59:29.750Z')
+  assert.equal(momentOf('-2w'), '2026-11-08T12:00:00Z')
+  assert.equal(momentOf('-0s'), '2026-11-22T12:00:00Z')
+  assert.equal(momentOf('-999999999w'), '1970-01-01T00:00:00Z', 'no earlier than what can be stored')
+  for (const text of [
+    '',
+    'now-',
+    '-',
+    '1h',
+    '-1',
+    '-1y',
+    '-h',
+    '+1h',
+    'now+1h',
+    'now -1h',
+    '-1h-1m',
+    '-1.5h',
+    'NOW',
+    '- 1h',
+  ]) {
+    const issue = MomentInput.safeParse(text).error?.issues[0]
+    assert.ok(issue?.code === 'custom', text)
+    assert.deepEqual(issue.params, { type: 'datetime_parsing', ctx: { error: 'syntax' } }, text)
+    assert.match(issue.message, /or a time before now such as -1h/)
+  }
+  assert.equal(InstantInput.safeParse('-1h').success, false, 'where an instant is meant it stays refused')
 })

@@ -88,6 +88,45 @@ const problems = {
   ],
 } as const satisfies Record<InstantProblem, readonly [string, string]>
 
+/** An instant as it is asked for: itself, or how long before the request is answered. */
+export type Moment = Ns | { readonly beforeNowNs: Ns }
+
+/** The instant that is meant. What lies before all that can be stored is the earliest that can. */
+export function instantOf(moment: Moment, nowNs: Ns): Ns {
+  if (typeof moment === 'bigint') return moment
+  const ns = nowNs - moment.beforeNowNs
+  return ns < earliestNs ? earliestNs : ns
+}
+
+const relative = /^(?:now|(?:now)?-((?:\d{1,9}(?:ms|[smhdw]))+))$/
+
+const unitNs: Readonly<Record<string, Ns>> = {
+  ms: nsPerMs,
+  s: nsPerSecond,
+  m: nsPerMinute,
+  h: 60n * nsPerMinute,
+  d: 1_440n * nsPerMinute,
+  w: 10_080n * nsPerMinute,
+}
+
+/**
+ * Reads `now`, `now-15m`, `-1h30m` (of ms, s, m, h, d, w), or what {@link parseInstant} reads. Only for what looks: an
+ * erasure, a hold or a mute means the same instant whenever it is read.
+ */
+export function parseMoment(text: string): { moment: Moment } | { problem: InstantProblem } {
+  const match = relative.exec(text)
+  if (match === null) {
+    const read = parseInstant(text)
+    return 'ns' in read ? { moment: read.ns } : read
+  }
+  const parts = (match[1] ?? '').matchAll(/(\d+)(ms|[smhdw])/g)
+  const beforeNowNs = parts.reduce(
+    (sum, [, count, unit]) => sum + BigInt(count ?? 0) * (unitNs[unit ?? ''] ?? 0n),
+    0n,
+  )
+  return { moment: { beforeNowNs } }
+}
+
 /** An instant in a body or query string, read to nanoseconds. */
 export const InstantInput = z
   .string()
@@ -98,3 +137,19 @@ export const InstantInput = z
     return refuse(context, type, message, { error: read.problem })
   })
   .meta({ format: 'date-time' })
+
+const momentSyntax = `${problems.syntax[1]}, or a time before now such as -1h, now-15m or now`
+
+/** An instant, or a time before the request is answered, in a body or query string. */
+export const MomentInput = z
+  .string()
+  .transform((text, context): Moment => {
+    const read = parseMoment(text)
+    if ('moment' in read) return read.moment
+    const [type, message] = problems[read.problem]
+    return refuse(context, type, read.problem === 'syntax' ? momentSyntax : message, { error: read.problem })
+  })
+  .meta({ examples: ['2026-11-21T09:30:00Z', '-1h', 'now-15m', 'now'] })
+
+/** What descriptions of such a parameter say of it. */
+export const momentForms = 'An RFC 3339 date-time, `now`, or a time before now: `-1h`, `now-15m`, `-1d12h`.'

@@ -3,7 +3,8 @@
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
-import { InstantInput } from './instant.ts'
+import { MomentInput, momentForms } from './instant.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const Attributes = z.record(z.string(), z.string())
 
@@ -24,9 +25,20 @@ const attributeFilter = z
     return pairs
   })
 
+/** Keys by which a series is split at most: each multiplies the groups. */
+const groupKeysMax = 10
+
+/** Repeat the parameter for more. */
+const groupKeys = z
+  .union([z.string().max(longestName), z.array(z.string().max(longestName)).max(groupKeysMax)])
+  .optional()
+  .transform((given) => (given === undefined ? undefined : [...new Set([given].flat())]))
+
 const range = {
-  start: InstantInput.optional().describe('Inclusive; an hour before `end` where absent.'),
-  end: InstantInput.optional().describe('Exclusive; now where absent.'),
+  range_start: MomentInput.optional().describe(
+    `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
+  ),
+  range_end: MomentInput.optional().describe(`Exclusive; now where absent. ${momentForms}`),
 }
 
 export const aggregations = [
@@ -50,8 +62,15 @@ export const Aggregation = z
   )
 export type Aggregation = z.infer<typeof Aggregation>
 
-export const SeriesQuery = z.strictObject({
-  metric: z
+const acrossSeries = ['avg', 'sum', 'min', 'max'] as const
+
+/** What an attribute filter or a group can name; said where one is asked for. */
+const pathNames =
+  'A name of up to five parts with dots between also leads into nested values: `http.request.method` finds `method` in the map `request` in the map `http`.'
+const attributeNames = `${pathNames} Metric points also have \`job\`, \`instance\`, \`otel_scope_name\` and \`otel_scope_version\`.`
+
+const SeriesQueryFields = z.strictObject({
+  metric_key: z
     .string()
     .min(1)
     .max(longestName)
@@ -60,21 +79,38 @@ export const SeriesQuery = z.strictObject({
     ),
   ...range,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
-  aggregation: Aggregation.optional().describe('Chosen by the kind of metric where absent.'),
-  service: z.string().max(longestName).optional(),
-  attribute: attributeFilter.describe('Filter `key=value`; repeat for more.'),
-  group_by: z
-    .string()
-    .max(longestName)
+  aggregation: Aggregation.optional().describe(
+    'What is computed per step, chosen by the kind of metric where absent. `avg`, `min`, `max`, `count` and quantiles are over all points of the step, of whatever underlying series (for histograms over what was observed); `sum` adds up what each series added (counters, histograms) or its mean (gauges); `rate` and `increase` add up those of each series; `last` takes the latest value of each series and then what `across` says.',
+  ),
+  across: z
+    .enum(acrossSeries)
     .optional()
-    .describe('`service` or an attribute key: a series per value, the 50 busiest at most.'),
+    .describe(
+      'With `aggregation=last`: how the latest values of several underlying series become one. `avg` where absent.',
+    ),
+  service: z.string().max(longestName).optional(),
+  attribute: attributeFilter.describe(
+    `Filter \`key=value\`; repeat for more. A list matches by any of its items. ${attributeNames}`,
+  ),
+  group_by: groupKeys.describe(
+    `\`service\` or an attribute key: a series per value, the 50 busiest at most; repeat for a series per combination, of ${groupKeysMax} keys at most.`,
+  ),
 })
+export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
 
 export const Series = z.object({
-  group: z.string().nullable().describe('The value of group_by; null where it was not asked for.'),
+  group: z
+    .string()
+    .nullable()
+    .describe('The value of group_by, of several keys with `, ` between; null where it was not asked for.'),
+  labels: Attributes.describe('The value of each key of group_by; empty where a row has none.'),
   points: z.array(
     z.object({
-      time: Instant.describe('Start of the step.'),
+      time: Instant.describe('Start of the step; of the first one where the range begins.'),
+      seconds: z
+        .number()
+        .optional()
+        .describe('Length of a first or last step that the range cuts; `step_seconds` where absent.'),
       value: z.number().nullable().describe('Null where there is no data.'),
       erased: z.boolean().optional().describe('True where the step touches erased time: unknown, not zero.'),
     }),
@@ -82,17 +118,34 @@ export const Series = z.object({
 })
 
 export const SeriesAnswer = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   unit: z.string(),
   aggregation: Aggregation,
-  step_seconds: z.int(),
-  start: Instant,
-  end: Instant,
+  across: z
+    .enum([...acrossSeries, 'pooled'])
+    .describe(
+      'How several underlying series became one: by a value of each of them, or `pooled` where all their points, buckets or events of a step were taken together.',
+    ),
+  step_seconds: z
+    .int()
+    .describe(
+      'Steps begin at multiples of it since 1970; the first and the last hold only what lies in the range.',
+    ),
+  range_start: Instant.describe(
+    'Where the range begins, as asked; at a whole step where `range_start` was absent.',
+  ),
+  range_end: Instant.describe('Where the range ends, as asked.'),
   series: z.array(Series),
   truncated: z.boolean().describe('True where more groups exist than are shown.'),
+  warnings: z
+    .array(z.string())
+    .describe('What the question names and no row in the range has: the metric, the service, an attribute.'),
+  metric: z.string().meta(oldNameOf('metric_key')),
+  start: Instant.meta(oldNameOf('range_start')),
+  end: Instant.meta(oldNameOf('range_end')),
 })
 
-export const LogQuery = z.strictObject({
+const LogQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -104,9 +157,10 @@ export const LogQuery = z.strictObject({
   text: z.string().min(1).max(500).optional().describe('Found in the body, in any case.'),
   trace_id: z.string().max(64).optional(),
   attribute: attributeFilter.describe(
-    'Filter `key=value` over log and resource attributes; repeat for more.',
+    `Filter \`key=value\` over log and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
   ),
 })
+export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
 
 export const LogRecord = z.object({
   time: Instant,
@@ -121,7 +175,7 @@ export const LogRecord = z.object({
   resource_attributes: Attributes,
 })
 
-export const SpanQuery = z.strictObject({
+const SpanQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
   cursor: cursorQuery,
@@ -130,9 +184,10 @@ export const SpanQuery = z.strictObject({
   status: z.enum(['unset', 'ok', 'error']).optional(),
   min_duration_ms: queryInt({ min: 0, max: 86_400_000, fallback: 0, describe: 'At least this long.' }),
   attribute: attributeFilter.describe(
-    'Filter `key=value` over span and resource attributes; repeat for more.',
+    `Filter \`key=value\` over span and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
   ),
 })
+export const SpanQuery = withOldNames(SpanQueryFields, oldRangeNames)
 
 export const Span = z.object({
   trace_id: z.string(),
@@ -160,11 +215,10 @@ export const Trace = z.object({
   truncated: z.boolean(),
 })
 
-export const CatalogueQuery = z.strictObject({
-  ...range,
-  limit: limitQuery,
-  cursor: cursorQuery,
-})
+export const CatalogueQuery = withOldNames(
+  z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
+  oldRangeNames,
+)
 
 export const ServiceEntry = z.object({
   service: z.string(),
@@ -173,10 +227,11 @@ export const ServiceEntry = z.object({
 })
 
 export const MetricEntry = z.object({
-  metric: z.string(),
+  metric_key: z.string(),
   kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
   unit: z.string(),
   description: z.string(),
   services: z.array(z.string()),
   last_seen: Instant,
+  metric: z.string().meta(oldNameOf('metric_key')),
 })

@@ -30,6 +30,7 @@ import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
 import { createSystemDetectors } from './detection/system-detectors.ts'
 import { createDetectionWorker } from './detection/worker.ts'
+import { addFrontPage } from './http/front-page.ts'
 import { addHealthRoutes } from './http/health.ts'
 import { addOpenApi } from './http/openapi.ts'
 import { createHttp } from './http/server.ts'
@@ -306,6 +307,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
+  addFrontPage(http, version)
   addHealthRoutes(http, metrics.registry, needs.isReady)
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
@@ -319,6 +321,7 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
     store: needs.detectors,
     runner: needs.runner,
     readerOf,
+    clock,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })

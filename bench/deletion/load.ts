@@ -80,9 +80,9 @@ export function productClients(product: Product, sender: number, asker: number, 
   const payloads = [...historyPayloads(shop, rowsPerBody)]
   let next = 0
   const asked = new URLSearchParams({
-    metric: askedMetric,
-    start: dayStart(historyDays - 1).toISOString(),
-    end: dayStart(historyDays).toISOString(),
+    metric_key: askedMetric,
+    range_start: dayStart(historyDays - 1).toISOString(),
+    range_end: dayStart(historyDays).toISOString(),
     step_seconds: '300',
   })
   const url = `${product.address}/telemetry/series?${asked}`

@@ -139,7 +139,7 @@ async function send(address: string, secret: string, number: number, watch: Watc
 /** What a person does who looks at the service: a chart of an hour and the newest logs. */
 async function look(address: string, secret: string, watch: Watch): Promise<void> {
   const chartMs = performance.now()
-  const chart = call(`${address}/telemetry/series?metric=app.gauge.1&group_by=service`, secret)
+  const chart = call(`${address}/telemetry/series?metric_key=app.gauge.1&group_by=service`, secret)
   if ((await chart) === 200) watch.seen.charts.push(performance.now() - chartMs)
   const logsMs = performance.now()
   if ((await call(`${address}/telemetry/logs?limit=50`, secret)) === 200)

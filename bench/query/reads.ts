@@ -89,8 +89,8 @@ function chart(spanSeconds: number, stepSeconds: number, query: Partial<typeof S
       {
         attribute: [],
         ...query,
-        start: endNs - ns(spanSeconds),
-        end: endNs,
+        range_start: endNs - ns(spanSeconds),
+        range_end: endNs,
         step_seconds: stepSeconds,
       } as Query,
       endNs,
@@ -108,7 +108,13 @@ function logs(spanSeconds: number, query: LogSearch): Read {
   return (reader, endNs) =>
     listLogs(
       reader,
-      { attribute: [], limit: 100, ...query, start: endNs - ns(spanSeconds), end: endNs } as never,
+      {
+        attribute: [],
+        limit: 100,
+        ...query,
+        range_start: endNs - ns(spanSeconds),
+        range_end: endNs,
+      } as never,
       endNs,
     )
 }
@@ -125,8 +131,8 @@ function spans(
         min_duration_ms: 0,
         limit: 100,
         ...query,
-        start: endNs - ns(spanSeconds),
-        end: endNs,
+        range_start: endNs - ns(spanSeconds),
+        range_end: endNs,
       } as never,
       endNs,
     )
@@ -187,23 +193,29 @@ const reads: Readonly<Record<string, Read>> = {
   'window 1 d, request rate by route': window(day, { metric: 'spans.rate', groupBy: 'http.route' }),
   'window 1 d, request rate of a host': window(day, { metric: 'spans.rate', attributes: host }),
   'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
-  'chart 24 h, busiest gauge by service': chart(day, 120, { metric: at(gaugeNames, 0), group_by: 'service' }),
-  'chart 24 h, busiest counter by service': chart(day, 120, {
-    metric: at(counterNames, 0),
-    group_by: 'service',
+  'chart 24 h, busiest gauge by service': chart(day, 120, {
+    metric_key: at(gaugeNames, 0),
+    group_by: ['service'],
   }),
-  'chart 24 h, busiest histogram p95': chart(day, 120, { metric: at(histogramNames, 0) }),
-  'chart 24 h, request rate by service': chart(day, 120, { metric: 'spans.rate', group_by: 'service' }),
+  'chart 24 h, busiest counter by service': chart(day, 120, {
+    metric_key: at(counterNames, 0),
+    group_by: ['service'],
+  }),
+  'chart 24 h, busiest histogram p95': chart(day, 120, { metric_key: at(histogramNames, 0) }),
+  'chart 24 h, request rate by service': chart(day, 120, { metric_key: 'spans.rate', group_by: ['service'] }),
   'chart 30 d, busiest gauge by service': chart(30 * day, hour, {
-    metric: at(gaugeNames, 0),
-    group_by: 'service',
+    metric_key: at(gaugeNames, 0),
+    group_by: ['service'],
   }),
   'chart 30 d, busiest counter by service': chart(30 * day, hour, {
-    metric: at(counterNames, 0),
-    group_by: 'service',
+    metric_key: at(counterNames, 0),
+    group_by: ['service'],
   }),
-  'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric: at(histogramNames, 0) }),
-  'chart 30 d, request rate by service': chart(30 * day, hour, { metric: 'spans.rate', group_by: 'service' }),
+  'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric_key: at(histogramNames, 0) }),
+  'chart 30 d, request rate by service': chart(30 * day, hour, {
+    metric_key: 'spans.rate',
+    group_by: ['service'],
+  }),
   'logs 1 h, newest 100': logs(hour, {}),
   'logs 24 h, errors of a service': logs(day, { service, severity: 'error' }),
   'logs 24 h, rare text': logs(day, { text: 'quota rebalanced' }),

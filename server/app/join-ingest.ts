@@ -4,8 +4,8 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
-import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Authenticate } from '../http/authentication.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
 import { Intake, type IntakeOptions } from '../ingest/intake.ts'
@@ -25,7 +25,7 @@ export interface IngestNeeds {
   readonly control: Control
   readonly gate: TelemetryGate
   readonly onLate: IntakeOptions['onLate']
-  readonly authenticate: (secret: string) => Promise<Caller | null>
+  readonly authenticate: Authenticate
   readonly isReady: () => boolean
 }
 

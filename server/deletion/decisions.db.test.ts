@@ -149,7 +149,7 @@ describe('a deletion that waits for a second person', () => {
   /** A scene whose policy asks for approval of everything, and a request that waits. */
   async function waitingScene(draft = firstWeek, requester = 'ada') {
     const scene = await governedSceneOf(stores)
-    await scene.policies.set(scene.own.tenantId, 'always', 'owner')
+    await scene.policies.set(scene.own.tenantId, 'every_deletion', 'owner')
     const { request } = await scene.request(draft, requester)
     assert.equal(request.status, 'awaiting_approval')
     return { scene, request }
@@ -209,7 +209,7 @@ describe('a deletion that waits for a second person', () => {
     const ben = await make('operator', 'ben')
     const second = await make(ada.requester, 'another')
     const third = await make(ada.requester, 'x (tok_fake)')
-    await scene.policies.set(tenantId, 'always', 'owner')
+    await scene.policies.set(tenantId, 'every_deletion', 'owner')
     const { request } = await scene.request(firstWeek, second.requester)
     for (const caller of [second, ada, third]) {
       await assert.rejects(scene.decisions.approve(caller, request.request_id), { code: 'own_request' })

@@ -129,6 +129,7 @@ export function toRequest(row: RequestRow, backups: readonly HoldingBackup[]): D
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {
     request_id: stored.requestId,
+    id: stored.requestId,
     scope: stored.scope,
     status: stored.status,
     range_start: stored.range.startNs === null ? null : formatInstant(stored.range.startNs),

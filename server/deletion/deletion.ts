@@ -48,6 +48,7 @@ export const transitions = {
     interrupt: 'incomplete',
     verified: 'completed',
     give_up: 'failed',
+    reapply: 'running',
   }),
   verifying: row({
     hold: 'held',
@@ -175,7 +176,7 @@ export function draftOf(body: CreateDeletion): DeletionDraft {
 
 /**
  * Problems that one field alone doesn't show: a confirmation that isn't the tenant_id, bounds that are missing,
- * reversed, equal, or beside `all`. Takes the raw body, and passes over fields that the schema refuses anyway.
+ * reversed, equal, or beside `all`; of a deletion as of its preview. Takes the raw body, and passes over fields that the schema refuses anyway.
  */
 export function crossFieldProblems(raw: unknown, tenantId: string): ValidationProblem[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
@@ -195,15 +196,8 @@ export function crossFieldProblems(raw: unknown, tenantId: string): ValidationPr
       ),
     )
   }
-  return [...problems, ...boundsProblems(raw)]
-}
-
-/** Bounds that are missing, reversed, equal, or beside `all`; of a deletion as of its preview. */
-export function boundsProblems(raw: unknown): ValidationProblem[] {
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
-  const body = new Map<string, unknown>(Object.entries(raw))
-  if (body.get('scope') === 'all') return boundsBesideAll(body)
-  return body.get('scope') === 'range' ? boundsOfRange(body, raw) : []
+  if (body.get('scope') === 'all') return [...problems, ...boundsBesideAll(body)]
+  return body.get('scope') === 'range' ? [...problems, ...boundsOfRange(body, raw)] : problems
 }
 
 function boundsBesideAll(body: ReadonlyMap<string, unknown>): ValidationProblem[] {
@@ -238,11 +232,21 @@ function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): Valida
 }
 
 /**
- * Time that is to be taken as unknown because of a deletion: its range, or for `all` everything up to the moment
- * it was done, since what arrives afterwards is a new beginning.
+ * Time that is to be taken as unknown because of a deletion: what it selects, up to the moment it was done, since what
+ * arrives for later time is a new beginning. Null where all of its range was yet to come.
  */
-export function erasedTime(selection: DeletionSelection, doneAtMs: number): TimeRange {
-  return selection.scope === 'all' ? { startNs: null, endNs: BigInt(doneAtMs) * nsPerMs } : selection.range
+export function erasedTime({ range }: DeletionSelection, doneAtMs: number): TimeRange | null {
+  const doneNs = BigInt(doneAtMs) * nsPerMs
+  const endNs = range.endNs === null || range.endNs > doneNs ? doneNs : range.endNs
+  return range.startNs !== null && range.startNs >= endNs ? null : { startNs: range.startNs, endNs }
+}
+
+/**
+ * Whether an attempt was ever made, here or before a restore: some of it may be erased, so nothing can be given back.
+ * Attempts are counted before they act, and the restore guard counts those that only the journal knows.
+ */
+export function hasBegun({ attempts }: { readonly attempts: number }): boolean {
+  return attempts > 0
 }
 
 /** Whether erasing `wide` erases everything that `narrow` selects. */

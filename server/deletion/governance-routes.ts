@@ -7,6 +7,7 @@ import {
   HoldListQuery,
   HoldParams,
   LegalHold,
+  PatchRetention,
   PlaceHold,
   Retention,
   SetDeletionPolicy,
@@ -54,20 +55,32 @@ function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: Governa
     result: Retention,
     handle: async ({ caller }) => ({ body: await retention.get(caller.tenantId) }),
   })
+  const set = async ({ body, caller }: { body: PatchRetention; caller: Caller }) => {
+    const rule = await retention.set(caller.tenantId, body, caller.requester)
+    nudge()
+    return { body: rule }
+  }
   route(http, {
     method: 'PUT',
     url: retentionAddress,
     access,
     tag,
     summary:
-      'Say how long each signal is kept; what is older is erased each night, in the ledger like any deletion',
+      'Say how long each signal is kept, all three; what is older is erased each night, in the ledger like any deletion',
     body: SetRetention,
     result: Retention,
-    handle: async ({ caller, body }) => {
-      const rule = await retention.set(caller.tenantId, body, caller.requester)
-      nudge()
-      return { body: rule }
-    },
+    handle: set,
+  })
+  route(http, {
+    method: 'PATCH',
+    url: retentionAddress,
+    access,
+    tag,
+    summary: 'Change how long some signals are kept; the others stay as they are',
+    body: PatchRetention,
+    bodyTypes: ['application/json', 'application/merge-patch+json'],
+    result: Retention,
+    handle: set,
   })
 }
 

@@ -79,7 +79,7 @@ test('an erasure of the journal that this engine has completed is put on record 
 for (const born of ['awaiting_approval', 'scheduled'] as const) {
   test(`an erasure that the control plane has as ${born} and the journal as begun is hidden and erased`, async () => {
     const scene = await governedSceneOf(stores)
-    if (born === 'awaiting_approval') await scene.policies.set(scene.own.tenantId, 'always', 'owner')
+    if (born === 'awaiting_approval') await scene.policies.set(scene.own.tenantId, 'every_deletion', 'owner')
     const { request } = await scene.request({ ...firstWeek, delayMinutes: born === 'scheduled' ? 600 : 0 })
     assert.equal(request.status, born)
     const requestId = request.request_id
@@ -181,6 +181,46 @@ test('a promised swap whose table holds nothing closes its own placement, and no
   await other.round()
   assert.equal((await other.status(request.request_id)).status, 'completed')
   assert.deepEqual(await sideTables(stores.engine), [])
+})
+
+const yearNs = 365n * 24n * hourNs
+
+test('a range that ends in the future is unknown time up to its completion, and what arrives for later is new', async () => {
+  const scene = await governedSceneOf(stores)
+  const { tenantId } = scene.own
+  const doneNs = BigInt(startMs) * 1_000_000n
+  const wide = { startNs: null, endNs: doneNs + 2n * yearNs }
+  const unknown = (gate = scene.gate) => gate.unknownTime(tenantId, 'logs', wide)
+  const { request } = await scene.request({ ...between(monday, doneNs + yearNs), refuseLate: true })
+  await scene.request(between(doneNs + hourNs, doneNs + yearNs))
+  await scene.round()
+  await assertRows(scene, 0)
+  assert.deepEqual(unknown(), [{ startNs: monday, endNs: doneNs }])
+  const late = scene.gate.lateSelections(tenantId)
+  assert.deepEqual(
+    late.map(({ id, range }) => [id, range.endNs]),
+    [[request.request_id, doneNs]],
+  )
+  scene.clock.advance(60 * minuteMs)
+  await insertRows(stores.engine, scene.own, batchOf('otel_logs', [doneNs + hourNs]))
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), 1)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  assert.deepEqual(unknown(gate), [{ startNs: monday, endNs: doneNs }], 'a start makes it no longer')
+})
+
+test('an erasure that only the journal knows and the engine has completed is unknown time up to then', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = journalled(scene)
+  await new DoneMarks(stores.engine).mark(id, startMs)
+  scene.clock.advance(1000 * minuteMs)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  const done = { startNs: null, endNs: BigInt(startMs) * 1_000_000n }
+  assert.deepEqual(gate.unknownTime(scene.own.tenantId, 'logs', { startNs: null, endNs: null }), [done])
+  const again = scene.restarted()
+  await again.worker.restore()
+  assert.deepEqual(again.gate.unknownTime(scene.own.tenantId, 'logs', { startNs: null, endNs: null }), [done])
 })
 
 test('a legal hold on a part in which there is nothing keeps no erasure from being completed', async () => {

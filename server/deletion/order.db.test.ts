@@ -76,7 +76,7 @@ test('a wider erasure finishes only what it includes: other signals and what was
 test('a request that waits for approval is withdrawn when a wider one has erased all of it', async () => {
   const scene = await governedSceneOf(stores)
   const { policies, own } = scene
-  await policies.set(own.tenantId, 'always', 'owner')
+  await policies.set(own.tenantId, 'every_deletion', 'owner')
   const waiting = await ask(scene, firstWeek, 'ada')
   const full = await ask(scene, all, 'ada')
   await scene.decisions.approve(scene.callerOf('ben'), full)

@@ -46,7 +46,7 @@ test('nobody is asked where nobody ever asked for it, and each rule asks for wha
   assert.deepEqual(await get(), { approval: 'none', pending: null })
   assert.equal(await rule(), 'none')
   const drafts = [between(monday, monday + weekNs), all]
-  const cases = (['none', 'all', 'always'] as const).flatMap((approval) =>
+  const cases = (['none', 'full_erasures', 'every_deletion'] as const).flatMap((approval) =>
     drafts.map((draft) => needsApproval(approval, draft)),
   )
   assert.deepEqual(cases, [false, false, false, true, true, true])
@@ -60,7 +60,7 @@ test('a range that could be a full erasure is judged like one: without a start, 
     between(monday, monday + 31n * dayNs + 1n),
   ]
   assert.deepEqual(
-    asked.map((draft) => needsApproval('all', draft)),
+    asked.map((draft) => needsApproval('full_erasures', draft)),
     [true, false, true],
   )
 })
@@ -68,23 +68,23 @@ test('a range that could be a full erasure is judged like one: without a start, 
 test('a stricter rule holds at once, for the very next request', async () => {
   const { born, get, set } = scene()
   assert.equal(await born(), 'running')
-  assert.deepEqual(await set('all'), { approval: 'all', pending: null })
+  assert.deepEqual(await set('full_erasures'), { approval: 'full_erasures', pending: null })
   assert.deepEqual(
     [await born(), await born(between(monday, monday + weekNs))],
     ['awaiting_approval', 'running'],
   )
-  await set('always')
+  await set('every_deletion')
   assert.equal(await born(between(null, monday)), 'awaiting_approval')
   assert.equal(await born(all, 'system:retention'), 'running', 'retention asks nobody')
-  assert.deepEqual(await get(), { approval: 'always', pending: null })
+  assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 
 test('a looser rule holds a day later and not a millisecond before', async () => {
   const { born, clock, get, set } = scene()
-  await set('always')
+  await set('every_deletion')
   const loosened = await set('none')
   const effective_at = new Date(clock.nowMs() + dayMs).toISOString()
-  assert.deepEqual(loosened, { approval: 'always', pending: { approval: 'none', effective_at } })
+  assert.deepEqual(loosened, { approval: 'every_deletion', pending: { approval: 'none', effective_at } })
   await clock.advance(dayMs - 1)
   assert.equal(await born(), 'awaiting_approval')
   await clock.advance(1)
@@ -94,27 +94,27 @@ test('a looser rule holds a day later and not a millisecond before', async () =>
 
 test('a looser rule that is pending is taken back by asking for the rule in force, or replaced by a stricter one', async () => {
   const { clock, get, set } = scene()
-  await set('all')
+  await set('full_erasures')
   await set('none')
-  assert.deepEqual(await set('all'), { approval: 'all', pending: null })
+  assert.deepEqual(await set('full_erasures'), { approval: 'full_erasures', pending: null })
   await set('none')
-  await set('always')
+  await set('every_deletion')
   await clock.advance(2 * dayMs)
-  assert.deepEqual(await get(), { approval: 'always', pending: null })
+  assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 
 test('asking for a looser rule again begins the day again, and a clock set back lengthens it', async () => {
   const { clock, rule, set } = scene()
-  await set('always')
+  await set('every_deletion')
   await set('none')
   await clock.advance(dayMs - 1)
-  await set('all')
+  await set('full_erasures')
   await clock.advance(1)
-  assert.equal(await rule(), 'always')
+  assert.equal(await rule(), 'every_deletion')
   await clock.advance(-10 * dayMs)
-  assert.equal(await rule(), 'always')
+  assert.equal(await rule(), 'every_deletion')
   await clock.advance(11 * dayMs)
-  assert.equal(await rule(), 'all')
+  assert.equal(await rule(), 'full_erasures')
 })
 
 test('what is no rule of ours counts as the strictest', async () => {
@@ -125,21 +125,46 @@ test('what is no rule of ours counts as the strictest', async () => {
     await sql`update deletion_policies set approval = ${approval} where tenant_id = ${tenantId}`.execute(
       control,
     )
-    assert.equal(await rule(), 'always', JSON.stringify(approval))
+    assert.equal(await rule(), 'every_deletion', JSON.stringify(approval))
   }
   await sql`update deletion_policies set approval = 'all', pending_approval = 'nobody', pending_from_ms = ${clock.nowMs() + 1} where tenant_id = ${tenantId}`.execute(
     control,
   )
-  assert.equal(await rule(), 'all')
+  assert.equal(await rule(), 'full_erasures')
   await clock.advance(1)
-  assert.equal(await rule(), 'always')
-  assert.equal((await get()).approval, 'always')
+  assert.equal(await rule(), 'every_deletion')
+  assert.equal((await get()).approval, 'every_deletion')
+})
+
+test('a rule on record in the first words is understood, and a new one is kept in the same words', async () => {
+  const { clock, get, rule, set, tenantId } = scene()
+  for (const [word, current] of [
+    ['none', 'none'],
+    ['all', 'full_erasures'],
+    ['always', 'every_deletion'],
+  ] as const) {
+    const columns = { approval: word, pending_approval: 'none', pending_from_ms: clock.nowMs() + 1 }
+    await control
+      .insertInto('deletion_policies')
+      .values({ tenant_id: tenantId, ...columns })
+      .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(columns))
+      .execute()
+    assert.equal(await rule(), current)
+    assert.equal((await get()).approval, current)
+    await set(current)
+    const row = await control
+      .selectFrom('deletion_policies')
+      .select(['approval', 'pending_approval'])
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    assert.deepEqual({ ...row }, { approval: word, pending_approval: null })
+  }
 })
 
 test('every change is in the audit log, and one organisation’s rule is no other’s', async () => {
   const first = scene()
   const second = scene()
-  await first.set('always')
+  await first.set('every_deletion')
   await first.set('none')
   assert.equal(await second.rule(), 'none')
   const entries = await readChain(control, 'audit_entries', first.tenantId)
@@ -149,7 +174,7 @@ test('every change is in the audit log, and one organisation’s rule is no othe
     [loosened.action, loosened.actor, loosened.outcome],
     ['deletion_policy.changed', 'owner', 'accepted'],
   )
-  assert.equal(loosened.facts.before.approval, 'always')
+  assert.equal(loosened.facts.before.approval, 'every_deletion')
   assert.equal(loosened.facts.after.pending.approval, 'none')
   assert.deepEqual(await readChain(control, 'audit_entries', second.tenantId), [])
 })

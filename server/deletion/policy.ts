@@ -1,7 +1,12 @@
 // Which deletions of an organisation need a second person. Stricter takes effect at once; looser a day later, with
 // an audit entry now, so that nobody loosens the rule and erases before the others have seen it.
 
-import { type ApprovalRule, approvalRules, type DeletionPolicy } from '../../contract/deletion-governance.ts'
+import {
+  type ApprovalRule,
+  approvalRules,
+  type DeletionPolicy,
+  oldApprovalRules,
+} from '../../contract/deletion-governance.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
@@ -18,9 +23,9 @@ interface StoredPolicy {
 /** A range longer than this erases as much as a full erasure would for most, and counts as one. */
 const longRangeNs = 31n * 86_400_000_000_000n
 
-/** Under `all`, a range without a start or longer than 31 days is judged like a full erasure: it could be one. */
+/** Under `full_erasures`, a range without a start or longer than 31 days is judged like a full erasure: it could be one. */
 export function needsApproval(rule: ApprovalRule, { range }: Pick<DeletionSelection, 'range'>): boolean {
-  if (rule !== 'all') return rule === 'always'
+  if (rule !== 'full_erasures') return rule === 'every_deletion'
   const { endNs, startNs } = range
   return startNs === null || endNs === null || endNs - startNs > longRangeNs
 }
@@ -48,8 +53,8 @@ export class DeletionPolicies {
         ? { approval: before.approval, pending: { approval, fromMs: nowMs + looserAfterMs } }
         : { approval, pending: null }
       const columns = {
-        approval: after.approval,
-        pending_approval: after.pending?.approval ?? null,
+        approval: wordAtRest(after.approval),
+        pending_approval: after.pending === null ? null : wordAtRest(after.pending.approval),
         pending_from_ms: after.pending?.fromMs ?? null,
       }
       await trx
@@ -95,9 +100,22 @@ async function readPolicy(
   return pending.fromMs <= nowMs ? { approval: pending.approval, pending: null } : { approval, pending }
 }
 
+/**
+ * The table holds the first words for the rules, and takes no others: so a data folder, and a backup of it, can be
+ * opened by versions that know only those.
+ */
+const wordsAtRest = new Map<ApprovalRule, string>([
+  ['none', 'none'],
+  ...Object.entries(oldApprovalRules).map(([word, rule]) => [rule, word] as const),
+])
+
+function wordAtRest(rule: ApprovalRule): string {
+  return wordsAtRest.get(rule) ?? rule
+}
+
 /** A rule that isn't one of ours counts as the strictest: nothing is to be erased by a typing error in a table. */
 function ruleOf(text: string): ApprovalRule {
-  return approvalRules.find((rule) => rule === text) ?? 'always'
+  return approvalRules.find((rule) => wordAtRest(rule) === text) ?? 'every_deletion'
 }
 
 function wireForm({ approval, pending }: StoredPolicy): DeletionPolicy {

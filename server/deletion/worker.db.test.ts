@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import { systemClock } from '../core/clock.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -24,7 +25,7 @@ import {
   times,
   weekNs,
 } from './deletion-fixture.ts'
-import { sideTables } from './eraser.ts'
+import { sideTables, waitUntilRemoved } from './eraser.ts'
 
 let stores: Stores
 before(async () => {
@@ -306,6 +307,38 @@ test('a swap that cannot be made closes its placement alone, until it can be mad
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete', 'before the retry is due')
   await resume(erasing, request.request_id)
   await assertRows(erasing, 0)
+})
+
+test('nobody waits for a merge under way of what is still part of the table, however long it takes', {
+  timeout: 60_000,
+}, async () => {
+  const { own, gate } = await scene()
+  const pause = 'merge_task_projection_stage_pause'
+  const week = `${own.placement}-20260119`
+  const run = (statement: string) => stores.engine.command(raw(statement))
+  // The engine can be told to pause a merge where it comes to a projection.
+  await run('ALTER TABLE otel_logs ADD PROJECTION paused (SELECT Timestamp ORDER BY Timestamp)')
+  for (const ns of [0n, 1n])
+    await insertRows(stores.engine, own, batchOf('otel_logs', [monday + 2n * weekNs + ns]))
+  await run(`SYSTEM ENABLE FAILPOINT ${pause}`)
+  const merging = run(`OPTIMIZE TABLE otel_logs PARTITION ID '${week}' FINAL`)
+  const merges = () => stores.engine.select(sql`select 1 from system.merges where partition_id = ${week}`)
+  const deps = {
+    engine: stores.engine,
+    gate,
+    clock: systemClock,
+    failpoint: async () => {},
+    activeHolds: async () => [],
+  }
+  try {
+    while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)
+    assert.equal((await merges()).length, 1, 'the merge is still under way')
+  } finally {
+    await run(`SYSTEM DISABLE FAILPOINT ${pause}`)
+    await merging.catch(() => {})
+    await run('ALTER TABLE otel_logs DROP PROJECTION paused')
+  }
 })
 
 test('an attempt that the stop of the service ends is not held against it and goes on at once', async () => {

@@ -179,7 +179,7 @@ async function runOnSchedule(): Promise<Map<string, object[]>> {
   await insert(rows)
   const found = new Map<string, object[]>()
   for (const [name, detector_id] of ids) {
-    const filter = { detector_id, start: atNs(0) }
+    const filter = { detector_id, range_start: atNs(0) }
     const page = await store.listAnomalies('acme', { limit: 500, filter, before: null })
     found.set(
       name,

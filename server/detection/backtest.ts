@@ -83,11 +83,16 @@ export async function backtest(
 /** When a detector created at the start runs, until what it judges reaches the end. */
 function scheduleOf(definition: DetectorDefinition, range: BacktestRange, nowMs: number): number[] {
   if (range.endNs > BigInt(nowMs) * nsPerMs) {
-    throw refused('end', 'less_than_equal', 'The range lies in the past: end is now at the latest', {
-      le: instantText(nowMs),
-    })
+    throw refused(
+      'range_end',
+      'less_than_equal',
+      'The range lies in the past: range_end is now at the latest',
+      { le: instantText(nowMs) },
+    )
   }
-  if (range.startNs >= range.endNs) throw refused('end', 'greater_than', 'end lies after start', {})
+  if (range.startNs >= range.endNs) {
+    throw refused('range_end', 'greater_than', 'range_end lies after range_start', {})
+  }
   const runs: number[] = []
   const everyMs = definition.schedule_minutes * 60_000
   const first = Number((range.startNs + nsPerMs - 1n) / nsPerMs)
@@ -109,10 +114,10 @@ function refuseTooLong({ endNs }: BacktestRange, first: RunPlan, last: RunPlan):
   const before = Number((first.endNs - first.startNs) / stepNs)
   const days = ((stepsMax - before) * first.stepMinutes) / 1440
   throw refused(
-    'start',
+    'range_start',
     'value_error',
     `With buckets of ${first.stepMinutes} minutes a preview covers ${days.toFixed(1)} days at most; begin later, or make window and schedule longer`,
-    { end: formatInstant(endNs) },
+    { range_end: formatInstant(endNs) },
   )
 }
 
@@ -243,9 +248,11 @@ class Past {
       room -= points.length
       shown.push([key, points])
     }
+    const start = formatInstant(range.startNs)
+    const end = formatInstant(this.#judgedUntilNs)
     return {
-      start: formatInstant(range.startNs),
-      end: formatInstant(this.#judgedUntilNs),
+      range_start: start,
+      range_end: end,
       step_minutes: this.#stepMinutes,
       runs: this.#runs,
       last_status: this.#outcome?.status ?? null,
@@ -257,6 +264,8 @@ class Past {
       anomalies: anomalies.map((anomaly) => this.#onWire(anomaly)),
       cost: { duration_ms: durationMs, rows_read: replay.rows, points_judged: this.#pointsJudged },
       warnings: this.#warnings(runsDue, { shown: shown.length, all: all.length }),
+      start,
+      end,
     }
   }
 

@@ -144,12 +144,12 @@ test('earlier anomalies of the same series are counted, and links lead to the se
   assert.equal(series.pathname, '/telemetry/series')
   assert.deepEqual(Object.fromEntries(series.searchParams), {
     service: 'checkout',
-    metric: 'spans.error_ratio',
-    start: '2026-09-11T11:00:00Z',
-    end: '2026-09-11T13:05:00Z',
+    metric_key: 'spans.error_ratio',
+    range_start: '2026-09-11T11:00:00Z',
+    range_end: '2026-09-11T13:05:00Z',
     step_seconds: '60',
   })
-  assert.match(links.events ?? '', /^\/telemetry\/spans\?service=checkout&start=.*&status=error$/)
+  assert.match(links.events ?? '', /^\/telemetry\/spans\?service=checkout&range_start=.*&status=error$/)
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-50) } })
   assert.equal((await around(anomaly)).similar.count, 0, 'what is hidden is not similar')
 })

@@ -41,7 +41,7 @@ async function similarTo(
   tenantId: string,
   anomaly: Anomaly,
 ): Promise<AnomalyContext['similar']> {
-  const filter = { detector_id: anomaly.detector_id, end: nsOf(anomaly.started_at) }
+  const filter = { detector_id: anomaly.detector_id, range_end: nsOf(anomaly.started_at) }
   const earlier = await store.listAnomalies(tenantId, { limit: similarMax, filter, before: null })
   const key = JSON.stringify(anomaly.group)
   const same = earlier.filter(
@@ -110,17 +110,17 @@ function linksOf(
   const around = 60n * BigInt(step) * nsPerMinute
   const [startNs, endNs] = [nsOf(anomaly.started_at), nsOf(anomaly.seen_until)]
   const series = new URLSearchParams(common)
-  series.set('metric', anomaly.metric_key)
-  series.set('start', formatInstant(startNs > around ? startNs - around : 0n))
-  series.set('end', formatInstant(endNs + around))
+  series.set('metric_key', anomaly.metric_key)
+  series.set('range_start', formatInstant(startNs > around ? startNs - around : 0n))
+  series.set('range_end', formatInstant(endNs + around))
   series.set('step_seconds', String(step * 60))
   const aggregation = definition?.scope.aggregation
   if (aggregation !== undefined && definition?.metric_key === anomaly.metric_key)
     series.set('aggregation', aggregation)
   const [signal] = anomaly.signals
   const isOfEvents = anomaly.signals.length === 1 && signal !== 'metrics'
-  common.set('start', anomaly.started_at)
-  common.set('end', anomaly.seen_until)
+  common.set('range_start', anomaly.started_at)
+  common.set('range_end', anomaly.seen_until)
   if (anomaly.metric_key === 'spans.error_ratio') common.set('status', 'error')
   if (anomaly.metric_key === 'logs.error_count') common.set('severity', 'error')
   return {

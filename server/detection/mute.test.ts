@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CreateMute, type Weekly } from '../../contract/detection-feedback.ts'
-import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, mutesFor } from './mute.ts'
+import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, muteProblems, mutesFor } from './mute.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 const minute = 60_000_000_000n
@@ -84,7 +84,34 @@ test('a mute that could never hold, or in a place that is none, is refused', () 
   assert(!isTaken({ weekly: { ...weekly, time_zone: 'Mars/Olympus' } }))
   assert(!isTaken({ weekly: { ...weekly, from: '24:00' } }))
   assert(!isTaken({ weekly: { ...weekly, days: [] } }))
-  assert(!isTaken({ from: '2026-09-11T13:00:00Z', until: '2026-09-11T13:00:00Z' }))
-  assert(!isTaken({ until: '2026-09-11 13:00' }))
+  assert(!isTaken({ range_end: '2026-09-11 13:00' }))
   assert(!isTaken({ detector: 'det_1' }))
+})
+
+test('a new mute says what it mutes and until when, or says in so many words that it is all, or for good', () => {
+  const range_end = '2026-09-11T13:00:00Z'
+  const problems = (body: unknown) => muteProblems(body).map(({ loc, type }) => `${loc.join('.')} ${type}`)
+  for (const whom of [
+    { detector_id: 'det_1' },
+    { group: { service: 'checkout' } },
+    { all_detectors: true },
+  ]) {
+    assert.deepEqual(problems({ ...whom, range_end }), [])
+    assert.deepEqual(problems({ ...whom, open_ended: true }), [])
+    assert.deepEqual(problems(whom), ['body.range_end missing'])
+    assert.deepEqual(problems({ ...whom, open_ended: false }), ['body.range_end missing'])
+    assert.deepEqual(problems({ ...whom, range_end, open_ended: true }), ['body.open_ended value_error'])
+    assert.deepEqual(problems({ ...whom, range_end, range_start: range_end }), [
+      'body.range_end greater_than',
+    ])
+  }
+  for (const nobody of [{}, { group: {} }, { all_detectors: false }, { weekly: nightly, note: 'x' }]) {
+    assert.deepEqual(problems(nobody), ['body.detector_id missing', 'body.range_end missing'])
+  }
+  assert.deepEqual(problems({ all_detectors: true, group: { service: 'a' }, range_end }), [])
+  assert.deepEqual(problems({ all_detectors: true, detector_id: 'det_1', range_end }), [
+    'body.all_detectors value_error',
+  ])
+  assert.deepEqual(problems({ group: 'checkout', range_end: 5, range_start: 'x' }), [], 'left to the schema')
+  assert.deepEqual(problems('x'), [])
 })

@@ -1,9 +1,12 @@
-// When a series is muted. Mutes are compared with telemetry time, not with the clock at the run: a run that is late,
+// When a series is muted, and which mutes may be asked for: one that says what it mutes and until when, so that nothing
+// is muted for good by a field that was left out. Mutes are compared with telemetry time, not with the clock at the run: a run that is late,
 // or repeated, finds the same. What lies inside a mute is recorded as muted; an incident that outlasts its mute alarms
 // as soon as it does.
 
-import { type Weekly, weekdays } from '../../contract/detection-feedback.ts'
+import { CreateMute, type Weekly, weekdays } from '../../contract/detection-feedback.ts'
+import type { ValidationProblem } from '../../contract/errors.ts'
 import { type Ns, nsPerMs } from '../../contract/instant.ts'
+import { problem } from '../core/app-error.ts'
 
 export interface MuteRule {
   readonly id: string
@@ -85,4 +88,56 @@ function wallClock(timeZone: string, instantNs: Ns): { day: number; minute: numb
     day: shortDays.indexOf(parts.get('weekday') ?? ''),
     minute: Number(parts.get('hour')) * 60 + Number(parts.get('minute')),
   }
+}
+
+/**
+ * Problems that one field of the body of a new mute doesn't show: it doesn't say what is muted or until when, says it
+ * twice, or ends before it begins. Takes the raw body, and passes over what the schema refuses anyway.
+ */
+export function muteProblems(raw: unknown): ValidationProblem[] {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
+  const body = new Map<string, unknown>(Object.entries(raw))
+  return [...selectorProblems(body, raw), ...endProblems(body, raw)]
+}
+
+function selectorProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
+  const isAll = body.get('all_detectors') === true
+  if (isAll && body.has('detector_id')) {
+    return [contradiction('all_detectors', 'detector_id', 'names one detector')]
+  }
+  const group = body.get('group')
+  const isLabelled = body.has('group') && !(isRecord(group) && Object.keys(group).length === 0)
+  if (isAll || isLabelled || body.has('detector_id')) return []
+  const sentence =
+    'Say what to mute: detector_id, a group with at least one label, or "all_detectors": true for every detector of your organisation'
+  return [problem(['body', 'detector_id'], 'missing', sentence, raw)]
+}
+
+function endProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
+  const isOpen = body.get('open_ended') === true
+  if (!body.has('range_end')) {
+    if (isOpen) return []
+    const sentence =
+      'Say when the mute ends: range_end, or "open_ended": true for one that lasts until it is deleted'
+    return [problem(['body', 'range_end'], 'missing', sentence, raw)]
+  }
+  if (isOpen) return [contradiction('open_ended', 'range_end', 'is an end')]
+  const bounds = CreateMute.pick({ range_start: true, range_end: true }).strip().safeParse(raw)
+  if (!bounds.success) return []
+  const { range_end: endNs, range_start: startNs } = bounds.data
+  const isReversed = startNs !== undefined && endNs !== undefined && endNs <= startNs
+  return isReversed ? [endsTooEarly(body.get('range_end'))] : []
+}
+
+function contradiction(field: string, other: string, why: string): ValidationProblem {
+  return problem(['body', field], 'value_error', `${other} ${why}; send one of the two`, true, { other })
+}
+
+/** The refusal of a mute that ends before it begins. */
+export function endsTooEarly(input: unknown): ValidationProblem {
+  return problem(['body', 'range_end'], 'greater_than', 'range_end lies after range_start', input)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,6 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DetectorPreview, PreviewDetector } from '../../contract/detection-preview.ts'
 import { DetectorSuggestion, SuggestQuery } from '../../contract/detection-suggestion.ts'
+import { instantOf } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -53,7 +54,7 @@ export function addDetectorPreviewRoutes(
     result: DetectorPreview,
     refusals: [400, 429],
     handle: async ({ body, caller }) => {
-      const { start, end, ...draft } = body
+      const { range_start: start, range_end: end, ...draft } = body
       const read = readDraft(draft)
       if ('problems' in read) throw new InvalidInput(read.problems)
       if (busy.has(caller.tenantId) || busy.size >= atOnceMax) {
@@ -64,7 +65,8 @@ export function addDetectorPreviewRoutes(
       }
       busy.add(caller.tenantId)
       try {
-        const range = { startNs: start, endNs: end }
+        const nowNs = clock.nowNs()
+        const range = { startNs: instantOf(start, nowNs), endNs: instantOf(end, nowNs) }
         return { body: await backtest(readerOf(caller), read.definition, range, clock) }
       } finally {
         busy.delete(caller.tenantId)

@@ -15,6 +15,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { AppError } from '../core/app-error.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
+import { muteProblems } from './mute.ts'
 import type { QuietStore } from './quiet-store.ts'
 import type { DetectionStore } from './store.ts'
 
@@ -82,6 +83,7 @@ function addMuteRoutes(http: FastifyInstance, quiet: QuietStore): void {
     tag,
     summary: 'Mute detectors or series: what happens is recorded but not alarmed',
     body: CreateMute,
+    check: muteProblems,
     status: 201,
     result: Mute,
     handle: async ({ body, caller }) => {

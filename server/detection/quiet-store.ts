@@ -22,7 +22,7 @@ import { sourceOf } from './anomaly-records.ts'
 import type { StoredDetector } from './detector.ts'
 import { type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
 import { ofDetectors } from './id-list.ts'
-import { type MuteRule, muteAt } from './mute.ts'
+import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
 
 /** Each is compared with each series of each run. */
 const mutesMax = 200
@@ -146,10 +146,9 @@ export class QuietStore {
   /** Throws InvalidInput for a detector that is not there, and where there are too many mutes. */
   async createMute(tenantId: string, asked: CreateMute, actor: string): Promise<Mute> {
     const nowMs = this.#clock.nowMs()
-    const fromNs = asked.from ?? this.#clock.nowNs()
-    if (asked.until !== undefined && asked.until <= fromNs) {
-      throw new InvalidInput([problem(['body', 'until'], 'greater_than', 'until lies after from', null)])
-    }
+    const fromNs = asked.range_start ?? this.#clock.nowNs()
+    const untilNs = asked.range_end ?? null
+    if (untilNs !== null && untilNs <= fromNs) throw new InvalidInput([endsTooEarly(null)])
     return this.#control.transaction().execute(async (trx) => {
       await forgetOld(trx, tenantId, this.#clock.nowNs())
       await refuseTooMany(trx, tenantId)
@@ -160,7 +159,7 @@ export class QuietStore {
         detector_id: asked.detector_id ?? null,
         group_key: asked.group === undefined ? null : JSON.stringify(asked.group),
         from_ns: fromNs.toString(),
-        until_ns: asked.until?.toString() ?? null,
+        until_ns: untilNs?.toString() ?? null,
         weekly: asked.weekly === undefined ? null : JSON.stringify(asked.weekly),
         note: asked.note ?? null,
         created_by: actor,
@@ -222,17 +221,21 @@ export class QuietStore {
 
   #onWire(row: Selectable<DetectorMutesTable>): Mute {
     const rule = ruleOf(row)
+    const start = formatInstant(rule.fromNs)
+    const end = rule.untilNs === null ? null : formatInstant(rule.untilNs)
     return {
       id: row.id,
       detector_id: row.detector_id,
       group: row.group_key === null ? null : JSON.parse(row.group_key),
-      from: formatInstant(rule.fromNs),
-      until: rule.untilNs === null ? null : formatInstant(rule.untilNs),
+      range_start: start,
+      range_end: end,
       weekly: rule.weekly,
       note: row.note,
       is_active: muteAt([rule], this.#clock.nowNs()) !== null,
       created_by: row.created_by,
       created_at: instantText(row.created_at_ms),
+      from: start,
+      until: end,
     }
   }
 }

@@ -77,7 +77,7 @@ beforeEach(async () => {
   })
   await addOpenApi(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf })
+  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
   addQuietRoutes(http, store)
 })
 
@@ -296,10 +296,10 @@ test('a run that went by feedback or mutes that have changed meanwhile records n
   const ranAt = async () =>
     [...(await store.findDetectors('acme', ids)).values()].map((one) => one.lastRunAtMs)
   assert.equal(await recorded(1), 2)
-  await ok(send('POST', '/anomalies/mutes', { detector_id: ids[0] }), 201)
+  await ok(send('POST', '/anomalies/mutes', { detector_id: ids[0], open_ended: true }), 201)
   assert.equal(await recorded(2), 1)
   assert.deepEqual((await ranAt()).sort(), [1, 2])
-  await ok(send('POST', '/anomalies/mutes', {}), 201)
+  await ok(send('POST', '/anomalies/mutes', { all_detectors: true, open_ended: true }), 201)
   assert.equal(await recorded(3), 0, 'a mute of all is one of each')
 })
 
@@ -352,7 +352,8 @@ test('deleting a mute lets what goes on alarm with the next run', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
   const weekly = { days: ['fri'], from: '14:00', until: '15:00', time_zone: 'Europe/Berlin' }
-  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', { from: at(-1), weekly }), 201)
+  const asked = { all_detectors: true, range_start: at(-1), open_ended: true, weekly }
+  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', asked), 201)
   assert.equal((await runAt(3, detector)).last_status, 'muted')
   await ok(send('DELETE', `/anomalies/mutes/${mute.id}`), 204)
   assert.equal((await runAt(3, detector)).last_status, 'anomalous')
@@ -364,23 +365,79 @@ test('deleting a mute lets what goes on alarm with the next run', async () => {
 
 test('mutes are of one organisation, of detectors that exist, and for those who may change detectors', async () => {
   const theirs = await create('globex/member')
-  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', {}, 'globex/member'), 201)
+  const everything = { all_detectors: true, open_ended: true }
+  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', everything, 'globex/member'), 201)
+  assert.deepEqual([mute.detector_id, mute.group, mute.range_end, mute.until], [null, null, null, null])
   for (const id of [mute.id, 'mut_x']) {
     assert.equal((await send('DELETE', `/anomalies/mutes/${id}`)).statusCode, 404)
   }
   const refusal = async (body: object, as = 'acme/member') =>
     (await send('POST', '/anomalies/mutes', body, as)).statusCode
-  assert.equal(await refusal({ detector_id: theirs.id }), 422)
-  assert.equal(await refusal({ until: at(-5) }), 422)
+  assert.equal(await refusal({ detector_id: theirs.id, range_end: at(60) }), 422)
+  assert.equal(await refusal({ all_detectors: true, range_end: at(-5) }), 422)
   assert.equal(await refusal({}, 'acme/viewer'), 403)
   assert.deepEqual((await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes'))).items, [])
   await ok(send('DELETE', `/anomalies/mutes/${mute.id}`, undefined, 'globex/owner'), 204)
 })
 
+test('a mute that leaves out whom or until when is refused, all at once and under the names that were sent', async () => {
+  const problems = async (body: object) => {
+    const answer = await send('POST', '/anomalies/mutes', body)
+    assert.equal(answer.statusCode, 422, answer.body)
+    return answer
+      .json()
+      .detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`)
+      .sort()
+  }
+  assert.deepEqual(await problems({}), ['body.detector_id missing', 'body.range_end missing'])
+  assert.deepEqual(await problems({ group: {}, note: 5 }), [
+    'body.detector_id missing',
+    'body.note string_type',
+    'body.range_end missing',
+  ])
+  const group = { service: 'checkout' }
+  assert.deepEqual(await problems({ group, from: at(5), until: at(5) }), ['body.until greater_than'])
+  assert.deepEqual(await problems({ group, until: at(5), range_end: at(6) }), ['body.until value_error'])
+  assert.deepEqual(await problems({ group, from: at(5), range_end: 'soon' }), [
+    'body.range_end datetime_parsing',
+  ])
+  assert.deepEqual((await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes?expired=true'))).items, [])
+  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', { group, from: at(5), until: at(9) }), 201)
+  assert.deepEqual([mute.range_start, mute.range_end], [mute.from, mute.until])
+  assert.equal(mute.detector_id, null, 'a label is enough: it is of whichever detector has the series')
+})
+
+test('a mute of everything for good that is on record from before goes on muting', async () => {
+  await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
+  const detector = await create()
+  const row = { id: 'mut_old', tenant_id: 'acme', created_by: 'owner', created_at_ms: noonMs - minuteMs }
+  const empty = {
+    detector_id: null,
+    group_key: null,
+    from_ns: null,
+    until_ns: null,
+    weekly: null,
+    note: null,
+  }
+  await fixture.control
+    .insertInto('detector_mutes')
+    .values({ ...row, ...empty })
+    .execute()
+  assert.equal((await runAt(3, detector)).last_status, 'muted')
+  const { items } = await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes'))
+  assert.deepEqual(
+    items.map(({ id, is_active, range_end }) => [id, is_active, range_end]),
+    [['mut_old', true, null]],
+  )
+})
+
 test('a mute that ended longer ago than any window reaches is forgotten everywhere, before another is made', async () => {
-  const mute = await ok<Mute>(send('POST', '/anomalies/mutes', { from: at(-10), until: at(40) }), 201)
+  const mute = await ok<Mute>(
+    send('POST', '/anomalies/mutes', { all_detectors: true, from: at(-10), until: at(40) }),
+    201,
+  )
   const kept = await ok<Mute>(
-    send('POST', '/anomalies/mutes', { from: at(-10), until: at(60 * 24 * 5) }),
+    send('POST', '/anomalies/mutes', { all_detectors: true, from: at(-10), until: at(60 * 24 * 5) }),
     201,
   )
   const all = async () =>

@@ -40,7 +40,7 @@ before(async () => {
   await addOpenApi(http, '0')
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf })
+  addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf, clock })
   await http.ready()
 })
 after(async () => {
@@ -478,7 +478,7 @@ test('viewers read, members change, and ingest tokens do neither', async () => {
   for (const role of ['owner', 'admin', 'member']) {
     assert.equal((await send('PATCH', at(id), { name: role }, { as: `acme/${role}` })).statusCode, 200)
   }
-  refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'unauthenticated')
+  refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'token_unknown')
 })
 
 test('what is refused is not on the audit log, and what is done is there with who did it', async () => {
@@ -569,6 +569,10 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
   assert.deepEqual(await query(`detector_id=${foreign.id}`), [])
   assert.deepEqual(await query('end=2026-09-11T11:40:00Z'), [open.id])
   assert.deepEqual(await query('start=2026-09-11T13:50:00%2B02:00'), [open.id])
+  // The clock stands at 12:01.
+  assert.deepEqual(await query('end=-21m'), [open.id])
+  assert.deepEqual(await query('start=now-11m&end=now'), [open.id])
+  assert.deepEqual(await query('start=-11m1s'), [ended.id, open.id])
   const page = (await send('GET', '/anomalies?limit=1')).json()
   assert.deepEqual(await query(`limit=1&cursor=${page.next_cursor}`), [open.id])
   const theirs = (await send('GET', '/anomalies', undefined, { as: 'globex/viewer' })).json().items

@@ -20,10 +20,11 @@ import {
 import { AnomalyWithContext } from '../../contract/detection-context.ts'
 import { DetectionMethod, describeMethods } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { parseInstant } from '../../contract/instant.ts'
+import { instantOf, type Moment, parseInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
 import { type Answer, mediaTypeOf, route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -45,6 +46,7 @@ export interface DetectionRoutesOptions {
   /** Names of the metrics an organisation has sent lately. */
   readonly metricKeysOf: (caller: Caller) => Promise<readonly string[]>
   readonly readerOf: (caller: Caller) => TenantReader
+  readonly clock: Clock
 }
 
 const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
@@ -199,7 +201,7 @@ function addCatalogueRoutes(http: FastifyInstance, { metricKeysOf }: DetectionRo
   })
 }
 
-function addAnomalyRoutes(http: FastifyInstance, { readerOf, store }: DetectionRoutesOptions): void {
+function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: DetectionRoutesOptions): void {
   route(http, {
     method: 'GET',
     url: '/anomalies',
@@ -209,7 +211,11 @@ function addAnomalyRoutes(http: FastifyInstance, { readerOf, store }: DetectionR
     query: AnomalyListQuery,
     result: pageOf(Anomaly),
     handle: async ({ caller, query }) => {
-      const { cursor, limit, ...filter } = query
+      const { cursor, limit, range_start, range_end, ...own } = query
+      const nowNs = clock.nowNs()
+      const instant = (moment: Moment | undefined) =>
+        moment === undefined ? undefined : instantOf(moment, nowNs)
+      const filter = { ...own, range_start: instant(range_start), range_end: instant(range_end) }
       const rows = await store.listAnomalies(caller.tenantId, {
         limit: limit + 1,
         filter,

@@ -140,6 +140,19 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   assert.deepEqual(await anomalies(globex), [])
 })
 
+test('several keys tell series apart, and the anomaly names each of them', async () => {
+  await insertSpans(engine, acme, [
+    ...traffic(-120, -4, 0),
+    ...traffic(-4, 0, 6),
+    ...traffic(-120, 0, 0, 'search'),
+  ])
+  const after = await run(await createDetector(acme, { scope: { group_by: ['service', 'no.such'] } }))
+  assert.match(after.lastNote ?? '', /1 anomalous, 1 ok/)
+  const [anomaly] = await anomalies()
+  assert.deepEqual(anomaly?.group, { service: 'checkout', 'no.such': '' })
+  assert.match(anomaly.reason, /of checkout no\.such= /)
+})
+
 test('running again finds the same anomaly, and recovery closes it', async () => {
   const detector = await createDetector()
   await insertSpans(engine, acme, [...traffic(-120, -4, 0), ...traffic(-4, 3, 6)])

@@ -14,6 +14,7 @@ import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from '../telemetry/series.ts'
+import { labelsOf } from '../telemetry/series-statement.ts'
 import { readSeriesTogether } from '../telemetry/series-together.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -314,7 +315,7 @@ function evaluateGroup(
 ): { state: SeriesState; findings: Finding[] } {
   const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
-  const labels = scope.group_by === undefined || group.group === null ? {} : { [scope.group_by]: group.group }
+  const labels = Object.fromEntries(labelsOf(scope.group_by, group.group))
   const groupKey = JSON.stringify(labels)
   const widening = tuning?.widenings.get(groupKey)
   const scoped =
@@ -371,8 +372,8 @@ function seriesOf(set: SeriesSet, group: SeriesGroup): Series {
 function labelOf(detector: StoredDetector, group: SeriesGroup): string {
   const { service, group_by } = detector.definition.scope
   const parts = service === undefined ? [] : [service]
-  if (group.group !== null && group_by !== undefined) {
-    parts.push(group_by === 'service' ? group.group || '(no service)' : `${group_by}=${group.group}`)
+  for (const [key, value] of labelsOf(group_by, group.group)) {
+    parts.push(key === 'service' ? value || '(no service)' : `${key}=${value}`)
   }
   return parts.join(' ')
 }

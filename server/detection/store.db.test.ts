@@ -374,11 +374,11 @@ test('anomalies can be asked for by detector, by whether they go on, and by time
   assert.deepEqual(await starts({ detector_id: one.id }), ['10', '00'])
   assert.deepEqual(await starts({ open: 'true' }), ['10'])
   assert.deepEqual(await starts({ open: 'false' }), ['20', '00'])
-  assert.deepEqual(await starts({ start: at(5) - 1n }), ['20', '10', '00'])
-  assert.deepEqual(await starts({ start: at(5) }), ['20', '10'])
-  assert.deepEqual(await starts({ end: at(10) }), ['00'])
-  assert.deepEqual(await starts({ end: at(10) + 1n }), ['10', '00'])
-  assert.deepEqual(await starts({ start: at(6), end: at(16) }), ['10'])
+  assert.deepEqual(await starts({ range_start: at(5) - 1n }), ['20', '10', '00'])
+  assert.deepEqual(await starts({ range_start: at(5) }), ['20', '10'])
+  assert.deepEqual(await starts({ range_end: at(10) }), ['00'])
+  assert.deepEqual(await starts({ range_end: at(10) + 1n }), ['10', '00'])
+  assert.deepEqual(await starts({ range_start: at(6), range_end: at(16) }), ['10'])
 })
 
 test('an anomaly is found by its own organisation only', async () => {

@@ -53,7 +53,10 @@ export interface DetectorPatch {
 
 export interface AnomalyPage {
   readonly limit: number
-  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted' | 'start' | 'end'>
+  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted'> & {
+    readonly range_start?: Ns | undefined
+    readonly range_end?: Ns | undefined
+  }
   /** Where the page before ended. */
   readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }
@@ -242,8 +245,9 @@ export class DetectionStore {
     if (filter.open !== undefined)
       query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
     if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
-    if (filter.start !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(filter.start))
-    if (filter.end !== undefined) query = query.where(ns('started_at_ns'), '<', bound(filter.end))
+    const { range_end: endNs, range_start: startNs } = filter
+    if (startNs !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(startNs))
+    if (endNs !== undefined) query = query.where(ns('started_at_ns'), '<', bound(endNs))
     if (before !== null) {
       const { id, startedNs } = before
       query = query.where((where) =>

@@ -5,6 +5,7 @@ import swagger from '@fastify/swagger'
 import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import { oldNameOf, takeOldNames } from '../../contract/old-names.ts'
 
 /** People paste tokens into this page, so it may talk to nobody but us, whatever its scripts would like. */
 const docsPolicy =
@@ -39,10 +40,24 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       components: {
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'An access token of your organisation.' },
+          basic: {
+            type: 'http',
+            scheme: 'basic',
+            description: 'An access token as the password, with any user name; for sending telemetry only.',
+          },
         },
       },
     },
-    transform: jsonSchemaTransform,
+    transform: (declared) => {
+      const described = jsonSchemaTransform(declared)
+      for (const part of [described.schema?.querystring, described.schema?.body]) addOldNames(part)
+      return described
+    },
+    transformObject: (document) => {
+      if (!('openapiObject' in document)) throw new Error('The document is not OpenAPI 3.')
+      markDeprecatedParameters(document.openapiObject.paths)
+      return document.openapiObject
+    },
   })
   http.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () =>
     http.swagger(),
@@ -63,4 +78,31 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       mcp: { disabled: true },
     },
   })
+}
+
+/** Describes each field a second time, under the old name that is accepted too. */
+function addOldNames(part: unknown): void {
+  if (!isRecord(part)) return
+  const { properties } = part
+  for (const [name, current] of Object.entries(takeOldNames(part))) {
+    if (!isRecord(properties) || !isRecord(properties[current]))
+      throw new Error(`There is no field ${current}.`)
+    properties[name] = { ...properties[current], ...oldNameOf(current) }
+  }
+}
+
+/** The generator leaves the mark in the schema of a parameter; readers look for it at the parameter. */
+function markDeprecatedParameters(paths: object | undefined): void {
+  for (const operations of Object.values(paths ?? {})) {
+    for (const operation of Object.values(operations)) {
+      const parameters: unknown = isRecord(operation) ? operation.parameters : undefined
+      for (const parameter of Array.isArray(parameters) ? parameters : []) {
+        if (isRecord(parameter.schema) && parameter.schema.deprecated === true) parameter.deprecated = true
+      }
+    }
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -9,6 +9,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { readJsonBody } from './json-body.ts'
+import { SentNames } from './sent-names.ts'
 import { problemsOf } from './validation.ts'
 
 declare module 'fastify' {
@@ -19,6 +20,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call; absent only on routes that aren't ours to guard, such as the reference page's files. */
     access?: RouteAccess
+    /** Whether a token may also come as the password of Basic authentication, for senders that know no bearer. */
+    takesBasic?: boolean
   }
 }
 
@@ -102,9 +105,14 @@ export function route<
     schema: schemaOf(declaration),
     preParsing: async (request) => requireReadable(declaration, request),
     handler: async (request, reply) => {
-      const input = await readInput(declaration, request)
-      const answer = await declaration.handle(input)
-      return send(reply, answer, declaration.status ?? 200)
+      const names = new SentNames()
+      try {
+        const input = await readInput(declaration, request, names)
+        const answer = await declaration.handle(input)
+        return send(reply, answer, declaration.status ?? 200)
+      } catch (error) {
+        throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
+      }
     },
   })
 }
@@ -123,12 +131,18 @@ async function readInput<
 >(
   declaration: RouteDeclaration<Params, Query, Body, Result>,
   request: FastifyRequest,
+  names: SentNames,
 ): Promise<RouteInput<z.output<Params>, z.output<Query>, z.output<Body>>> {
   const caller = callerOf(request)
   const problems: ValidationProblem[] = []
   const params = read('path', declaration.params, request.params, problems)
-  const query = read('query', declaration.query ?? z.strictObject({}), request.query, problems)
-  const raw = declaration.body === undefined ? undefined : rawBody(request, problems)
+  const querySchema = declaration.query ?? z.strictObject({})
+  const sentQuery = names.rename('query', querySchema, request.query, problems)
+  const query = read('query', querySchema, sentQuery, problems)
+  const raw =
+    declaration.body === undefined
+      ? undefined
+      : names.rename('body', declaration.body, rawBody(request, problems), problems)
   const unreadable = problems.some((found) => found.type === 'json_invalid')
   const body = unreadable ? undefined : read('body', declaration.body, raw, problems)
   if (!unreadable && declaration.check !== undefined)

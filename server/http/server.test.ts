@@ -6,6 +6,7 @@ import { after, describe, test } from 'node:test'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { withOldNames } from '../../contract/old-names.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -61,6 +62,24 @@ function addRoutes(): void {
     status: 201,
     handle: async ({ body }) => ({ body, headers: { location: '/things/1' } }),
   })
+  const renamed = withOldNames(z.strictObject({ size: z.enum(['s', 'l']), name: z.string().optional() }), {
+    format: 'size',
+  })
+  route(http, {
+    ...things,
+    method: 'POST',
+    url: '/renamed',
+    query: renamed,
+    body: renamed,
+    check: (body) =>
+      (body as { name?: unknown } | undefined)?.name === 'checked'
+        ? [problem(['body', 'size'], 'value_error', 'No.', null)]
+        : [],
+    handle: async ({ query, body }) => {
+      if (body.name === 'refused') throw new InvalidInput([problem(['body', 'size'], 'late', 'No.', null)])
+      return { body: { name: JSON.stringify([query, body]) } }
+    },
+  })
   const failures: Record<string, () => unknown> = {
     plain: () => new Error(innerMessage),
     typed: () => Object.assign(new TypeError(innerMessage), { statusCode: 500 }),
@@ -80,6 +99,9 @@ function addRoutes(): void {
       if (params.kind === 'shape') return { body: thrown as z.output<typeof Thing> }
       throw thrown
     },
+  })
+  http.post('/v1/things', { config: { access: ['ingest'], takesBasic: true } }, async () => {
+    throw new Error(innerMessage)
   })
   http.get('/healthz', { config: { access: 'public' } }, async (_request, reply) => reply.send('{"ok":true}'))
 }
@@ -111,25 +133,40 @@ describe('who gets in', () => {
     }
   })
 
-  test('no token, an unknown one and a malformed header all answer 401 in the same words', async () => {
-    const bodies = new Set<string>()
+  test('no token, a header without one and a token that is nobody’s are told apart, in the words of RFC 6750', async () => {
+    const challenges = new Map<string, Set<unknown>>()
+    const refused = async (code: string, headers: Record<string, string>) => {
+      const answer = await ask({ url: '/things/1', headers }, null)
+      assertRefusal(answer, 401, code)
+      assert.doesNotMatch(answer.body, /secret-of|xxx/)
+      const seen = [answer.body, answer.headers['www-authenticate']].join(' ')
+      challenges.set(code, (challenges.get(code) ?? new Set()).add(seen))
+      return String(answer.headers['www-authenticate'])
+    }
+    const realm = 'Bearer realm="lethe"'
+    assert.equal(await refused('unauthenticated', {}), realm)
+    assert.equal(await refused('unauthenticated', { authorization: ' ' }), realm)
     for (const authorization of [
-      '',
       'Bearer',
       'Bearer ',
-      'Bearer unknown',
       `Basic ${secretOf('owner')}`,
       secretOf('owner'),
       `Bearer ${secretOf('owner')} extra`,
       `Bearer ${'x'.repeat(600)}`,
     ]) {
-      const answer = await ask({ url: '/things/1', headers: { authorization } }, null)
-      assertRefusal(answer, 401, 'unauthenticated')
-      assert.equal(answer.headers['www-authenticate'], 'Bearer')
-      bodies.add(answer.body)
+      const said =
+        'error="invalid_request", error_description="The Authorization header holds no bearer token"'
+      assert.equal(await refused('token_malformed', { authorization }), `${realm}, ${said}`)
     }
-    bodies.add((await ask({ url: '/things/1' }, null)).body)
-    assert.equal(bodies.size, 1)
+    for (const secret of ['unknown', secretOf('owner').slice(1), `${secretOf('owner')}0`]) {
+      const said = 'error="invalid_token", error_description="The access token is unknown"'
+      assert.equal(await refused('token_unknown', { authorization: `Bearer ${secret}` }), `${realm}, ${said}`)
+    }
+    assert.deepEqual(
+      [...challenges.values()].map(({ size }) => size),
+      [1, 1, 1],
+      'one answer for each, whatever was sent',
+    )
   })
 
   test('a role that may not is told who may, before anything of the body is looked at', async () => {
@@ -260,6 +297,57 @@ describe('bodies', () => {
   })
 })
 
+describe('a field that had another name', () => {
+  const send = (query: string, body: object) =>
+    ask({ method: 'POST', url: `/renamed${query}`, payload: body, headers: json })
+  const places = (answer: LightMyRequestResponse) => {
+    assert.equal(answer.statusCode, 422, answer.body)
+    return answer
+      .json()
+      .detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`)
+  }
+
+  test('is taken under either, and under both where they say the same', async () => {
+    for (const [query, body] of [
+      ['?size=s', { size: 'l' }],
+      ['?format=s', { format: 'l' }],
+      ['?size=s&format=s', { format: 'l', size: 'l' }],
+    ] as const) {
+      const answer = await send(query, body)
+      assert.equal(answer.statusCode, 200, answer.body)
+      assert.deepEqual(JSON.parse(answer.json().name), [{ size: 's' }, { size: 'l' }])
+    }
+  })
+
+  test('is refused where both are given and differ', async () => {
+    const answer = await send('?size=s&format=l', { size: 's', format: 'l' })
+    assert.deepEqual(places(answer), ['query.format value_error', 'body.format value_error'])
+    const [, inBody] = answer.json().detail
+    assert.deepEqual([inBody.input, inBody.ctx], ['l', { current_name: 'size' }])
+    assert.match(inBody.msg, /format is the old name of size/)
+  })
+
+  test('is refused under the name that was sent, whoever refuses it', async () => {
+    assert.deepEqual(places(await send('?format=xl', { format: 5 })), [
+      'query.format enum',
+      'body.format enum',
+    ])
+    assert.deepEqual(places(await send('?size=xl', { size: 5 })), ['query.size enum', 'body.size enum'])
+    assert.deepEqual(places(await send('?size=s', { format: 'l', name: 'checked' })), [
+      'body.format value_error',
+    ])
+    assert.deepEqual(places(await send('?size=s', { format: 'l', name: 'refused' })), ['body.format late'])
+  })
+
+  test('is missing under its current name, and another field keeps its place', async () => {
+    const answer = await send('?format=s', { nam: 'x' })
+    assert.deepEqual(places(answer), ['body.size missing', 'body.nam extra_forbidden'])
+    assert.deepEqual(answer.json().detail[0].input, { nam: 'x' })
+    assert.deepEqual(places(await send('?format=s', { format: 'l', name: 5 })), ['body.name string_type'])
+    assert.deepEqual(places(await send('?format=s', [1])), ['body dict_type'])
+  })
+})
+
 describe('failures', () => {
   test('whatever fails inside answers 500 without its message, and the log has it with the request id', async () => {
     for (const kind of ['plain', 'typed']) {
@@ -327,6 +415,10 @@ test('no secret is ever logged, at the most talkative level and on every kind of
   await post(`{"name":"${secretOf('owner')}","kind":"a"`)
   await post('{}', { 'content-type': 'text/plain' })
   await ask({ url: '/things/1', headers: { authorization: 'Bearer secret-of-nobody' } }, null)
+  const encoded = Buffer.from(`user:${secretOf('ingest')}`).toString('base64')
+  const sent = { method: 'POST', url: '/v1/things', headers: { authorization: `Basic ${encoded}` } } as const
+  assert.equal((await ask(sent, null)).statusCode, 500, 'the password is a token that may send')
   assert.ok(logged.length > 0, 'the failures were logged')
   assert.doesNotMatch(logged.join(''), /secret-of/)
+  assert.ok(!logged.join('').includes(encoded.slice(8, 40)))
 })

@@ -13,9 +13,9 @@ import Fastify, {
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
-import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { type Authenticate, challengeOf, identify } from './authentication.ts'
 import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
@@ -31,8 +31,7 @@ export type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | u
 export interface HttpOptions {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
-  /** The caller a bearer secret stands for, or null. */
-  readonly authenticate: (secret: string) => Promise<Caller | null>
+  readonly authenticate: Authenticate
   /** False while starting or draining: guarded routes answer 503 then. */
   readonly isReady: () => boolean
 }
@@ -93,24 +92,17 @@ export function createHttp(options: HttpOptions): FastifyInstance {
 }
 
 async function guard(request: FastifyRequest, options: HttpOptions): Promise<void> {
-  const access = request.routeOptions.config?.access
+  const { access, takesBasic } = request.routeOptions.config ?? {}
   if (access === undefined || access === 'public') return
   if (!options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-  const secret = bearerSecret(request.headers.authorization)
-  const caller = secret === null ? null : await options.authenticate(secret)
-  if (caller === null) throw new AppError('unauthenticated')
+  const { authorization } = request.headers
+  const caller = await identify(authorization, options.authenticate, { takesBasic: takesBasic === true })
   if (!access.includes(caller.role)) {
     throw new AppError('role_not_permitted', {
       sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,
     })
   }
   request.caller = caller
-}
-
-/** RFC 6750 section 2.1; the scheme in any case. */
-export function bearerSecret(header: string | undefined): string | null {
-  const match = /^bearer +([\x21-\x7e]{1,512})$/i.exec(header ?? '')
-  return match?.[1] ?? null
 }
 
 function allowedMethods(table: RouteTable, url: string): string | null {
@@ -173,8 +165,10 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
 }
 
 /** The headers that belong to a refusal, whatever form its body has. */
-export function setRefusalHeaders(reply: FastifyReply, { code, retryAfterSeconds }: AppError): void {
-  if (code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
+export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void {
+  const challenge = challengeOf(refusal)
+  const { retryAfterSeconds } = refusal
+  if (challenge !== null) reply.header('www-authenticate', challenge)
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
 }
 

@@ -192,3 +192,14 @@ test('all problems of an input are in one answer', () => {
     'body.when datetime_parsing',
   ])
 })
+
+test('an input of the type of one branch of a union is told what that branch wants', () => {
+  const key = z.string().min(1)
+  const schema = z.strictObject({ by: z.union([key, z.array(key).max(2)]) })
+  const told = (by: unknown) =>
+    problems(schema, { by }).map(({ loc, type, input }) => [loc.join('.'), type, input])
+  assert.deepEqual(told(''), [['body.by', 'string_too_short', '']])
+  assert.deepEqual(told(['a', 'b', 'c']), [['body.by', 'too_long', ['a', 'b', 'c']]])
+  assert.deepEqual(told(['a', '']), [['body.by.1', 'string_too_short', '']])
+  assert.deepEqual(told(5), [['body.by', 'value_error', 5]])
+})

@@ -47,7 +47,7 @@ function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): Validatio
     case 'too_big':
       return [sizeProblem(loc, issue, 'max', Number(issue.maximum), input)]
     case 'invalid_union':
-      return [unionProblem(loc, issue, input)]
+      return unionProblems(loc, issue, input)
     case 'custom': {
       const type = issue.params?.type
       const ctx = issue.params?.ctx
@@ -114,14 +114,21 @@ function sizeProblem(
   return problem(loc, type, issue.message, input, { [key]: bound })
 }
 
-function unionProblem(loc: string[], issue: Issue, input: unknown): ValidationProblem {
-  const expected = new Set<string>()
-  if (issue.code === 'invalid_union') {
-    for (const branch of issue.errors) {
-      for (const inner of branch) if (inner.code === 'invalid_type') expected.add(inner.expected)
-    }
+/** Where the input is of the type of one branch, that branch says what is wrong with it. */
+function unionProblems(
+  loc: string[],
+  { errors }: z.core.$ZodIssueInvalidUnion,
+  input: unknown,
+): ValidationProblem[] {
+  const isOfType = (branch: readonly Issue[]) =>
+    !branch.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
+  const [meant, ...others] = errors.filter(isOfType)
+  if (meant !== undefined && others.length === 0) {
+    return meant.flatMap((inner) => problemsOfIssue([...loc, ...inner.path.map(String)], inner, input))
   }
-  return problem(loc, 'value_error', `Input should be one of: ${[...expected].join(', ')}`, input)
+  const expected = errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []))
+  const names = [...new Set(expected)].join(', ')
+  return [problem(loc, 'value_error', `Input should be one of: ${names}`, input)]
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {

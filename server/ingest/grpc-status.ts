@@ -1,4 +1,4 @@
-// Refusals in the words of gRPC. RESOURCE_EXHAUSTED and UNAVAILABLE carry a google.rpc.RetryInfo where repeating is
+// Refusals in the words of gRPC. Each carries its code of the catalogue in a google.rpc.ErrorInfo. RESOURCE_EXHAUSTED and UNAVAILABLE carry a google.rpc.RetryInfo where repeating is
 // right; RESOURCE_EXHAUSTED without one, such as for a message that is too large, must not be repeated (OTLP
 // specification, "OTLP/gRPC Response" and "OTLP/gRPC Throttling").
 
@@ -22,13 +22,27 @@ export function grpcDetails(error: AppError): Buffer {
   const writer = new BinaryWriter()
   writer.tag(1, WireType.Varint).int32(grpcStatusOf(error))
   writer.tag(2, WireType.LengthDelimited).string(error.message)
+  addDetail(writer, 'ErrorInfo', errorInfo(error.code))
   if (error.retryAfterSeconds !== undefined) {
-    writer.tag(3, WireType.LengthDelimited).fork()
-    writer.tag(1, WireType.LengthDelimited).string('type.googleapis.com/google.rpc.RetryInfo')
-    writer.tag(2, WireType.LengthDelimited).bytes(retryInfo(error.retryAfterSeconds))
-    writer.join()
+    addDetail(writer, 'RetryInfo', retryInfo(error.retryAfterSeconds))
   }
   return Buffer.from(writer.finish())
+}
+
+/** `details` = 3, each a google.protobuf.Any. */
+function addDetail(writer: BinaryWriter, type: string, value: Uint8Array): void {
+  writer.tag(3, WireType.LengthDelimited).fork()
+  writer.tag(1, WireType.LengthDelimited).string(`type.googleapis.com/google.rpc.${type}`)
+  writer.tag(2, WireType.LengthDelimited).bytes(value)
+  writer.join()
+}
+
+/** `reason` = 1, in the capitals that its rules ask for, and `domain` = 2. */
+function errorInfo(code: ErrorCode): Uint8Array {
+  const writer = new BinaryWriter()
+  writer.tag(1, WireType.LengthDelimited).string(code.toUpperCase())
+  writer.tag(2, WireType.LengthDelimited).string('lethe')
+  return writer.finish()
 }
 
 /** `retry_delay` = 1, a google.protobuf.Duration with its seconds = 1. */

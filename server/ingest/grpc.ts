@@ -8,7 +8,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { bearerSecret, knownError } from '../http/server.ts'
+import { type Authenticate, identify } from '../http/authentication.ts'
+import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 import { decodeExport } from './decode-export.ts'
@@ -24,7 +25,7 @@ export interface GrpcIngestOptions {
   /** Largest message after decompression, bytes. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
-  readonly authenticate: (secret: string) => Promise<Caller | null>
+  readonly authenticate: Authenticate
   /** False while starting or draining. */
   readonly isReady: () => boolean
 }
@@ -122,13 +123,7 @@ export class GrpcIngest {
   async #guard(call: Call): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
     const [header] = call.metadata.get('authorization')
-    const secret = bearerSecret(header?.toString())
-    const caller = secret === null ? null : await this.#options.authenticate(secret)
-    if (caller === null) {
-      throw new AppError('unauthenticated', {
-        sentence: 'Send a valid access token as metadata "authorization: Bearer <ACCESS_TOKEN>".',
-      })
-    }
+    const caller = await identify(header?.toString(), this.#options.authenticate, { takesBasic: true })
     if (!senders.some((role) => role === caller.role)) {
       throw new AppError('role_not_permitted', {
         sentence: `This operation is for ${senders.join(', ')}; your token has the role ${caller.role}.`,

@@ -53,16 +53,16 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
     scope.route({
       method: 'POST',
       url: '/api/v1/write',
-      config: { access: senders },
+      config: { access: senders, takesBasic: true },
       schema: {
         operationId: 'remoteWrite',
         tags: ['Ingest'],
         summary: 'Prometheus remote write, 1.0 and 2.0',
         description:
-          'Body: `prometheus.WriteRequest`, or `io.prometheus.write.v2.Request` with `proto=` in the content type, compressed with Snappy (block format). ' +
+          'Body: `prometheus.WriteRequest`, or `io.prometheus.write.v2.Request` with `proto=` in the content type, compressed with Snappy (block format), with or without Content-Encoding. ' +
           '204 means committed. X-Prometheus-Remote-Write-Samples-Written, -Histograms-Written and -Exemplars-Written count what was stored, also beside a 400.',
         consumes: [mediaType],
-        security: [{ bearer: [] }],
+        security: [{ bearer: [] }, { basic: [] }],
         body: z.unknown().describe('A remote write request.'),
         response: {
           204: z.null().describe('All of it is committed.'),
@@ -84,10 +84,12 @@ function versionOf(request: FastifyRequest): RemoteWriteVersion {
   const proto = named.find((name) => name !== null) ?? ''
   const version = Object.hasOwn(versions, proto) ? versions[proto] : undefined
   const coding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
-  if (version !== undefined && coding === 'snappy' && mediaTypeOf(request) === mediaType) return version
+  // The protocol knows one compression, so that a sender who names none means it, as Prometheus' own receiver takes it.
+  const isSnappy = coding === '' || coding === 'snappy'
+  if (version !== undefined && isSnappy && mediaTypeOf(request) === mediaType) return version
   throw new AppError('unsupported_media_type', {
     sentence:
-      'Send application/x-protobuf with Content-Encoding snappy: prometheus.WriteRequest, or io.prometheus.write.v2.Request named by proto= in the content type.',
+      'Send application/x-protobuf, compressed with Snappy: prometheus.WriteRequest, or io.prometheus.write.v2.Request named by proto= in the content type.',
   })
 }
 

@@ -67,7 +67,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
   http.route({
     method: 'POST',
     url: `/v1/${signal}`,
-    config: { access: senders },
+    config: { access: senders, takesBasic: true },
     schema: {
       operationId: `export${signal.charAt(0).toUpperCase()}${signal.slice(1)}`,
       tags: ['Ingest'],
@@ -76,7 +76,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
         'Body: the OTLP export request as application/x-protobuf or application/json, optionally with Content-Encoding gzip. ' +
         '200 means committed; records left out are counted in partial_success. 503 and 429 are to be retried after Retry-After.',
       consumes: Object.keys(mediaTypes),
-      security: [{ bearer: [] }],
+      security: [{ bearer: [] }, { basic: [] }],
       body: z.unknown().describe(`An OTLP Export${signal} request.`),
       response: Object.fromEntries(answers.map(([status, meaning]) => [status, otlpAnswer(meaning)])),
     },

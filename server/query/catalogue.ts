@@ -115,6 +115,7 @@ FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, k
     (row) => positionWithin(window, [row.metric, row.kind]),
     ({ last_ns, ...row }) => ({
       ...row,
+      metric_key: row.metric,
       services: [...row.services],
       last_seen: formatInstant(BigInt(last_ns)),
     }),

@@ -273,6 +273,48 @@ test('paging goes from the newest to the oldest across instants, within the rang
   assert.equal(third.next_cursor, null)
 })
 
+test('every range may be a time before now, and its pages keep the instants of the first', async () => {
+  // The clock stands at 3600 seconds.
+  const bodies = async (query: Query) =>
+    (await ok('/telemetry/logs', { service: 'shop', ...query })).items.map((item: Body) => item.body)
+  assert.deepEqual(await bodies({ range_start: '-59m50s', range_end: 'now' }), [
+    'fine',
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ range_start: '-59m49s' }), ['fine'])
+  assert.deepEqual(await bodies({ range_start: '-1h', range_end: 'now-59m49s' }), [
+    'Payment of 100% FAILED für Ärger_\'"',
+  ])
+  assert.deepEqual(await bodies({ range_start: '-1h', range_end: 'now-59m50s' }), [])
+  assert.equal((await ok('/telemetry/spans', { range_start: '-59m39s', service: 'db' })).items.length, 1)
+  assert.deepEqual(
+    (await ok('/telemetry/services', { range_start: '-3h', range_end: '-2h' })).items.length,
+    1,
+  )
+  const series = await ok('/telemetry/series', {
+    metric_key: 'memory',
+    range_start: '-1h',
+    range_end: 'now-58m',
+  })
+  assert.deepEqual([series.range_start, series.range_end], [formatInstant(at(0)), formatInstant(at(120))])
+  const query = { service: 'burst', range_start: '-51m', range_end: 'now', limit: 500 }
+  const first = await ok('/telemetry/logs', query)
+  await clock.advance(3_500_000)
+  const second = await ok('/telemetry/logs', { ...query, cursor: first.next_cursor })
+  await clock.advance(-3_500_000)
+  assert.deepEqual([first.items.length, second.items.length, second.next_cursor], [500, 500, null])
+  const refused = await ask('/telemetry/logs', { range_start: 'now+1h', range_end: '-1y' })
+  assert.deepEqual(
+    refused.body.detail.map(({ loc, type }: Body) => [...loc, type]),
+    [
+      ['query', 'range_start', 'datetime_parsing'],
+      ['query', 'range_end', 'datetime_parsing'],
+    ],
+  )
+  const empty = await ask('/telemetry/logs', { range_start: 'now', range_end: '-1h' })
+  assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'range_end']])
+})
+
 test('records that arrive between two pages move nobody else', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({
     Timestamp: at(900),
@@ -377,7 +419,7 @@ test('services with names longer than a cursor are paged without loss', async ()
 test('the catalogue names metrics by kind, with unit and services', async () => {
   const metrics = await allPages('/telemetry/metrics', { limit: 1 })
   assert.deepEqual(
-    metrics.map(({ metric, kind }) => [metric, kind]),
+    metrics.map(({ metric_key, kind }) => [metric_key, kind]),
     [
       ['memory', 'gauge'],
       ['requests', 'sum'],
@@ -387,6 +429,7 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
     ],
   )
   assert.deepEqual(metrics[0], {
+    metric_key: 'memory',
     metric: 'memory',
     kind: 'gauge',
     unit: 'By',
@@ -397,31 +440,297 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
 })
 
 test('a series has a point per step, null where there is no data', async () => {
-  const answer = await ok('/telemetry/series', {
-    metric: 'memory',
-    start: formatInstant(at(0)),
-    end: formatInstant(at(150)),
-    service: 'shop',
-  })
+  const range = { range_start: formatInstant(at(0)), range_end: formatInstant(at(150)) }
+  const answer = await ok('/telemetry/series', { metric_key: 'memory', ...range, service: 'shop' })
+  const oldRange = { start: range.range_start, end: range.range_end }
+  const underOldNames = { metric: 'memory', ...oldRange, service: 'shop' }
+  assert.deepEqual(await ok('/telemetry/series', underOldNames), answer)
+  const mixed = await ask('/telemetry/series', { ...underOldNames, metric_key: 'other', range_end: 'x' })
+  assert.deepEqual(
+    mixed.body.detail.map(({ loc }: { loc: string[] }) => loc.join('.')),
+    ['query.metric', 'query.end', 'query.range_end'],
+  )
   assert.deepEqual(answer, {
+    metric_key: 'memory',
     metric: 'memory',
     unit: 'By',
     aggregation: 'avg',
+    across: 'pooled',
     step_seconds: 60,
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(150)),
     start: formatInstant(at(0)),
-    end: formatInstant(at(180)),
+    end: formatInstant(at(150)),
     series: [
       {
         group: null,
+        labels: {},
         points: [
           { time: formatInstant(at(0)), value: 5 },
           { time: formatInstant(at(60)), value: null },
-          { time: formatInstant(at(120)), value: null },
+          { time: formatInstant(at(120)), seconds: 30, value: null },
         ],
       },
     ],
     truncated: false,
+    warnings: [],
   })
+})
+
+/** Reports every ten seconds for ten minutes: how often, and what each of the tables makes of it. */
+const ticks = Array.from({ length: 60 }, (_, i) => i * 10)
+const regular = (seconds: number, more: FixtureRow) => point(seconds, 'ticks', more)
+await insert(
+  'exact',
+  'otel_logs',
+  ticks.map((t) => ({ Timestamp: at(t), ServiceName: 'shop' })),
+)
+await insert(
+  'exact',
+  'otel_metrics_gauge',
+  ticks.map((t) => ({ ...regular(t, { Value: t }), MetricName: 'level' })),
+)
+const delta = { AggregationTemporality: 1, IsMonotonic: true, Value: 1 }
+await insert('exact', 'otel_metrics_sum', [
+  ...ticks.map((t) => ({ ...regular(t, delta), MetricName: 'deltas' })),
+  ...ticks.map((t) => ({
+    ...regular(t, { ...delta, AggregationTemporality: 2, Value: 100 + t / 10, StartTimeUnix: at(-86_400) }),
+    MetricName: 'counter',
+  })),
+])
+const buckets = (n: number) => ({ Count: n, Sum: n, BucketCounts: [n, 0], ExplicitBounds: [10] })
+await insert('exact', 'otel_metrics_histogram', [
+  ...ticks.map((t) => ({
+    ...regular(t, { ...buckets(100 + t / 10), AggregationTemporality: 2, StartTimeUnix: at(-86_400) }),
+    MetricName: 'sizes',
+  })),
+])
+
+interface Chart {
+  readonly start: string
+  readonly end: string
+  readonly points: readonly {
+    readonly time: string
+    readonly seconds?: number
+    readonly value: number | null
+  }[]
+  readonly total: number
+}
+
+const chart = async (query: Query): Promise<Chart> => {
+  const answer = await ok('/telemetry/series', query, 'exact.viewer')
+  const points: Chart['points'] = answer.series[0]?.points ?? []
+  return { ...answer, points, total: points.reduce((sum, { value }) => sum + (value ?? 0), 0) }
+}
+
+test('a range that cuts its first and last step counts what lies in it, and says how long they are', async () => {
+  const range = { range_start: formatInstant(at(95)), range_end: formatInstant(at(215)), step_seconds: 60 }
+  for (const metric of ['logs.rate', 'level', 'deltas']) {
+    const { points, start, end } = await chart({ metric_key: metric, ...range, aggregation: 'count' })
+    assert.deepEqual([start, end], [range.range_start, range.range_end])
+    assert.deepEqual(
+      points,
+      [
+        { time: formatInstant(at(95)), seconds: 25, value: 2 },
+        { time: formatInstant(at(120)), value: 6 },
+        { time: formatInstant(at(180)), seconds: 35, value: 4 },
+      ],
+      metric,
+    )
+  }
+  const inside = {
+    metric_key: 'level',
+    ...range,
+    range_start: formatInstant(at(125)),
+    range_end: formatInstant(at(145)),
+  }
+  const { points } = await chart({ ...inside, aggregation: 'max' })
+  assert.deepEqual(points, [{ time: inside.range_start, seconds: 20, value: 140 }])
+})
+
+test('rates of a cut step are over what is left of it, and what was added is what was added inside', async () => {
+  for (const [start, end] of [
+    [95, 215],
+    [60, 241],
+    [301, 360],
+    [121, 134],
+  ] as const) {
+    const range = {
+      range_start: formatInstant(at(start)),
+      range_end: formatInstant(at(end)),
+      step_seconds: 60,
+    }
+    for (const [metric, added] of [
+      ['counter', (end - start) / 10],
+      ['deltas', ticks.filter((t) => t >= start && t < end).length],
+    ] as const) {
+      const { total } = await chart({ metric_key: metric, ...range, aggregation: 'sum' })
+      assert.ok(Math.abs(total - added) < 1e-9, `${metric} ${start} to ${end}: ${total} for ${added}`)
+      const { points } = await chart({ metric_key: metric, ...range, aggregation: 'rate' })
+      const again = points.reduce((sum, { seconds = 60, value }) => sum + (value ?? 0) * seconds, 0)
+      assert.ok(Math.abs(again - added) < 1e-9, `rate of ${metric} ${start} to ${end}: ${again} for ${added}`)
+    }
+    const observed = await chart({ metric_key: 'sizes', ...range, aggregation: 'count' })
+    assert.ok(Math.abs(observed.total - (end - start) / 10) < 1e-9)
+    const logs = await chart({ metric_key: 'logs.rate', ...range })
+    const counted = logs.points.reduce((sum, { seconds = 60, value }) => sum + (value ?? 0) * seconds, 0)
+    assert.ok(Math.abs(counted - ticks.filter((t) => t >= start && t < end).length) < 1e-9)
+  }
+  const p50 = await chart({
+    metric_key: 'sizes',
+    aggregation: 'p50',
+    range_start: formatInstant(at(95)),
+    range_end: formatInstant(at(119)),
+  })
+  assert.deepEqual(p50.points, [{ time: formatInstant(at(95)), seconds: 24, value: 5 }])
+})
+
+test('a long range is cut like a short one', async () => {
+  const long = {
+    range_start: formatInstant(at(-86_400 * 3 + 5)),
+    range_end: formatInstant(at(215)),
+    step_seconds: 3_600,
+  }
+  for (const [metric, aggregation] of [
+    ['counter', 'sum'],
+    ['deltas', 'sum'],
+    ['level', 'count'],
+  ] as const) {
+    const { points } = await chart({ metric_key: metric, ...long, aggregation })
+    const wanted = metric === 'counter' ? 21.5 : 22
+    assert.ok(
+      Math.abs((points.at(-1)?.value ?? 0) - wanted) < 1e-6,
+      `${metric} ${JSON.stringify(points.at(-1))}`,
+    )
+  }
+})
+
+test('where no start is asked for the hour begins with a whole step', async () => {
+  const { start, end, points } = await chart({ metric_key: 'level', range_end: formatInstant(at(215)) })
+  assert.deepEqual([start, end], [formatInstant(at(-3420)), formatInstant(at(215))])
+  assert.equal(points[0]?.seconds, undefined)
+})
+
+test('time that was erased outside of the range marks none of its steps', async () => {
+  const range = { startNs: at(90), endNs: at(95) }
+  gate.hide('exact', { id: 'del_4', signals, range })
+  const asked = { metric_key: 'level', range_start: formatInstant(at(95)), range_end: formatInstant(at(215)) }
+  assert.equal((await chart(asked)).points.filter((one) => 'erased' in one).length, 0)
+  const wider = await chart({ ...asked, range_start: formatInstant(at(94)) })
+  assert.deepEqual(
+    wider.points.map((one) => 'erased' in one),
+    [true, false, false],
+  )
+  gate.unhide('exact', 'del_4')
+})
+
+test('the last values of several series are averaged, or made one as is asked for, and the answer says how', async () => {
+  const pod = (name: string, seconds: number, Value: number) => ({
+    ...point(seconds, 'queue', { Value, Attributes: { pod: name } }),
+    ServiceName: 'worker',
+  })
+  await insert('lasts', 'otel_metrics_gauge', [
+    pod('a', 1, 100),
+    pod('a', 50, 2),
+    pod('b', 2, 10),
+    pod('c', 40, 6),
+    // Two values of one series and instant.
+    pod('c', 55, 3),
+    pod('c', 55, 7),
+  ])
+  const asked = {
+    metric_key: 'queue',
+    range_start: formatInstant(at(0)),
+    range_end: formatInstant(at(60)),
+    aggregation: 'last',
+  }
+  const last = async (query: Query) => {
+    const { across, series } = await ok('/telemetry/series', { ...asked, ...query }, 'lasts.viewer')
+    return [across, ...series.map((one: Body) => one.points[0].value)]
+  }
+  assert.deepEqual(await last({}), ['avg', 19 / 3])
+  assert.deepEqual(await last({ across: 'sum' }), ['sum', 19])
+  assert.deepEqual(await last({ across: 'min' }), ['min', 2])
+  assert.deepEqual(await last({ across: 'max' }), ['max', 10])
+  assert.deepEqual(await last({ attribute: 'pod=a' }), ['avg', 2], 'of one series it is the value itself')
+  assert.deepEqual(await last({ group_by: 'pod', across: 'sum' }), ['sum', 7, 2, 10])
+  const alone = await ask(
+    '/telemetry/series',
+    { ...asked, aggregation: 'avg', across: 'sum' },
+    'lasts.viewer',
+  )
+  assert.deepEqual([alone.status, alone.body.detail[0].loc], [422, ['query', 'across']])
+})
+
+test('a series is split by several keys, and each group names the value of every key', async () => {
+  const log = (ServiceName: string, route: string, n: number): FixtureRow[] =>
+    Array.from({ length: n }, () => ({
+      Timestamp: at(10),
+      ServiceName,
+      LogAttributes: { ...(route !== '' && { 'http.route': route }), http: '{"request":{"method":"GET"}}' },
+    }))
+  await insert('split', 'otel_logs', [...log('a', '/x, "y"', 3), ...log('a', '/z', 2), ...log('b', '', 1)])
+  const counts = { metric_key: 'logs.rate', aggregation: 'count' }
+  const groups = async (query: Query) =>
+    (await ok('/telemetry/series', { ...counts, ...query }, 'split.viewer')).series.map(
+      ({ group, labels, points }: Body) => [group, labels, points[0].value],
+    )
+  assert.deepEqual(
+    await groups({ group_by: ['service', 'http.route', 'http.request.method'], range_start: '-1h' }),
+    [
+      ['a, /x, "y", GET', { service: 'a', 'http.route': '/x, "y"', 'http.request.method': 'GET' }, 3],
+      ['a, /z, GET', { service: 'a', 'http.route': '/z', 'http.request.method': 'GET' }, 2],
+      ['b, , GET', { service: 'b', 'http.route': '', 'http.request.method': 'GET' }, 1],
+    ],
+  )
+  assert.deepEqual(
+    await groups({ group_by: 'service', attribute: 'http.request.method=GET', range_start: '-1h' }),
+    [
+      ['a', { service: 'a' }, 5],
+      ['b', { service: 'b' }, 1],
+    ],
+  )
+  const nested = await ok(
+    '/telemetry/logs',
+    { attribute: ['http.request.method=GET', 'http.route=/z'] },
+    'split.viewer',
+  )
+  assert.equal(nested.items.length, 2)
+  const many = await ask('/telemetry/series', {
+    ...counts,
+    group_by: Array.from({ length: 11 }, (_, i) => `k${i}`),
+  })
+  assert.deepEqual([many.status, many.body.detail[0].loc], [422, ['query', 'group_by']])
+})
+
+test('what a question names and nothing has is named in the answer', async () => {
+  const warnings = async (query: Query, secret?: string) =>
+    (await ok('/telemetry/series', { metric_key: 'memory', ...query }, secret)).warnings
+  assert.deepEqual(await warnings({}), [])
+  assert.deepEqual(await warnings({ metric_key: 'memroy' }), ['Nothing in this range is named "memroy".'])
+  assert.deepEqual(await warnings({ range_end: '-59m58s' }), ['Nothing in this range is named "memory".'])
+  assert.deepEqual(await warnings({ service: 'shpo' }), [
+    'Nothing of "memory" in this range is of the service "shpo".',
+  ])
+  assert.deepEqual(await warnings({ attribute: ['pdo=1', 'service=shop'], group_by: 'hots' }), [
+    'Nothing of "memory" in this range has an attribute "pdo".',
+    'Nothing of "memory" in this range has an attribute "service".',
+    'Nothing of "memory" in this range has an attribute "hots".',
+  ])
+  assert.deepEqual(await warnings({ group_by: ['service', 'hots'] }), [
+    'Nothing of "memory" in this range has an attribute "hots".',
+  ])
+  assert.deepEqual(
+    await warnings({ metric_key: 'logs.rate', group_by: 'nothing', attribute: 'zone=nowhere' }),
+    ['Nothing of "logs.rate" in this range has an attribute "nothing".'],
+  )
+  assert.deepEqual(
+    await warnings({ metric_key: 'logs.rate', attribute: 'zone=nowhere' }),
+    [],
+    'the key is known',
+  )
+  assert.deepEqual(await warnings({ attribute: 'job=other' }), [], 'what has a service has a job')
+  assert.deepEqual(await warnings({}, 'stranger.viewer'), ['Nothing in this range is named "memory".'])
 })
 
 test('groups beyond the bound are left out and told; time to come has no value', async () => {

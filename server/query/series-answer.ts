@@ -6,31 +6,45 @@ import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
 import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
-import { countSteps, maxSteps, readSeries, type SeriesGroup, type SeriesSet } from '../telemetry/series.ts'
+import { eventSeriesOf } from '../telemetry/event-series.ts'
+import {
+  countedOf,
+  countSteps,
+  maxSteps,
+  readSeries,
+  type SeriesGroup,
+  type SeriesSet,
+} from '../telemetry/series.ts'
+import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { timeWindow } from './time-window.ts'
+import { warningsOf } from './series-warnings.ts'
+import { type TimeWindow, timeWindow } from './time-window.ts'
 
 /** The 50 busiest groups are shown at most, and as many points in all as fit about three megabytes of JSON. */
 const maxGroups = 50
 const maxPoints = 50_000
 
 type Answer = z.infer<typeof SeriesAnswer>
+type Query = z.output<typeof SeriesQuery>
 
 /** Throws InvalidInput for an empty range, too many steps, or an aggregation that this metric doesn't have. */
 export async function answerSeries(
   reader: TenantReader,
-  query: z.output<typeof SeriesQuery>,
+  query: Query,
   nowNs: bigint,
   limits?: StatementLimits,
 ): Promise<Answer> {
+  if (query.across !== undefined && query.aggregation !== 'last') throw acrossAlone(query.across)
   const request = {
-    metricKey: query.metric,
+    metricKey: query.metric_key,
     service: query.service,
     attributes: query.attribute,
-    groupBy: query.group_by,
+    groupBy: groupByOf(query),
     aggregation: query.aggregation,
-    ...timeWindow(query, nowNs),
+    across: query.across,
+    ...rangeOf(query, nowNs),
+    isExact: true,
     stepSeconds: query.step_seconds,
     nowNs,
   }
@@ -41,33 +55,95 @@ export async function answerSeries(
   if (query.aggregation !== undefined && query.aggregation !== set.aggregation) {
     throw unsuited(query.aggregation, set)
   }
-  return answerOf(set, nowNs)
+  const names = {
+    metric: query.metric_key,
+    service: query.service,
+    attribute: query.attribute,
+    groupBy: request.groupBy,
+  }
+  const warnings = await warningsOf(reader, names, set, limits)
+  return { ...answerOf(set, query, nowNs), warnings }
 }
 
-function answerOf(set: SeriesSet, nowNs: bigint): Answer {
+/** What was asked for, exactly. Where no start was, the hour before the end begins with a whole step. */
+function rangeOf(query: Query, nowNs: bigint): TimeWindow {
+  const { startNs, endNs } = timeWindow(query, nowNs)
+  if (query.range_start !== undefined) return { startNs, endNs }
+  const step = BigInt(query.step_seconds) * nsPerSecond
+  return { startNs: (startNs / step) * step, endNs }
+}
+
+function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'warnings'> {
   const step = BigInt(set.stepSeconds) * nsPerSecond
-  const startsNs = Array.from({ length: set.steps }, (_, i) => set.startNs + BigInt(i) * step)
-  const times = startsNs.map(formatInstant)
-  // Nothing has been counted yet in time that hasn't come, which isn't the same as zero.
-  const come = startsNs.filter((startNs) => startNs <= nowNs).length
+  const frame = { ...set, endNs: set.startNs + BigInt(set.steps) * step }
+  const axis = Array.from({ length: set.steps }, (_, i) => {
+    const { startNs, endNs } = countedOf(frame, i)
+    const seconds = endNs - startNs === step ? {} : { seconds: Number(endNs - startNs) / 1e9 }
+    // Nothing has been counted yet in time that hasn't come, which isn't the same as zero.
+    return { isPast: startNs <= nowNs, place: { time: formatInstant(startNs), ...seconds } }
+  })
+  const [start, end] = [formatInstant(set.counted.startNs), formatInstant(set.counted.endNs)]
   return {
-    metric: set.metricKey,
+    metric_key: set.metricKey,
     unit: set.unit,
     aggregation: set.aggregation,
+    across: acrossOf(set, query),
     step_seconds: set.stepSeconds,
-    start: formatInstant(set.startNs),
-    end: formatInstant(set.startNs + BigInt(set.steps) * step),
-    series: set.groups.map((group) => ({ group: group.group, points: pointsOf(group, set, times, come) })),
+    range_start: start,
+    range_end: end,
+    series: set.groups.map((group) => ({
+      ...namesOf(group, groupByOf(query)),
+      points: pointsOf(group, set, axis),
+    })),
     truncated: set.truncatedGroups > 0,
+    metric: set.metricKey,
+    start,
+    end,
   }
 }
 
-function pointsOf(group: SeriesGroup, set: SeriesSet, times: readonly string[], come: number) {
-  return times.map((time, i) => {
-    const value = i < come ? (group.values[i] ?? Number.NaN) : Number.NaN
-    const point = { time, value: Number.isFinite(value) ? value : null }
+/** By the definitions of `metric-series.ts`. */
+function acrossOf({ aggregation, metricKey }: SeriesSet, query: Query): Answer['across'] {
+  if (eventSeriesOf(metricKey) !== undefined) return 'pooled'
+  if (aggregation === 'last') return query.across ?? 'avg'
+  return aggregation === 'rate' || aggregation === 'increase' || aggregation === 'sum' ? 'sum' : 'pooled'
+}
+
+/** One key is read as a plain text, which costs less than a list of one. */
+function groupByOf({ group_by: keys }: Query): GroupBy | undefined {
+  return keys?.length === 1 ? keys[0] : keys
+}
+
+function namesOf({ group }: SeriesGroup, groupBy: GroupBy | undefined) {
+  const labels = labelsOf(groupBy, group)
+  return {
+    group: groupBy === undefined ? null : labels.map(([, value]) => value).join(', '),
+    labels: Object.fromEntries(labels),
+  }
+}
+
+interface Step {
+  readonly isPast: boolean
+  readonly place: { readonly time: string; readonly seconds?: number }
+}
+
+function pointsOf(group: SeriesGroup, set: SeriesSet, axis: readonly Step[]) {
+  return axis.map(({ isPast, place }, i) => {
+    const value = isPast ? (group.values[i] ?? Number.NaN) : Number.NaN
+    const point = { ...place, value: Number.isFinite(value) ? value : null }
     return set.unknown[i] === 1 ? { ...point, erased: true } : point
   })
+}
+
+function acrossAlone(across: string): InvalidInput {
+  return new InvalidInput([
+    problem(
+      ['query', 'across'],
+      'value_error',
+      'Only aggregation=last takes a value of each series first; leave across out, or ask for last',
+      across,
+    ),
+  ])
 }
 
 function tooManySteps(request: { startNs: bigint; endNs: bigint; stepSeconds: number }): InvalidInput {

@@ -1,8 +1,7 @@
 // The half-open time range of one reading request: what was asked for or, where nothing was, the last hour. The
 // cursor of a first page carries its range along, because an hour before now is another hour on every page.
 
-import type { Ns } from '../../contract/instant.ts'
-import { earliestNs, nsPerMinute } from '../../contract/instant.ts'
+import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { decodeCursor, invalidCursor } from '../http/cursor.ts'
 
@@ -13,16 +12,22 @@ export interface TimeWindow {
 
 const defaultSpanNs = 60n * nsPerMinute
 
-/** Throws InvalidInput at `query.end` where the range is empty. */
-export function timeWindow(
-  query: { readonly start?: Ns | undefined; readonly end?: Ns | undefined },
-  nowNs: Ns,
-): TimeWindow {
-  const endNs = query.end ?? nowNs
-  const startNs = query.start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs)
+/** The bounds of a query, as they are asked for. */
+interface AskedRange {
+  readonly range_start?: Moment | undefined
+  readonly range_end?: Moment | undefined
+}
+
+/** Throws InvalidInput at `query.range_end` where the range is empty. */
+export function timeWindow(query: AskedRange, nowNs: Ns): TimeWindow {
+  const endNs = instantOf(query.range_end ?? nowNs, nowNs)
+  const startNs = instantOf(
+    query.range_start ?? (endNs - defaultSpanNs > earliestNs ? endNs - defaultSpanNs : earliestNs),
+    nowNs,
+  )
   if (startNs < endNs) return { startNs, endNs }
   throw new InvalidInput([
-    problem(['query', 'end'], 'value_error', 'The end should be after the start', endNs.toString(), {
+    problem(['query', 'range_end'], 'value_error', 'The end should be after the start', endNs.toString(), {
       error: 'range is empty',
     }),
   ])
@@ -36,14 +41,11 @@ export interface PageStart {
 
 /**
  * Reads a cursor made by {@link positionWithin} with `parts` texts of position; `isPosition` says whether they
- * can be ours. Bounds that the query names win over the cursor's. Throws InvalidInput.
+ * can be ours. Instants that the query names win over the cursor's; a time before now is another one on every page, so
+ * there the cursor's stays. Throws InvalidInput.
  */
 export function pageStart(
-  query: {
-    readonly start?: Ns | undefined
-    readonly end?: Ns | undefined
-    readonly cursor?: string | undefined
-  },
+  query: AskedRange & { readonly cursor?: string | undefined },
   nowNs: Ns,
   position: { readonly parts: number; readonly isPosition: (texts: readonly string[]) => boolean },
 ): PageStart {
@@ -54,8 +56,15 @@ export function pageStart(
   if (!isCount(start) || !isCount(end) || !position.isPosition(own)) {
     throw invalidCursor(query.cursor)
   }
-  const pinned = { start: query.start ?? BigInt(start), end: query.end ?? BigInt(end) }
+  const pinned = {
+    range_start: pinnedTo(query.range_start, start),
+    range_end: pinnedTo(query.range_end, end),
+  }
   return { window: timeWindow(pinned, nowNs), position: own }
+}
+
+function pinnedTo(asked: Moment | undefined, pinned: string): Ns {
+  return typeof asked === 'bigint' ? asked : BigInt(pinned)
 }
 
 /** The texts of a cursor: the position, then the range it belongs to. */

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { openStores, type Stores } from '../../tests/fixtures.ts'
-import { attribute, hasAttribute } from './attribute.ts'
+import { attribute, hasAttribute, knowsAttribute } from './attribute.ts'
 import { TelemetryGate } from './gate.ts'
 import { type AttributeMap, insertFixture } from './row-fixture.ts'
 import { raw, sql } from './sql.ts'
@@ -86,3 +86,142 @@ for (const [table, timeColumn, column] of [
     }
   })
 }
+
+const nested = 'nested'
+const json = (value: unknown): string => JSON.stringify(value)
+/** What a record has, what its resource has, a name, and the text that it is to have. */
+const paths: readonly (readonly [AttributeMap, AttributeMap, string, string | null])[] = [
+  [{ http: json({ request: { method: 'GET' } }) }, {}, 'http.request.method', 'GET'],
+  [{ http: json({ 'request.method': 'PUT' }) }, {}, 'http.request.method', 'PUT'],
+  [{ 'http.request': json({ method: 'POST' }) }, {}, 'http.request.method', 'POST'],
+  [
+    { 'http.request.method': 'flat', http: json({ request: { method: 'no' } }) },
+    {},
+    'http.request.method',
+    'flat',
+  ],
+  [{ http: json({ response: { status: 503, ok: false, size: 0.25 } }) }, {}, 'http.response.status', '503'],
+  [{ http: json({ response: { status: 503, ok: false, size: 0.25 } }) }, {}, 'http.response.ok', 'false'],
+  [{ http: json({ response: { status: 503, ok: false, size: 0.25 } }) }, {}, 'http.response.size', '0.25'],
+  [{ http: json({ response: { a: 1, b: 'x' } }) }, {}, 'http.response', '{"a":1,"b":"x"}'],
+  [{ http: json({ response: null }) }, {}, 'http.response', ''],
+  [{ http: json({ response: {} }) }, {}, 'http.request.method', null],
+  [{ http: 'plain' }, {}, 'http.request.method', null],
+  [{ http: '{broken' }, {}, 'http.request.method', null],
+  [{ other: '' }, { http: json({ route: '/r' }) }, 'http.route', '/r'],
+  [{ http: '' }, { http: json({ route: '/r' }) }, 'http.route', null],
+  [{ http: json({ route: '/own' }) }, { 'http.route': '/resource' }, 'http.route', '/resource'],
+  [{ http: json({ other: '/own' }) }, { 'http.route': '/resource' }, 'http.route', '/resource'],
+  [{ a: json({ 'b\'\\"ü\u0000': 'q"ü' }) }, {}, 'a.b\'\\"ü\u0000', 'q"ü'],
+  [{ a: json({ b: { c: { d: { e: 'deep' } } } }) }, {}, 'a.b.c.d.e', 'deep'],
+  [{ a: json({ b: { c: { d: { e: { f: 'deep' } } } } }) }, {}, 'a.b.c.d.e.f', null],
+  [{ a: json({ b: { 'c.d': 'both' } }) }, {}, 'a.b.c.d', 'both'],
+  [{ a: json({ b: 'one\nline' }) }, {}, 'a.b', 'one\nline'],
+  [{ a: '{ "b" :\n [ 1,\n2 ] }' }, {}, 'a.b', '[1,2]'],
+  [{ '': json({ '': 'empty names' }) }, {}, '.', 'empty names'],
+  [{ items: json([{ sku: 'x1' }, { sku: 'x2' }]) }, {}, 'items.sku', null],
+]
+
+test('a name with dots also leads into nested values, of the row before its resource', async () => {
+  const rows = paths.map(([own, resource], i) => ({
+    Timestamp: startNs + BigInt(i),
+    LogAttributes: own,
+    ResourceAttributes: resource,
+  }))
+  const own = { tenantId: nested, placement: 3 }
+  await insertFixture(stores.engine, own, 'otel_logs', rows)
+  const reader = new TenantReader(stores.engine, own, new TelemetryGate())
+  for (const [i, [, , key, text]] of paths.entries()) {
+    const [row] = await reader.rows<Record<string, unknown>>(
+      (from) =>
+        sql`SELECT ${attribute('LogAttributesPairs', key)} AS value, toUInt8(${hasAttribute('LogAttributesPairs', key, text ?? '')}) AS is, toUInt8(${hasAttribute('LogAttributesPairs', key, 'absent')}) AS other, toUInt8(${knowsAttribute('LogAttributesPairs', key)}) AS known FROM ${from('otel_logs')} WHERE toUnixTimestamp64Nano(Timestamp) = ${raw(String(startNs + BigInt(i)))}`,
+    )
+    assert.deepEqual(
+      row,
+      { value: text ?? '', is: 1, other: 0, known: text === null ? 0 : 1 },
+      `${i}: ${key}`,
+    )
+  }
+})
+
+test('a list is found by any of its items, and by its whole text', async () => {
+  const own = { tenantId: 'lists', placement: 3 }
+  await insertFixture(
+    stores.engine,
+    own,
+    'otel_logs',
+    [
+      { tags: json(['a', 'b"c', 7, true]) },
+      { deep: json({ tags: ['a'], more: [{ sku: 'x1' }, { sku: 'x2' }] }) },
+      { tags: 'a' },
+      { tags: '["a' },
+    ].map((LogAttributes, i) => ({ Timestamp: startNs + BigInt(i), LogAttributes })),
+  )
+  const reader = new TenantReader(stores.engine, own, new TelemetryGate())
+  const found = async (key: string, value: string) => {
+    const rows = await reader.rows<{ at: string }>(
+      (from) =>
+        sql`SELECT toString(toUnixTimestamp64Nano(Timestamp)) AS at FROM ${from('otel_logs', hasAttribute('LogAttributesPairs', key, value))} ORDER BY at`,
+    )
+    return rows.map(({ at }) => Number(BigInt(at) - startNs))
+  }
+  assert.deepEqual(await found('tags', 'a'), [0, 2])
+  assert.deepEqual(await found('tags', 'b"c'), [0])
+  assert.deepEqual(await found('tags', '7'), [0])
+  assert.deepEqual(await found('tags', 'true'), [0])
+  assert.deepEqual(await found('tags', json(['a', 'b"c', 7, true])), [0])
+  assert.deepEqual(await found('tags', 'c'), [])
+  assert.deepEqual(await found('deep.tags', 'a'), [1])
+  assert.deepEqual(await found('deep.more', 'x1'), [])
+})
+
+test('what Prometheus calls job, instance and scope is found by these names, and an own attribute of the name first', async () => {
+  const own = { tenantId: 'labels', placement: 3 }
+  const at = (i: number) => ({ TimeUnix: startNs + BigInt(i), MetricName: 'up' })
+  await insertFixture(stores.engine, own, 'otel_metrics_gauge', [
+    {
+      ...at(0),
+      ServiceName: 'api',
+      ResourceAttributes: {
+        'service.name': 'api',
+        'service.instance.id': 'h:1',
+        'service.namespace': 'shop',
+      },
+      ScopeName: 'meter',
+      ScopeVersion: '1.2',
+    },
+    {
+      ...at(1),
+      ServiceName: 'node',
+      ResourceAttributes: { 'service.name': 'node' },
+      Attributes: { instance: 'x' },
+    },
+    { ...at(2), ServiceName: 'node', Attributes: { job: 'own' } },
+    at(3),
+  ])
+  const reader = new TenantReader(stores.engine, own, new TelemetryGate())
+  const valuesOf = async (key: string) =>
+    (
+      await reader.rows<{ value: string }>(
+        (from) =>
+          sql`SELECT ${attribute('AttributesPairs', key)} AS value FROM ${from('otel_metrics_gauge')} ORDER BY TimeUnix`,
+      )
+    ).map(({ value }) => value)
+  assert.deepEqual(await valuesOf('job'), ['shop/api', 'node', 'own', ''])
+  assert.deepEqual(await valuesOf('instance'), ['h:1', 'x', '', ''])
+  assert.deepEqual(await valuesOf('otel_scope_name'), ['meter', '', '', ''])
+  assert.deepEqual(await valuesOf('otel_scope_version'), ['1.2', '', '', ''])
+  for (const [key, value, count] of [
+    ['job', 'shop/api', 1],
+    ['job', 'node', 1],
+    ['job', 'api', 0],
+    ['job', '', 1],
+    ['instance', 'h:1', 1],
+    ['instance', '', 2],
+  ] as const) {
+    const rows = await reader.rows((from) =>
+      from('otel_metrics_gauge', hasAttribute('AttributesPairs', key, value)),
+    )
+    assert.equal(rows.length, count, `${key}=${value}`)
+  }
+})

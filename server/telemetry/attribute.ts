@@ -1,30 +1,71 @@
 // Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a record has no
-// attribute of a name, that of its resource stands for it. Whole sets are answered as they are stored and taken apart here,
+// attribute of a name, that of its resource stands for it. Nested values are JSON texts, which are read where a name may
+// lead into one; what is stored stays as it is. Whole sets are answered as they are stored and taken apart here,
 // because to plan how the engine would make maps of them takes it longer than to read them.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
-import { bytes, raw, type Sql, sql } from './sql.ts'
+import { bytes, join, raw, type Sql, sql } from './sql.ts'
 
 /** Column of a resource's attributes, in all tables. */
 const resourceColumn = 'ResourceAttributesPairs'
 
+/** Column of a metric point's own attributes. */
+const pointColumn = 'AttributesPairs'
+
 /**
- * An attribute of the record itself or, where it has none of that name, of its resource; empty where neither has.
+ * An attribute of the record itself or, where it has none of that name, of its resource. Where neither has, a name with
+ * dots may be a path into a nested value, and points of metrics have the labels that Prometheus knows their source by.
+ * Empty where there is nothing.
  *
  * @param column of the record's own pairs
  */
 export function attribute(column: string, key: string): Sql {
-  return sql`if(${hasKey(column, key)}, ${valueIn(column, key)}, if(${hasKey(resourceColumn, key)}, ${valueIn(resourceColumn, key)}, ''))`
+  const [own, resource] = [hasKey(column, key), hasKey(resourceColumn, key)]
+  const label = labelOf(column, key)
+  const ways = waysOf(column, key)
+  const cases = [
+    sql`${own}, ${valueIn(raw(column), key)}`,
+    sql`${resource}, ${valueIn(raw(resourceColumn), key)}`,
+    ...(label === undefined ? [] : [label]),
+    ...(ways.length === 0 ? [] : [sql`${mayLead(column, key)}, ${nestedText(ways)}`]),
+  ]
+  return sql`multiIf(${join(cases, ', ')}, '')`
 }
 
-/** Whether {@link attribute} is that value. */
+/** Whether {@link attribute} is that value, or a list with that item. */
 export function hasAttribute(column: string, key: string, value: string): Sql {
+  // What is absent counts as empty.
+  if (value === '') return sql`${attribute(column, key)} = ''`
   const pair = bytes(pairStart, key, pairMiddle, value, pairStart)
   const isIn = (own: string) => sql`position(${raw(own)}, ${pair}) > 0`
-  // What is absent counts as empty.
-  const ofResource =
-    value === '' ? sql`(${isIn(resourceColumn)} OR NOT ${hasKey(resourceColumn, key)})` : isIn(resourceColumn)
-  return sql`(${isIn(column)} OR (${ofResource} AND NOT ${hasKey(column, key)}))`
+  const label = labelOf(column, key)
+  const ways = waysOf(column, key)
+  const isAbsent = sql`NOT ${hasKey(column, key)} AND NOT ${hasKey(resourceColumn, key)}`
+  const elsewhere = [
+    sql`${isList(column, key)} AND ${hasItem(sql`${valueIn(bothOf(column), key)}`, value)}`,
+    ...(label === undefined ? [] : [sql`${isAbsent} AND multiIf(${label}, '') = ${value}`]),
+    ...(ways.length === 0 ? [] : [sql`${mayLead(column, key)} AND ${isAbsent} AND ${isNested(ways, value)}`]),
+  ]
+  const others = join(
+    elsewhere.map((one) => sql`(${one})`),
+    ' OR ',
+  )
+  return sql`(${isIn(column)} OR (${isIn(resourceColumn)} AND NOT ${hasKey(column, key)}) OR ${others})`
+}
+
+/** Whether the record or its resource has an attribute of that name at all. */
+export function knowsAttribute(column: string, key: string): Sql {
+  const ways = waysOf(column, key)
+  const found = ways.map(({ json, path }) => sql`JSONHas(${json}, ${path})`)
+  return sql`(${join(
+    [
+      hasKey(column, key),
+      hasKey(resourceColumn, key),
+      ...(labelOf(column, key) === undefined ? [] : [sql`${attribute(column, key)} != ''`]),
+      ...(ways.length === 0 ? [] : [sql`(${mayLead(column, key)} AND (${join(found, ' OR ')}))`]),
+    ],
+    ' OR ',
+  )})`
 }
 
 /** Whether a record has an attribute of its own. */
@@ -32,12 +73,98 @@ export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`
 }
 
-/** The value of a key that is there. */
-function valueIn(column: string, key: string): Sql {
-  const before = bytes(pairStart, key, pairMiddle)
-  const rest = sql`substring(${raw(column)}, position(${raw(column)}, ${before}) + length(${before}))`
+/** The value of a key in a text of pairs; empty where it isn't there. */
+function valueIn(pairs: Sql, key: string): Sql {
+  const rest = sql`splitByString(${bytes(pairStart, key, pairMiddle)}, ${pairs})[2]`
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
+
+/** The pairs of the record and those of its resource; of what both have the record's are found. */
+function bothOf(column: string): Sql {
+  return raw(`concat(${column}, toString(${resourceColumn}))`)
+}
+
+/** Whether the attribute may be a list. */
+function isList(column: string, key: string): Sql {
+  const start = bytes(pairStart, key, pairMiddle, '[')
+  return sql`(position(${raw(column)}, ${start}) > 0 OR (position(${raw(resourceColumn)}, ${start}) > 0 AND NOT ${hasKey(column, key)}))`
+}
+
+/** Whether a JSON text is that of a list with that item. */
+function hasItem(json: Sql, value: string): Sql {
+  return sql`has(JSONExtract(${json}, 'Array(String)'), ${value})`
+}
+
+/** Names of more parts than these are no paths: each part is one more way in which the name may be meant. */
+const partsMax = 5
+
+/** A way in which a name leads into a nested value: the JSON text of a key of the set, and keys one inside the other. */
+interface Way {
+  readonly json: Sql
+  readonly path: Sql
+}
+
+/** The first parts of the name are a key of the set; the others lead down one by one, or the last of them together. */
+function waysOf(column: string, key: string): Way[] {
+  const parts = key.split('.')
+  if (parts.length > partsMax) return []
+  return parts.slice(1).flatMap((_, i) => {
+    const rest = parts.slice(i + 1)
+    const json = valueIn(bothOf(column), parts.slice(0, i + 1).join('.'))
+    return rest.map((_, j) => {
+      const keys = [...rest.slice(0, j), rest.slice(j).join('.')]
+      const path = join(
+        keys.map((one) => sql`${one}`),
+        ', ',
+      )
+      return { json, path }
+    })
+  })
+}
+
+/**
+ * Whether some JSON text of the row has a key that ends as the name does. Only such rows are looked into, because to read
+ * JSON takes far longer than to search a text.
+ */
+function mayLead(column: string, key: string): Sql {
+  const quoted = JSON.stringify(key.slice(key.lastIndexOf('.') + 1)).slice(1)
+  const search = (own: string) => sql`position(${raw(own)}, ${quoted}) > 0`
+  return sql`(${search(column)} OR ${search(resourceColumn)})`
+}
+
+function nestedText(ways: readonly Way[]): Sql {
+  const found = ways.map(({ json, path }) => sql`nullIf(JSONExtractString(${json}, ${path}), '')`)
+  return sql`coalesce(${join(found, ', ')}, '')`
+}
+
+function isNested(ways: readonly Way[], value: string): Sql {
+  const found = ways.map(
+    ({ json, path }) =>
+      sql`JSONExtractString(${json}, ${path}) = ${value} OR has(JSONExtract(${json}, ${path}, 'Array(String)'), ${value})`,
+  )
+  return sql`(${join(found, ' OR ')})`
+}
+
+/**
+ * Labels of Prometheus that became resource and scope on their way in, as `server/ingest/remote-write.ts` has it: of
+ * points of metrics that have no attribute of such a name. Each is a condition and the text where it holds.
+ */
+function labelOf(column: string, key: string): Sql | undefined {
+  return column === pointColumn ? labels.get(key) : undefined
+}
+
+const namespace = 'service.namespace'
+const instance = 'service.instance.id'
+
+const labels: ReadonlyMap<string, Sql> = new Map([
+  [
+    'job',
+    sql`ServiceName != '', concat(if(${hasKey(resourceColumn, namespace)}, concat(${valueIn(raw(resourceColumn), namespace)}, '/'), ''), toString(ServiceName))`,
+  ],
+  ['instance', sql`${hasKey(resourceColumn, instance)}, ${valueIn(raw(resourceColumn), instance)}`],
+  ['otel_scope_name', raw(`ScopeName != '', toString(ScopeName)`)],
+  ['otel_scope_version', raw(`ScopeVersion != '', toString(ScopeVersion)`)],
+])
 
 /** A column of pairs in an answer, for {@link attributesOf}; JSON has no place for its bytes. */
 export function pairsColumn(column: string): Sql {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
@@ -124,6 +124,22 @@ test('statements that cost too much end as an error that says so, and the proces
     }
     assert.equal(await countLogs(engine), 0)
   })
+})
+
+test('a statement writes nothing it reads to the disk, and what a killed process left there goes at the start', async () => {
+  const folder = newFolder()
+  const temporary = join(folder, 'engine', 'tmp')
+  await withEngine(folder, async (engine) => {
+    const bounds = await engine.select<{ value: string }>(
+      sql`select value from system.settings where match(name, '^max_bytes_(ratio_)?before_external_(group_by|sort|join)$')`,
+    )
+    assert.deepEqual(
+      bounds.map(({ value }) => value),
+      ['0', '0', '0', '0', '0', '0'],
+    )
+  })
+  writeFileSync(join(temporary, 'tmp01'), 'a log record')
+  await withEngine(folder, async () => assert.deepEqual(readdirSync(temporary), []))
 })
 
 test('statements and inserts that fail are errors with the engine’s number, and the process lives', async () => {

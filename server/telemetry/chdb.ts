@@ -3,7 +3,7 @@
 // expensive statement is an error and never the end of the process, and closing waits for what still runs
 // (closing under a running statement aborts the whole process).
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -61,6 +61,10 @@ const sessionSettings = `SET ${[
   'optimize_use_projections = 0',
   'use_statistics = 0',
   "local_filesystem_read_method = 'pread'",
+  // What a statement reads stays in memory: in a file it would outlive an erasure, and a crash.
+  'max_bytes_ratio_before_external_group_by = 0',
+  'max_bytes_ratio_before_external_sort = 0',
+  'max_bytes_ratio_before_external_join = 0',
 ].join(', ')}`
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
@@ -94,6 +98,7 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
     throw error
   }
   try {
+    removeTemporaryFiles(options.folder)
     engine = new ChdbEngine(options, lock)
   } catch (cause) {
     lock.close()
@@ -108,6 +113,13 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
     throw error
   }
   return engine
+}
+
+/** What statements and merges of a process that was killed left, also of a build that let statements write files. */
+function removeTemporaryFiles(folder: string): void {
+  const temporary = join(folder, 'engine', 'tmp')
+  if (!existsSync(temporary)) return
+  for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Aggregation } from '../../contract/telemetry.ts'
 import { type Signal, signals, type TableSpec, tablesOf } from './schema/tables.ts'
 import {
   attributeConditions,
+  countedRange,
   packed,
   placeKey,
   placeOf,
@@ -146,7 +147,11 @@ function stepsOf(
   const { columns, key } = placeOf(frame, attributes, table.timeColumn)
   return from.select(table.name, {
     columns: sql`${columns}, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount`,
-    conditions: [rangeCondition(table.timeColumn, frame), series.of, ...subjectConditions(frame)],
+    conditions: [
+      rangeCondition(table.timeColumn, countedRange(frame)),
+      series.of,
+      ...subjectConditions(frame),
+    ],
     groupBy: key,
     isOrdered: true,
   })
@@ -154,7 +159,7 @@ function stepsOf(
 
 /** A row for each table that holds such rows from before the start; each stops at the first that it finds. */
 export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
-  const before = { startNs: null, endNs: frame.startNs }
+  const before = { startNs: null, endNs: countedRange(frame).startNs }
   const found = tablesOf(series.signals).map(
     ({ name, timeColumn }) =>
       sql`(${from.select(name, {
@@ -176,7 +181,8 @@ export function eventCountStatement(from: From, frame: SeriesFrame, series: Even
   return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
 }
 
-function attributesColumn(table: TableSpec): string {
+/** Column of the pairs of a table's own attributes. */
+export function attributesColumn(table: TableSpec): string {
   if (table.signal === 'logs') return 'LogAttributesPairs'
   return table.signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
 }

@@ -171,10 +171,12 @@ test('what is computed from points is what the engine computes from them', async
       nil: null,
     }),
     passedSeconds: fc.constantFrom(lengthSeconds, lengthSeconds - 7, 310),
+    /** How much of the first and of the last step isn't asked for. */
+    cut: fc.constantFrom([0, 0] as const, [7, 0] as const, [0, 13] as const, [130.25, 95.5] as const),
   })
   let readings = 0
   await fc.assert(
-    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden, passedSeconds }) => {
+    fc.asyncProperty(anyCase, async ({ firstSeconds, steps, way, questions, hidden, passedSeconds, cut }) => {
       const place = { tenantId: `org-${organisations++}`, placement: organisations % 3 }
       const rows = rowsOf(firstSeconds, steps)
       await fill(place, way.kind, rows)
@@ -186,8 +188,8 @@ test('what is computed from points is what the engine computes from them', async
       }
       const reader = new TenantReader(engine, place, gate)
       for (const question of questions) {
-        const range = { startNs: at(0), endNs: at(lengthSeconds), nowNs: at(passedSeconds) }
-        const request = { ...question, ...range, metricKey: 'm' }
+        const asked = { startNs: at(cut[0]), endNs: at(lengthSeconds - cut[1]), isExact: true }
+        const request = { ...question, ...asked, nowNs: at(passedSeconds), metricKey: 'm' }
         const frame = frameOf(request)
         const what = { metric: 'm', ...way }
         const statement = (from: From) => metricStatement(from, frame, what)

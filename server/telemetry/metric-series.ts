@@ -14,7 +14,10 @@ import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { partOf } from './metric-points.ts'
 import { around, type MetricRequest, pointConditions, reachNs } from './metric-rows.ts'
 import {
+  countedNs,
+  countedRange,
   groupOf,
+  int64,
   lateAfter,
   lengthNs,
   packed,
@@ -40,7 +43,7 @@ export function metricStatement(from: From, frame: SeriesFrame, request: MetricR
       conditions: pointConditions(frame, request, range),
       isOrdered: true,
     })
-  const source: Points = { within: readIn(frame), around: readIn(around(frame)) }
+  const source: Points = { within: readIn(countedRange(frame)), around: readIn(around(frame)) }
   if (kind === 'gauge' || kind === 'sum') {
     if (aggregation === 'rate' || aggregation === 'increase' || (aggregation === 'sum' && kind === 'sum')) {
       return flow(frame, source, aggregation, kind === 'sum' ? counter : level)
@@ -74,8 +77,8 @@ const noZeros = raw('0')
 /** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
 function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
-    const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, TimeUnix)'
-    const across = aggregation === 'sum' ? 'sum(own)' : 'avg(own)'
+    const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, (TimeUnix, Value))'
+    const across = aggregation === 'sum' ? 'sum(own)' : `${frame.across ?? 'avg'}(own)`
     const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
     const unit = unitOf(frame)
     const settled = source.within({
@@ -147,13 +150,15 @@ const observedSum = (kind: MetricKind): Grower => ({
  */
 function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
-  const passed = raw(passedNs(frame).toString())
-  const whole = raw(frame.stepSeconds.toFixed(1))
-  const over =
-    passedNs(frame) === lengthNs(frame)
-      ? whole
-      : sql`if(is_delta, ${whole}, least(${step}, ${passed} - toInt64(step) * ${step}) / 1e9)`
-  const reading = aggregation === 'rate' ? sql`sum(gained / ${over})` : raw('sum(gained)')
+  const [passed, counted] = [passedNs(frame), countedNs(frame)]
+  const isWhole = counted.from === 0n && counted.to === lengthNs(frame) && passed === counted.to
+  const end = sql`if(is_delta, ${int64(counted.to)}, ${int64(passed)})`
+  const ofStep = sql`least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})`
+  // A delta may tell of a longer time than is left of a cut step, and is no spike there.
+  const over = isWhole
+    ? raw(frame.stepSeconds.toFixed(1))
+    : sql`if(is_delta, least(${int64(stepNs(frame))}, greatest(${ofStep}, span)), ${ofStep}) / 1e9`
+  const reading = aggregation === 'rate' ? sql`sum(gained / (${over}))` : raw('sum(gained)')
   return packed(
     frame,
     sql`SELECT grp, step, ${reading} AS reading, count() AS amount, toUInt8(max(is_delta)) AS counting FROM (${gains(frame, source, grower)}) GROUP BY grp, step`,
@@ -179,15 +184,15 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * Rows of (grp, is_delta, step, gained), and the part of each where parts are told apart: what a point added to a step.
+ * Rows of (grp, is_delta, step, span, gained), and the part of each where parts are told apart: what a point added to a step, and the time that it tells of.
  * A point without a told start that is the first of its series counts from half an interval before it, or from when
  * the series was zero; the last one of a series goes on to the end where the next one isn't late yet, or for half an
  * interval where no start was told. That much is extrapolated, and nothing else.
  */
 function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): Sql {
   const step = raw(stepNs(frame).toString())
-  const length = raw(lengthNs(frame).toString())
-  const passed = raw(passedNs(frame).toString())
+  const [from, to] = [int64(countedNs(frame).from), int64(countedNs(frame).to)]
+  const passed = int64(passedNs(frame))
   const ofPart = raw(part === undefined ? '' : 'part, ')
   const points = source.around({
     columns: sql`${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(grower.isDelta)}) AS is_delta, ${part === undefined ? raw('') : sql`${part} AS part, `}
@@ -197,17 +202,17 @@ function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): 
       'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
     ),
   })
-  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - start AS span,
+  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, s, start) AS span,
   if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_untold,
   if(is_untold AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
   multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_untold, intDiv(span, 2), 0) AS on
-FROM (${points}) WHERE if(is_delta, t >= 0 AND t < ${length}, span > 0 AND start >= ${raw((-reachNs).toString())})`
-  const inside = sql`SELECT grp, ${ofPart}is_delta, gain, span, if(is_delta, t, greatest(start - back, 0)) AS f, if(is_delta, t, least(t + on, ${passed})) AS to
+FROM (${points}) WHERE if(is_delta, t >= ${from} AND t < ${to}, span > 0 AND start >= ${raw((-reachNs).toString())})`
+  const inside = sql`SELECT grp, ${ofPart}is_delta, gain, span, if(is_delta, t, greatest(start - back, ${from})) AS f, if(is_delta, t, least(t + on, ${passed})) AS to
 FROM (${added}) WHERE is_delta OR f < to`
   const spread = sql`SELECT grp, ${ofPart}is_delta, gain, span, f, to,
   arrayJoin(range(toUInt32(intDiv(f, ${step})), toUInt32(intDiv(to - NOT is_delta, ${step})) + 1)) AS step
 FROM (${inside})`
-  return sql`SELECT grp, ${ofPart}is_delta, step,
+  return sql`SELECT grp, ${ofPart}is_delta, step, span,
   if(is_delta, gain, gain * ((least(to, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9) / (span / 1e9)) AS gained
 FROM (${spread})`
 }
@@ -289,8 +294,8 @@ FROM (${changes}) GROUP BY grp, step`
  */
 function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
-  const inside = (time: string) =>
-    sql`${raw(time)} >= 0 AND ${raw(time)} < ${raw(lengthNs(frame).toString())}`
+  const { from, to } = countedNs(frame)
+  const inside = (time: string) => sql`${raw(time)} >= ${int64(from)} AND ${raw(time)} < ${int64(to)}`
   const stepAt = (time: string) => sql`toUInt32(if(${inside(time)}, intDiv(${raw(time)}, ${step}), 0))`
   const neighbours = source.around({
     columns: sql`*, ${groupOf(frame, 'AttributesPairs')} AS grp, SeriesId AS series, toBool(${raw(deltaOf(kind))}) AS is_delta,

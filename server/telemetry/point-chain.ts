@@ -8,7 +8,10 @@ import { reachNs } from './metric-rows.ts'
 export interface Axis {
   readonly stepNs: number
   readonly lengthNs: number
-  /** How much of the length has passed. */
+  /** What lies before `fromNs`, or at or after `toNs`, is outside of what counts. */
+  readonly fromNs: number
+  readonly toNs: number
+  /** How much of what counts has passed. */
   readonly passedNs: number
   /** A start at or before this one is none that was told. */
   readonly unknownStart: number
@@ -39,6 +42,6 @@ export function isCounted(axis: Axis, isDelta: boolean, point: Point, before: Po
   return isInside(axis, t) && (isDelta || before !== undefined || (s >= -reach && s < t))
 }
 
-export function isInside({ lengthNs }: Axis, t: number): boolean {
-  return t >= 0 && t < lengthNs
+export function isInside({ fromNs, toNs }: Axis, t: number): boolean {
+  return t >= fromNs && t < toNs
 }

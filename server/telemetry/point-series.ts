@@ -7,7 +7,14 @@ import { type MetricKind, quantileOf } from './metric-kind.ts'
 import type { Point, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, reach, type Steps, startsAnew, stepAt } from './point-chain.ts'
 import { distribution } from './point-quantiles.ts'
-import { lateAfter, type PackedGroup, passedNs, type SeriesFrame, unknownStart } from './series-statement.ts'
+import {
+  countedNs,
+  lateAfter,
+  type PackedGroup,
+  passedNs,
+  type SeriesFrame,
+  unknownStart,
+} from './series-statement.ts'
 
 /** Series times steps up to which they are computed here; more would hold up everybody else. */
 const cellsMax = 2_000_000
@@ -35,6 +42,8 @@ function axisOf(frame: SeriesFrame): Axis {
   return {
     stepNs,
     lengthNs,
+    fromNs: Number(countedNs(frame).from),
+    toNs: Number(countedNs(frame).to),
     passedNs: Number(passedNs(frame)),
     unknownStart: Number(unknownStart(frame)),
     steps: lengthNs / stepNs,
@@ -75,7 +84,7 @@ function flow(
   into: Steps,
   { isRate, of }: { readonly isRate: boolean; readonly of: (point: Point) => number },
 ): void {
-  const { passedNs, stepNs } = axis
+  const { fromNs, passedNs, stepNs, toNs } = axis
   for (const { isDelta, points } of series) {
     if (isDelta) into.isCounting ||= points.some(({ t }) => isInside(axis, t))
     points.forEach((point, i) => {
@@ -87,7 +96,9 @@ function flow(
         const [start, end] = [step * stepNs, (step + 1) * stepNs]
         const seconds = (Math.min(to, end) - Math.max(from, start)) / 1e9
         const gained = isDelta ? gain : (gain * seconds) / (lengthNs / 1e9)
-        const over = isDelta ? stepNs : Math.min(stepNs, passedNs - start)
+        const counted = Math.min(end, isDelta ? toNs : passedNs) - Math.max(start, fromNs)
+        // A delta may tell of a longer time than is left of a cut step, and is no spike there.
+        const over = isDelta ? Math.min(stepNs, Math.max(counted, lengthNs)) : counted
         into.readings[step] = (into.readings[step] ?? 0) + gained / (isRate ? over / 1e9 : 1)
         into.amounts[step] = (into.amounts[step] ?? 0) + 1
       }
@@ -128,8 +139,8 @@ interface Span {
 type Of = (point: Point) => number
 
 function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
-  const { t } = point
-  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: 0 } : null
+  const { s, t } = point
+  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: t - s } : null
 }
 
 /** What a cumulative point adds to the one before it, and over which time; null where that is unknown or outside. */
@@ -147,7 +158,7 @@ function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span |
   const back =
     isUntold && i === 1 && before !== undefined ? untoldBefore(point, of(before), gain, lengthNs) : 0
   const on = before !== undefined && i === points.length - 1 ? untoldAfter(axis, t, lengthNs, isUntold) : 0
-  const [from, to] = [Math.max(start - back, 0), Math.min(t + on, axis.passedNs)]
+  const [from, to] = [Math.max(start - back, axis.fromNs), Math.min(t + on, axis.passedNs)]
   return from < to ? { from, to, gain, lengthNs } : null
 }
 
@@ -186,7 +197,7 @@ function mean(axis: Axis, series: readonly PointSeries[], into: Steps): void {
 function level(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   for (const { points } of series) {
     for (const { t, value } of points) {
-      if (t < 0 || t >= axis.lengthNs) continue
+      if (!isInside(axis, t)) continue
       const step = stepAt(axis, t)
       into.amounts[step] = (into.amounts[step] ?? 0) + 1
       into.readings[step] = (into.readings[step] ?? 0) + value

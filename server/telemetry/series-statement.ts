@@ -3,10 +3,17 @@
 // the busiest, and a single series comes row by row, because another level of the statement would cost more than its
 // rows. All time inside a statement is relative to the start of the series, in nanoseconds as Int64, which is exact.
 
+import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
 import { attribute, hasAttribute } from './attribute.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
+
+/** What is made of one value per underlying series. */
+export type Across = 'avg' | 'sum' | 'min' | 'max'
+
+/** `service` or an attribute key, or several. */
+export type GroupBy = string | readonly string[]
 
 /** The time axis of one request, aligned, and what narrows it. */
 export interface SeriesFrame {
@@ -15,10 +22,14 @@ export interface SeriesFrame {
   readonly stepSeconds: number
   readonly service: string | undefined
   readonly attributes: readonly (readonly [key: string, value: string])[]
-  readonly groupBy: string | undefined
+  readonly groupBy: GroupBy | undefined
   readonly maxGroups: number
+  /** How the last values of several underlying series become one; `avg` where absent. */
+  readonly across?: Across | undefined
   /** The instant up to which there may be rows, where it lies inside the last step: that step is still going on. */
   readonly untilNs?: Ns | undefined
+  /** The time whose rows count, where the first or the last step reaches beyond it. */
+  readonly counted?: { readonly startNs: Ns; readonly endNs: Ns } | undefined
   /** Where one statement answers several requests that differ in nothing else: theirs, and each is a group. */
   readonly members?: readonly SeriesMember[] | undefined
 }
@@ -64,8 +75,21 @@ export function lengthNs(frame: SeriesFrame): Ns {
   return frame.endNs - frame.startNs
 }
 
-/** How much of the length has passed. */
-export function passedNs({ startNs, endNs, untilNs }: SeriesFrame): Ns {
+/** The time whose rows count. */
+export function countedRange(frame: SeriesFrame): { readonly startNs: Ns; readonly endNs: Ns } {
+  return frame.counted ?? frame
+}
+
+/** The same from the start of the series. */
+export function countedNs(frame: SeriesFrame): { readonly from: Ns; readonly to: Ns } {
+  const { startNs, endNs } = countedRange(frame)
+  return { from: startNs - frame.startNs, to: endNs - frame.startNs }
+}
+
+/** How much of what counts has passed, from the start of the series. */
+export function passedNs(frame: SeriesFrame): Ns {
+  const { endNs } = countedRange(frame)
+  const { startNs, untilNs } = frame
   return (untilNs === undefined || untilNs > endNs ? endNs : untilNs) - startNs
 }
 
@@ -75,6 +99,11 @@ export const lateAfter = 1.1
 /** The relative time at and before which a start is none that was told: senders that know none say 1970. */
 export function unknownStart({ startNs }: SeriesFrame): Ns {
   return nsPerSecond - startNs
+}
+
+/** A time or a length as Int64: a number alone is unsigned to the engine where it is large. */
+export function int64(ns: Ns): Sql {
+  return raw(`toInt64(${ns.toString()})`)
 }
 
 /** Nanoseconds from the start of the series, Int64. */
@@ -87,12 +116,23 @@ export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
 }
 
-/** The group a row belongs to; the empty text where groups were not asked for. */
+/** The group a row belongs to, of several keys the JSON text of their values; the empty text where none was asked for. */
 export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   if (frame.members !== undefined) return memberOf(frame.members)
   if (frame.groupBy === undefined) return raw(`''`)
-  if (frame.groupBy === 'service') return raw('toString(ServiceName)')
-  return attribute(attributesColumn, frame.groupBy)
+  const keyOf = (key: string) =>
+    key === 'service' ? raw('toString(ServiceName)') : attribute(attributesColumn, key)
+  if (typeof frame.groupBy === 'string') return keyOf(frame.groupBy)
+  return sql`toJSONString([${join(frame.groupBy.map(keyOf), ', ')}])`
+}
+
+/** What a group is by each key, in their order, from the text of {@link groupOf}; nothing where none was asked for. */
+export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [key: string, value: string][] {
+  if (groupBy === undefined || group === null) return []
+  if (typeof groupBy === 'string') return [[groupBy, group]]
+  const values: unknown = JSON.parse(group)
+  assert(Array.isArray(values), 'A group of several keys is a list')
+  return groupBy.map((key, i) => [key, String(values[i])])
 }
 
 /** The member a row belongs to, as {@link PackedGroup} has it. */

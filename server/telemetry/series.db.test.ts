@@ -329,6 +329,17 @@ test('a delta counter counts in the step of its point and is zero in steps witho
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [null, 60, 0, 6])
 })
 
+test('a delta that tells of more time than is left of a cut step is no spike there', async () => {
+  const delta = (seconds: number, since: number, value: number) =>
+    counter(seconds, value, { AggregationTemporality: 1, StartTimeUnix: at(since) })
+  const minutes = await organisation({ otel_metrics_sum: [delta(60, 0, 30), delta(122, 62, 30)] })
+  const ask: Ask = { metricKey: 'requests', isExact: true, endNs: at(125) }
+  assert.deepEqual(await values(minutes, ask), [null, 0.5, 0.5])
+  assert.deepEqual(await values(minutes, { ...ask, aggregation: 'increase' }), [null, 30, 30])
+  const seconds = await organisation({ otel_metrics_sum: [delta(121, 120, 3), delta(122, 121, 2)] })
+  assert.deepEqual(await values(seconds, ask), [null, null, 1])
+})
+
 test('a sum that may fall is a level by default, and its rate is its change', async () => {
   const level = { IsMonotonic: false }
   const reader = await organisation({

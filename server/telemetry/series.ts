@@ -12,7 +12,16 @@ import { touches } from '../core/time-range.ts'
 import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } from './event-series.ts'
 import { readMetric } from './metric-reading.ts'
 import type { Signal } from './schema/tables.ts'
-import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
+import {
+  type Across,
+  countedRange,
+  type GroupBy,
+  groupsOf,
+  type PackedGroup,
+  type SeriesFrame,
+  type SeriesRow,
+  stepNs,
+} from './series-statement.ts'
 import type { StatementLimits } from './telemetry.ts'
 import type { TenantReader } from './tenant-reader.ts'
 
@@ -25,23 +34,28 @@ export interface SeriesRequest {
   readonly service?: string | undefined
   /** All must hold; looked up on the point, span or record first and then on its resource. */
   readonly attributes?: Readonly<Record<string, string>> | readonly (readonly [string, string])[] | undefined
-  /** `service` or an attribute key. */
-  readonly groupBy?: string | undefined
+  readonly groupBy?: GroupBy | undefined
   /** Where absent, or where the metric can't be read that way, the metric's own. */
   readonly aggregation?: Aggregation | undefined
-  /** Floored to a multiple of the step since 1970. */
   readonly startNs: Ns
-  /** Exclusive; ceiled to a multiple of the step. */
+  /** Exclusive. */
   readonly endNs: Ns
+  /**
+   * Steps begin at multiples of their length since 1970. Where this is set, the first and the last one tell only of
+   * what was asked for; else what is asked for is widened to whole steps.
+   */
+  readonly isExact?: boolean
   readonly stepSeconds: number
   /** The present, for whoever asks for a step that is still going on: the rate of that is over what has passed of it. */
   readonly nowNs?: Ns | undefined
   /** The busiest groups by volume are kept. */
   readonly maxGroups: number
+  /** For `last`; `avg` where absent. */
+  readonly across?: Across | undefined
 }
 
 export interface SeriesGroup {
-  /** Null where no groups were asked for; empty where a row lacks the attribute. */
+  /** Null where no groups were asked for; empty where a row lacks the attribute. Of several keys see `labelsOf`. */
   readonly group: string | null
   /** One per step; NaN is no data. */
   readonly values: Float64Array
@@ -60,6 +74,8 @@ export interface SeriesSet {
   readonly stepSeconds: number
   /** Start of step 0; step i begins `i * stepSeconds` later. */
   readonly startNs: Ns
+  /** The time whose rows count, which may begin inside the first step and end inside the last. */
+  readonly counted: { readonly startNs: Ns; readonly endNs: Ns }
   readonly steps: number
   /** Groups beyond `maxGroups`. */
   readonly truncatedGroups: number
@@ -101,15 +117,19 @@ export function frameOf(request: SeriesRequest): SeriesFrame {
   assert(steps > 0 && steps <= maxSteps, `A series has 1 to ${maxSteps} steps, not ${steps}`)
   const step = BigInt(request.stepSeconds) * nsPerSecond
   const startNs = (request.startNs / step) * step
+  const endNs = startNs + BigInt(steps) * step
   const given = request.attributes ?? []
+  const isNarrower = request.isExact === true && (request.startNs > startNs || request.endNs < endNs)
   return {
     startNs,
-    endNs: startNs + BigInt(steps) * step,
+    endNs,
+    counted: isNarrower ? { startNs: request.startNs, endNs: request.endNs } : undefined,
     stepSeconds: request.stepSeconds,
     service: request.service,
     attributes: Array.isArray(given) ? given : Object.entries(given),
     groupBy: request.groupBy,
     maxGroups: request.maxGroups,
+    across: request.across,
     untilNs: request.nowNs,
   }
 }
@@ -126,9 +146,22 @@ async function readEvents(
     (from) => eventStatement(from, frame, series, aggregation),
     limits,
   )
-  const rows = groupsOf(frame, found, series.counting)
+  const packed = groupsOf(frame, found, series.counting)
+  const rows = aggregation === 'rate' ? overCounted(frame, packed) : packed
   const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
+}
+
+/** Rates over whole steps as rates over what counts of each. */
+function overCounted(frame: SeriesFrame, rows: readonly PackedGroup[]): readonly PackedGroup[] {
+  if (frame.counted === undefined) return rows
+  return rows.map((row) => ({
+    ...row,
+    readings: row.readings.map((reading, i) => {
+      const { startNs, endNs } = countedOf(frame, row.steps[i] ?? 0)
+      return reading === null ? null : (reading * Number(stepNs(frame))) / Number(endNs - startNs)
+    }),
+  }))
 }
 
 /** How a built-in series is read, and in what unit. */
@@ -187,6 +220,7 @@ export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesR
     aggregation,
     stepSeconds: frame.stepSeconds,
     startNs: frame.startNs,
+    counted: countedRange(frame),
     steps,
     truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
     unknown,
@@ -216,6 +250,20 @@ function filled(row: PackedGroup, unknown: Uint8Array, livedBefore: boolean): Om
   return { values, volume }
 }
 
+/** What counts of a step. */
+export function countedOf(
+  frame: Pick<SeriesFrame, 'startNs' | 'endNs' | 'stepSeconds' | 'counted'>,
+  index: number,
+): { readonly startNs: Ns; readonly endNs: Ns } {
+  const step = BigInt(frame.stepSeconds) * nsPerSecond
+  const startNs = frame.startNs + BigInt(index) * step
+  const counted = frame.counted ?? frame
+  return {
+    startNs: startNs > counted.startNs ? startNs : counted.startNs,
+    endNs: startNs + step < counted.endNs ? startNs + step : counted.endNs,
+  }
+}
+
 function unknownSteps(
   reader: TenantReader,
   frame: SeriesFrame,
@@ -223,12 +271,11 @@ function unknownSteps(
   steps: number,
 ): Uint8Array {
   const unknown = new Uint8Array(steps)
-  const step = stepNs(frame)
   for (const signal of signals) {
     for (const range of reader.gate.unknownTime(reader.place.tenantId, signal, frame)) {
       for (let i = 0; i < steps; i++) {
-        const startNs = frame.startNs + BigInt(i) * step
-        if (touches(range, startNs, startNs + step - 1n)) unknown[i] = 1
+        const { startNs, endNs } = countedOf(frame, i)
+        if (touches(range, startNs, endNs - 1n)) unknown[i] = 1
       }
     }
   }

@@ -182,13 +182,19 @@ export class TenancyStore {
     return { ...token, revoked_at: instantText(nowMs) }
   }
 
-  /** The caller a secret stands for, or null: unknown, revoked and expired look the same. */
+  /**
+   * The caller a secret stands for, or null where no token has it. Throws `token_revoked` or `token_expired` where one
+   * had.
+   */
   async findCaller(secret: string): Promise<Caller | null> {
     const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
     const { rows } = await this.#control.executeQuery(query)
     const row = rows[0]
     if (row === undefined) return null
-    if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) return null
+    if (row.revoked_at_ms !== null) throw new AppError('token_revoked')
+    if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) {
+      throw new AppError('token_expired')
+    }
     return {
       tenantId: row.tenant_id,
       placement: row.placement,
@@ -220,12 +226,12 @@ function callerByHash(control: Control) {
       'access_tokens.name as token_name',
       'access_tokens.role as role',
       'access_tokens.expires_at_ms as expires_at_ms',
+      'access_tokens.revoked_at_ms as revoked_at_ms',
       'organisations.tenant_id as tenant_id',
       'organisations.name as organisation_name',
       'organisations.placement as placement',
     ])
     .where('secret_hash', '=', '')
-    .where('revoked_at_ms', 'is', null)
     .compile()
 }
 

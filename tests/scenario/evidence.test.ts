@@ -186,7 +186,7 @@ test('an organisation leaves: nothing of its telemetry is left, its chains stay,
   const answer = await service.send('POST', '/organisation/remove', removal)
   assert.equal(answer.status, 200, answer.text)
   OrganisationRemoved.parse(JSON.parse(answer.text))
-  assertRefused(await service.send('GET', '/me'), 401, 'unauthenticated')
+  assertRefused(await service.send('GET', '/me'), 401, 'token_unknown')
   assert.equal(
     (await service.send('POST', '/v1/logs', { as: 'acme/ingest', json: { resourceLogs: [] } })).status,
     401,

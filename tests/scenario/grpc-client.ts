@@ -11,6 +11,7 @@ message Any { string typeUrl = 1; bytes value = 2; }
 message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
 message Duration { int64 seconds = 1; int32 nanos = 2; }
 message RetryInfo { Duration retryDelay = 1; }
+message ErrorInfo { string reason = 1; string domain = 2; }
 message Response { PartialSuccess partialSuccess = 1; }
 message PartialSuccess { int64 rejected = 1; string errorMessage = 2; }`,
   { keepCase: true },
@@ -28,6 +29,8 @@ export interface GrpcAnswer {
   readonly message: string
   /** Of google.rpc.RetryInfo; null where there is none. */
   readonly retrySeconds: number | null
+  /** Of google.rpc.ErrorInfo; null for a success. */
+  readonly reason: string | null
   /** Records left out of a success, and why. */
   readonly partial: { readonly rejected: number; readonly message: string } | null
 }
@@ -43,15 +46,19 @@ export class GrpcClient {
     })
   }
 
-  /** @param path another method than the signal's own */
+  /**
+   * @param secret of a bearer, or the whole header
+   * @param path another method than the signal's own
+   */
   export(
     signal: Signal,
     body: Uint8Array,
-    secret: string | null,
+    secret: string | { readonly authorization: string } | null,
     path: string = paths[signal],
   ): Promise<GrpcAnswer> {
     const metadata = new Metadata()
-    if (secret !== null) metadata.set('authorization', `Bearer ${secret}`)
+    const authorization = typeof secret === 'string' ? `Bearer ${secret}` : secret?.authorization
+    if (authorization !== undefined) metadata.set('authorization', authorization)
     const asIs = (bytes: Buffer) => bytes
     return new Promise((resolve) => {
       const done = (error: ServiceError | null, answer?: Buffer) =>
@@ -87,20 +94,23 @@ function successOf(answer: Buffer): GrpcAnswer {
     partialSuccess === undefined
       ? null
       : { rejected: partialSuccess.rejected ?? 0, message: partialSuccess.errorMessage ?? '' }
-  return { code: 0, message: '', retrySeconds: null, partial }
+  return { code: 0, message: '', retrySeconds: null, reason: null, partial }
 }
 
 function failureOf(error: ServiceError): GrpcAnswer {
   const [bytes] = error.metadata.get('grpc-status-details-bin')
+  const retry = Buffer.isBuffer(bytes) ? detailOf('RetryInfo', bytes, error) : null
+  const info = Buffer.isBuffer(bytes) ? detailOf('ErrorInfo', bytes, error) : null
   return {
     code: error.code,
     message: error.details,
-    retrySeconds: Buffer.isBuffer(bytes) ? retrySecondsOf(bytes, error) : null,
+    retrySeconds: retry?.retryDelay.seconds ?? null,
+    reason: info?.reason ?? null,
     partial: null,
   }
 }
 
-function retrySecondsOf(bytes: Buffer, error: ServiceError): number | null {
+function detailOf(name: 'RetryInfo' | 'ErrorInfo', bytes: Buffer, error: ServiceError) {
   const statusType = details.lookupType('Status')
   const status = statusType.toObject(statusType.decode(bytes))
   if (status.code !== error.code || status.message !== error.details) {
@@ -109,9 +119,9 @@ function retrySecondsOf(bytes: Buffer, error: ServiceError): number | null {
     )
   }
   const found = (status.details ?? []).find(
-    ({ typeUrl }: { typeUrl: string }) => typeUrl === 'type.googleapis.com/google.rpc.RetryInfo',
+    ({ typeUrl }: { typeUrl: string }) => typeUrl === `type.googleapis.com/google.rpc.${name}`,
   )
   if (found === undefined) return null
-  const type = details.lookupType('RetryInfo')
-  return type.toObject(type.decode(found.value), { longs: Number }).retryDelay.seconds
+  const type = details.lookupType(name)
+  return type.toObject(type.decode(found.value), { longs: Number })
 }

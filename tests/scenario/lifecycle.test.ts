@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { AuditEntry } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, type DeletionStatus, LedgerEntry, ReadBackResult } from '../../contract/deletion.ts'
-import { DeletionPolicy, LegalHold } from '../../contract/deletion-governance.ts'
+import { DeletionPolicy, LegalHold, Retention } from '../../contract/deletion-governance.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
 import { openRequestsMax } from '../../server/deletion/deletion.ts'
@@ -267,20 +267,85 @@ describe('a legal hold', () => {
   })
 })
 
+describe('a retention rule', () => {
+  const url = '/usage/storage/retention'
+  const rule = () => service.read(url, Retention)
+  const whole = { metrics_days: 3650, logs_days: 3000, traces_days: null }
+
+  test('is put whole: a rule that leaves a signal out is refused and changes nothing', async () => {
+    const put = (json: unknown) => service.send('PUT', url, { json })
+    const set = await put(whole)
+    assert.equal(set.status, 200, set.text)
+    assert.deepEqual(JSON.parse(set.text), whole)
+    assert.deepEqual(placesOf(problemsOf(await put({ logs_days: 3650 }))), [
+      'body.metrics_days missing',
+      'body.traces_days missing',
+    ])
+    assert.deepEqual(placesOf(problemsOf(await put({ ...whole, logs_days: undefined, log_days: 1 }))), [
+      'body.log_days extra_forbidden',
+      'body.logs_days missing',
+    ])
+    assert.deepEqual(await rule(), whole)
+    const cleared = await put({ metrics_days: null, logs_days: null, traces_days: null })
+    assert.equal(cleared.status, 200, cleared.text)
+    assert.deepEqual(await rule(), { metrics_days: null, logs_days: null, traces_days: null })
+  })
+
+  test('is changed in part by a PATCH, which leaves what it does not name', async () => {
+    assert.equal((await service.send('PUT', url, { json: whole })).status, 200)
+    const merge = { 'content-type': 'application/merge-patch+json' }
+    for (const [json, headers, after] of [
+      [{ traces_days: 3649 }, {}, { ...whole, traces_days: 3649 }],
+      [{}, {}, { ...whole, traces_days: 3649 }],
+      [{ traces_days: null, metrics_days: 3648 }, merge, { ...whole, metrics_days: 3648 }],
+    ] as const) {
+      const answer = await service.send('PATCH', url, { json, headers })
+      assert.equal(answer.status, 200, answer.text)
+      assert.deepEqual(JSON.parse(answer.text), after)
+    }
+    assert.deepEqual(
+      placesOf(problemsOf(await service.send('PATCH', url, { json: { logs_days: 0, x: 1 } }))),
+      ['body.logs_days greater_than_equal', 'body.x extra_forbidden'],
+    )
+    const answer = await service.send('PATCH', url, { json: { metrics_days: null, logs_days: null } })
+    assert.equal(answer.status, 200)
+  })
+})
+
 describe('a second person', () => {
   const as = 'globex/owner'
 
   test('is asked for by the owner alone; stricter at once, looser a day later', async () => {
     const put = (approval: string, who: Who = as) =>
       service.send('PUT', policy, { as: who, json: { approval } })
-    assertRefused(await put('always', 'globex/admin'), 403, 'role_not_permitted')
-    assert.deepEqual(placesOf(problemsOf(await put('sometimes'))), ['body.approval enum'])
+    assertRefused(await put('every_deletion', 'globex/admin'), 403, 'role_not_permitted')
+    const [problem, ...others] = problemsOf(await put('sometimes'))
+    assert.deepEqual(others, [])
+    assert.deepEqual(
+      [problem?.loc, problem?.type, problem?.input, problem?.ctx],
+      [
+        ['body', 'approval'],
+        'enum',
+        'sometimes',
+        { expected: "'none', 'full_erasures' or 'every_deletion'" },
+      ],
+    )
     assert.equal((await service.read(policy, DeletionPolicy, as)).approval, 'none')
-    assert.equal((await put('always')).status, 200)
+    for (const [word, approval] of [
+      ['full_erasures', 'full_erasures'],
+      ['every_deletion', 'every_deletion'],
+      ['always', 'every_deletion'],
+    ] as const) {
+      const answer = await put(word)
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(DeletionPolicy.parse(JSON.parse(answer.text)).approval, approval)
+    }
+    const looser = DeletionPolicy.parse(JSON.parse((await put('all')).text))
+    assert.equal(looser.pending?.approval, 'full_erasures', 'an old word')
     const loosened = DeletionPolicy.parse(JSON.parse((await put('none')).text))
-    assert.deepEqual([loosened.approval, loosened.pending?.approval], ['always', 'none'])
+    assert.deepEqual([loosened.approval, loosened.pending?.approval], ['every_deletion', 'none'])
     assert.ok(loosened.pending !== null)
-    const kept = DeletionPolicy.parse(JSON.parse((await put('always')).text))
+    const kept = DeletionPolicy.parse(JSON.parse((await put('every_deletion')).text))
     assert.equal(kept.pending, null)
     assert.equal((await service.read(policy, DeletionPolicy)).approval, 'none', 'acme’s is its own')
   })

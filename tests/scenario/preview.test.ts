@@ -47,8 +47,9 @@ test('a preview tells what would be erased of one’s own, and until when it hol
   const answer = await ask(json)
   assert.equal(answer.headers.get('cache-control'), 'no-store')
   const preview = previewIn(answer)
-  const { preview_id, created_at, expires_at, bytes, signals, work, ...rest } = preview
-  assert.match(preview_id, /^prv_[0-9a-z]{26}$/)
+  const { id, preview_id, created_at, expires_at, bytes, signals, work, ...rest } = preview
+  assert.match(id, /^prv_[0-9a-z]{26}$/)
+  assert.equal(preview_id, id)
   assert.equal(Date.parse(expires_at) - Date.parse(created_at), 15 * 60_000)
   assert.deepEqual(rest, {
     scope: 'range',
@@ -60,6 +61,7 @@ test('a preview tells what would be erased of one’s own, and until when it hol
     backups: [],
     backups_clear_by: null,
     needs_approval: false,
+    warnings: [],
     tolerance_rows: 1000,
   })
   assert.deepEqual(
@@ -92,7 +94,31 @@ test('a preview changes nothing: nothing is hidden, erased, on the ledger or on 
   assert.deepEqual(await look(), before)
 })
 
-test('a preview takes what an erasure takes but the rest of its body, and says all that is wrong at once', async () => {
+test('a preview takes the body of the erasure as it is, and the erasure takes it with the preview’s id', async () => {
+  const json = {
+    scope: 'range',
+    range_start: instant(3),
+    range_end: instant(4),
+    confirm: 'globex',
+    signals: ['logs'],
+    reason: 'other',
+    note: 'a note',
+    delay_minutes: 60,
+    refuse_late: false,
+  }
+  const as = 'globex/owner'
+  const first = previewIn(await ask(json, as))
+  assert.equal(first.rows, 1)
+  const again = previewIn(await ask({ ...json, preview_id: first.id }, as))
+  assert.notEqual(again.id, first.id, 'a new one')
+  const erased = await service.send('POST', url, { as, json: { ...json, preview_id: again.id } })
+  assert.equal(erased.status, 202, erased.text)
+  const request = DeletionRequest.parse(JSON.parse(erased.text))
+  assert.equal(request.id, request.request_id)
+  assert.equal((await service.send('POST', `${url}/${request.id}/cancel`, { as })).status, 200)
+})
+
+test('a preview takes what an erasure takes, and says all that is wrong at once', async () => {
   const problems = async (json: unknown) => placesOf(problemsOf(await ask(json)))
   assert.deepEqual(await problems({}), ['body.scope missing'])
   assert.deepEqual(await problems({ scope: 'range' }), ['body.range_end missing'])
@@ -107,11 +133,18 @@ test('a preview takes what an erasure takes but the rest of its body, and says a
     'body.range_end timezone_aware',
     'body.signals too_short',
   ])
+  const audited = await service.read('/audit-log', pageOf(AuditEntry))
   assert.deepEqual(await problems({ scope: 'all', confirm: 'globex', tenant_id: 'globex', range_ende: 1 }), [
-    'body.confirm extra_forbidden',
+    'body.confirm value_error',
     'body.range_ende extra_forbidden',
     'body.tenant_id extra_forbidden',
   ])
+  assert.deepEqual(await problems({ scope: 'all', confirm: 5, delay_minutes: -1, reason: 'none' }), [
+    'body.confirm string_type',
+    'body.delay_minutes greater_than_equal',
+    'body.reason enum',
+  ])
+  assert.deepEqual(await service.read('/audit-log', pageOf(AuditEntry)), audited, 'nothing was asked for')
 })
 
 test('only owners and admins may preview, and every other method and body is refused by its kind', async () => {

@@ -4,7 +4,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { errorCatalogue } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
+import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import {
@@ -109,6 +111,7 @@ describe('OTLP/gRPC', () => {
         code: 0,
         message: '',
         retrySeconds: null,
+        reason: null,
         partial: null,
       })
     }
@@ -171,7 +174,18 @@ describe('OTLP/gRPC', () => {
     const { id, token } = JSON.parse((await service.send('POST', '/tokens', as)).text)
     assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 0)
     assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
-    assert.equal((await grpc.export('logs', Buffer.alloc(0), token)).code, 16)
+    const { code, message, reason } = await grpc.export('logs', Buffer.alloc(0), token)
+    assert.deepEqual([code, reason], [16, 'TOKEN_REVOKED'])
+    assert.equal(message, errorCatalogue.token_revoked.sentence)
+  })
+
+  test('a refusal of who asks says which one it is: no token, none that can be read, an unknown one', async () => {
+    const reasonOf = async (sent: Parameters<GrpcClient['export']>[2]) =>
+      (await grpc.export('logs', Buffer.alloc(0), sent)).reason
+    assert.equal(await reasonOf(null), 'UNAUTHENTICATED')
+    assert.equal(await reasonOf({ authorization: 'Bearer' }), 'TOKEN_MALFORMED')
+    assert.equal(await reasonOf('nobody'), 'TOKEN_UNKNOWN')
+    assert.equal(await reasonOf(service.secretOf('acme/viewer')), 'ROLE_NOT_PERMITTED')
   })
 })
 
@@ -237,11 +251,47 @@ describe('remote write', () => {
       { 'content-type': null },
       { 'content-encoding': 'gzip' },
       { 'content-encoding': 'zstd' },
-      { 'content-encoding': null },
+      { 'content-encoding': 'identity' },
     ]) {
       const answer = await writeBytes('1.0', body, { headers })
       assert.equal(answer.status, 415, JSON.stringify(headers))
     }
+  })
+
+  test('a body without a Content-Encoding is Snappy, as the protocol has no other', async () => {
+    for (const version of versions) {
+      const body = compress(encodeRequest(version, [series([1])]))
+      const answer = await writeBytes(version, body, { headers: { 'content-encoding': null } })
+      assert.deepEqual([answer.status, writtenOf(answer)[0]], [204, '1'], answer.text)
+      const plain = encodeRequest(version, [series([1])])
+      const refused = await writeBytes(version, plain, { headers: { 'content-encoding': null } })
+      assert.deepEqual([refused.status, JSON.parse(refused.text).code], [400, 'bad_request'])
+    }
+  })
+
+  test('what came in is read by the labels that Prometheus gave it', async () => {
+    const of = (instance: string, value: number): TestSeries => ({
+      labels: { __name__: 'go_goroutines', instance, job: 'prod/api' },
+      samples: [{ value, timestamp: mondayMs }],
+    })
+    assert.equal((await write('1.0', [of('h1:80', 3), of('h2:80', 5)])).status, 204)
+    const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + minuteNs)}`
+    const ask = async (query: string) => {
+      const path = `/telemetry/series?metric_key=go_goroutines&${range}&${query}`
+      const { series, warnings } = await service.read(path, SeriesAnswer, 'acme/viewer')
+      return [warnings, ...series.map(({ group, points }) => [group, points[0]?.value])]
+    }
+    assert.deepEqual(await ask('attribute=job%3Dprod/api&group_by=instance'), [
+      [],
+      ['h1:80', 3],
+      ['h2:80', 5],
+    ])
+    assert.deepEqual(await ask('group_by=job'), [[], ['prod/api', 4]])
+    assert.deepEqual(await ask('attribute=instance%3Dh2:80'), [[], [null, 5]])
+    assert.deepEqual(await ask('attribute=job%3Dapi'), [[]])
+    assert.deepEqual(await ask('attribute=jbo%3Dapi'), [
+      ['Nothing of "go_goroutines" in this range has an attribute "jbo".'],
+    ])
   })
 
   test('the ways that senders write the content type are all read', async () => {
@@ -254,6 +304,61 @@ describe('remote write', () => {
       const body = compress(encodeRequest(version, [series([1])]))
       const answer = await writeBytes(version, body, { headers: { 'content-type': type } })
       assert.deepEqual([answer.status, writtenOf(answer)[0]], [204, '1'], type)
+    }
+  })
+})
+
+describe('Basic authentication', () => {
+  const basic = (user: string, password: string) =>
+    `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+  test('every way in takes a token as the password of any user, by the same rules as a bearer', async () => {
+    const sender = service.secretOf('acme/ingest')
+    const body = compress(encodeRequest('1.0', [series([1])]))
+    const remoteWrite = async (authorization: string) =>
+      (await writeBytes('1.0', body, { headers: { authorization } })).status
+    const otlp = async (authorization: string) => {
+      const headers = { authorization, 'content-type': 'application/x-protobuf' }
+      return (await service.send('POST', '/v1/metrics', { body: sample([1]), headers })).status
+    }
+    const overGrpc = async (authorization: string) =>
+      (await grpc.export('metrics', sample([1]), { authorization })).code
+    for (const user of ['', 'prometheus', 'acme', 'ünicode']) {
+      const authorization = basic(user, sender)
+      assert.deepEqual([await remoteWrite(authorization), await otlp(authorization)], [204, 200], user)
+      assert.equal(await overGrpc(authorization), 0, user)
+    }
+    for (const authorization of [
+      basic('acme', `${sender}x`),
+      basic('acme', ''),
+      basic(sender, ''),
+      basic('acme', `:${sender}`),
+      `Basic ${Buffer.from(sender).toString('base64')}`,
+      `Basic ${sender}`,
+      'Basic',
+      `Basic ${basic('acme', sender)}`,
+      `Basic ${Buffer.from(`${'x'.repeat(5000)}:${sender}`).toString('base64')}`,
+    ]) {
+      assert.deepEqual([await remoteWrite(authorization), await otlp(authorization)], [401, 401])
+      assert.equal(await overGrpc(authorization), 16)
+    }
+    const viewer = basic('acme', service.secretOf('acme/viewer'))
+    assert.deepEqual([await remoteWrite(viewer), await otlp(viewer), await overGrpc(viewer)], [403, 403, 7])
+  })
+
+  test('no other operation takes it: what reads and erases asks for a bearer', async () => {
+    const headers = { authorization: basic('acme', service.secretOf('acme/owner')) }
+    for (const [method, path] of [
+      ['GET', '/me'],
+      ['GET', '/telemetry/logs'],
+      ['POST', '/usage/storage/deletions'],
+    ] as const) {
+      const answer = await service.send(method, path, { headers, ...(method === 'POST' && { json: {} }) })
+      assert.equal(answer.status, 401, path)
+      assert.match(
+        answer.headers.get('www-authenticate') ?? '',
+        /^Bearer realm="lethe", error="invalid_request"/,
+      )
     }
   })
 })

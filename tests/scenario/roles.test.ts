@@ -3,9 +3,11 @@
 // route; so nobody can open a door by forgetting to say for whom.
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
+import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
 import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { RouteAccess } from '../../server/http/route.ts'
@@ -30,6 +32,7 @@ const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
 const senders: readonly Role[] = ['owner', 'admin', 'member', 'ingest']
 
 const rows: readonly Row[] = [
+  { method: 'GET', url: '/', access: 'public', status: 200 },
   { method: 'GET', url: '/healthz', access: 'public', status: 200 },
   { method: 'GET', url: '/readyz', access: 'public', status: 200 },
   { method: 'GET', url: '/metrics', access: 'public', status: 200, isHidden: true },
@@ -66,7 +69,8 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/usage/storage/holds/:hold_id', access: chiefs, status: 404 },
   { method: 'POST', url: '/usage/storage/holds/:hold_id/release', access: chiefs, status: 404 },
   { method: 'GET', url: '/usage/storage/retention', access: readers, status: 200 },
-  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 200 },
+  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 422 },
+  { method: 'PATCH', url: '/usage/storage/retention', access: chiefs, status: 200 },
   { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
   { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },
@@ -80,7 +84,7 @@ const rows: readonly Row[] = [
   { method: 'POST', url: '/anomalies/:anomaly_id/feedback', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/suggest', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/mutes', access: readers, status: 200 },
-  { method: 'POST', url: '/anomalies/mutes', access: editors, status: 201 },
+  { method: 'POST', url: '/anomalies/mutes', access: editors, status: 422 },
   { method: 'DELETE', url: '/anomalies/mutes/:mute_id', access: editors, status: 404 },
   { method: 'POST', url: '/anomalies/detectors/preview', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/detectors', access: readers, status: 200 },
@@ -122,17 +126,19 @@ function call(row: Row, authorization: string | null, method: string = row.metho
   })
 }
 
-/** Exporters read google.rpc.Status; everybody else reads our catalogue. */
-function assertRefusedBy(row: Row, answer: Answer, status: 401 | 403): void {
-  assert.equal(answer.headers.get('www-authenticate'), status === 401 ? 'Bearer' : null)
+/** Exporters read google.rpc.Status; everybody else reads our catalogue. `code` of the catalogue. */
+function assertRefusedBy(row: Row, answer: Answer, code: ErrorCode): void {
+  const { sentence, status } = errorCatalogue[code]
+  assert.equal(answer.headers.has('www-authenticate'), status === 401)
   if (!isExport(row)) {
-    assertRefused(answer, status, status === 401 ? 'unauthenticated' : 'role_not_permitted')
+    assertRefused(answer, status, code)
     return
   }
   assert.equal(answer.status, status, answer.text)
   const body = JSON.parse(answer.text)
   assert.deepEqual(Object.keys(body).sort(), ['code', 'message'])
   assert.equal(body.code, status === 401 ? 16 : 7)
+  if (status === 401) assert.equal(body.message, sentence)
 }
 
 test('the table and the registered routes are the same, method by method and role by role', () => {
@@ -157,7 +163,7 @@ for (const role of roles) {
     const authorization = `Bearer ${service.secretOf(`acme/${role}`)}`
     for (const row of guarded) {
       const answer = await call(row, authorization)
-      if (!row.access.includes(role)) assertRefusedBy(row, answer, 403)
+      if (!row.access.includes(role)) assertRefusedBy(row, answer, 'role_not_permitted')
       else assert.equal(answer.status, row.status, `${row.method} ${row.url}: ${answer.text}`)
       if (row.method !== 'GET') continue
       const head = await call(row, authorization, 'HEAD')
@@ -191,25 +197,65 @@ async function endedToken(how: 'revoked' | 'expired'): Promise<string> {
   return `Bearer ${secret}`
 }
 
-const strangers: Readonly<Record<string, () => Promise<string | null>>> = {
-  'no token': async () => null,
-  'an unknown token': async () => `Bearer ${newTokenSecret('owner')}`,
-  'a revoked token': () => endedToken('revoked'),
-  'an expired token': () => endedToken('expired'),
+interface Stranger {
+  readonly name: string
+  readonly authorizationOf: () => Promise<string | null>
+  readonly code: ErrorCode
+  /** Of RFC 6750; null where nothing was sent that could be wrong. */
+  readonly error: string | null
 }
 
-for (const [name, authorizationOf] of Object.entries(strangers)) {
-  test(`${name} is refused by every guarded route, in the same words`, async () => {
+const strangers: readonly Stranger[] = [
+  { name: 'no token', authorizationOf: async () => null, code: 'unauthenticated', error: null },
+  {
+    name: 'a header without a token',
+    authorizationOf: async () => 'Bearer',
+    code: 'token_malformed',
+    error: 'invalid_request',
+  },
+  {
+    name: 'an unknown token',
+    authorizationOf: async () => `Bearer ${newTokenSecret('owner')}`,
+    code: 'token_unknown',
+    error: 'invalid_token',
+  },
+  {
+    name: 'a revoked token',
+    authorizationOf: () => endedToken('revoked'),
+    code: 'token_revoked',
+    error: 'invalid_token',
+  },
+  {
+    name: 'an expired token',
+    authorizationOf: () => endedToken('expired'),
+    code: 'token_expired',
+    error: 'invalid_token',
+  },
+]
+
+for (const { name, authorizationOf, code, error } of strangers) {
+  test(`${name} is refused by every guarded route, in words of its own that are the same everywhere`, async () => {
     const authorization = await authorizationOf()
-    const bodies = new Set<string>()
+    const seen = new Set<string>()
     for (const row of guarded) {
       const answer = await call(row, authorization)
-      assertRefusedBy(row, answer, 401)
-      if (!isExport(row)) bodies.add(answer.text)
+      assertRefusedBy(row, answer, code)
+      const challenge = answer.headers.get('www-authenticate') ?? ''
+      seen.add(isExport(row) ? challenge : `${challenge} ${answer.text}`)
+      assert.equal(/error="(\w+)", error_description="[\w ]+"$/.exec(challenge)?.[1] ?? null, error)
     }
-    assert.equal(bodies.size, 1)
+    assert.equal(seen.size, 2, 'exporters read another form')
   })
 }
+
+test('a part of a revoked token, and its hash, are as unknown as any other secret', async () => {
+  const authorization = await endedToken('revoked')
+  const hash = createHash('sha256').update(authorization.slice('Bearer '.length)).digest('hex')
+  for (const other of [authorization.slice(0, -1), `${authorization}x`, `Bearer ${hash}`]) {
+    const answer = await service.send('GET', '/me', { headers: { authorization: other } })
+    assertRefused(answer, 401, 'token_unknown')
+  }
+})
 
 test('only a whole secret under the scheme Bearer authenticates', async () => {
   const secret = service.secretOf('acme/owner')
@@ -302,11 +348,24 @@ test('no token of one organisation can be seen or revoked by another', async () 
   assert.equal((await service.send('GET', '/me')).status, 200)
 })
 
+const Schema = z.looseObject({
+  properties: z.record(z.string(), z.looseObject({ deprecated: z.boolean().optional() })).optional(),
+  required: z.array(z.string()).optional(),
+})
 const Operation = z.looseObject({
   summary: z.string().min(1),
   security: z.array(z.record(z.string(), z.array(z.string()))).optional(),
-  parameters: z.array(z.looseObject({ in: z.string(), name: z.string() })).optional(),
-  responses: z.record(z.string(), z.looseObject({ description: z.string() })),
+  parameters: z
+    .array(z.looseObject({ in: z.string(), name: z.string(), deprecated: z.boolean().optional() }))
+    .optional(),
+  requestBody: z.looseObject({ content: z.record(z.string(), z.looseObject({ schema: Schema })) }).optional(),
+  responses: z.record(
+    z.string(),
+    z.looseObject({
+      description: z.string(),
+      content: z.record(z.string(), z.looseObject({ schema: z.unknown() })).optional(),
+    }),
+  ),
 })
 const OpenApi = z.looseObject({
   openapi: z.string(),
@@ -331,7 +390,8 @@ test('the reference says where a token is needed, and names every part of a path
     const path = row.url.replace(/:([a-z_]+)/g, '{$1}')
     const operation = paths[path]?.[row.method.toLowerCase()]
     assert.ok(operation, `${row.method} ${path}`)
-    assert.deepEqual(operation.security, row.access === 'public' ? undefined : [{ bearer: [] }], path)
+    const bearer = row.access === senders ? [{ bearer: [] }, { basic: [] }] : [{ bearer: [] }]
+    assert.deepEqual(operation.security, row.access === 'public' ? undefined : bearer, path)
     const named = (operation.parameters ?? []).filter((one) => one.in === 'path').map(({ name }) => name)
     assert.deepEqual(
       named,
@@ -339,4 +399,67 @@ test('the reference says where a token is needed, and names every part of a path
       path,
     )
   }
+})
+
+test('the root address tells a program where to go on, and a browser on a page that loads and runs nothing', async () => {
+  const plain = await service.send('GET', '/', { headers: { authorization: null } })
+  assert.match(plain.headers.get('content-type') ?? '', /^application\/json/)
+  const { name, version, ...links } = JSON.parse(plain.text)
+  const { info } = await service.read('/openapi.json', z.object({ info: z.object({ version: z.string() }) }))
+  assert.deepEqual([name, version], ['Lethe', info.version])
+  const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+  const page = await service.send('GET', '/', { headers: { authorization: null, accept: browser } })
+  assert.equal(page.status, 200)
+  assert.match(page.headers.get('content-type') ?? '', /^text\/html; charset=utf-8/)
+  for (const { headers } of [plain, page]) {
+    const policy = headers.get('content-security-policy') ?? ''
+    assert.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; .*frame-ancestors 'none'$/)
+    assert.doesNotMatch(policy, /unsafe|https?:|\*/)
+    assert.deepEqual(
+      ['x-frame-options', 'x-content-type-options', 'referrer-policy', 'vary'].map((one) => headers.get(one)),
+      ['DENY', 'nosniff', 'no-referrer', 'accept'],
+    )
+  }
+  const linked = [...page.text.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)
+  assert.deepEqual(linked, Object.values(links))
+  for (const path of linked) {
+    const answer = await service.send('GET', String(path), { headers: { authorization: null } })
+    assert.equal(answer.status, 200, path)
+  }
+  assert.doesNotMatch(`${plain.text}${page.text}`, /acme|globex|lethe_/)
+})
+
+test('the reference calls one thing one name, and has the old names as deprecated ones', async () => {
+  const { paths } = await service.read('/openapi.json', OpenApi)
+  const fields = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.values(operations).flatMap((operation) => [
+      ...(operation.parameters ?? []).map(({ name, deprecated }) => ({ path, name, deprecated })),
+      ...Object.entries(operation.requestBody?.content['application/json']?.schema.properties ?? {}).map(
+        ([name, { deprecated }]) => ({ path, name, deprecated }),
+      ),
+    ]),
+  )
+  const old = new Set(['metric', 'start', 'end', 'from', 'until'])
+  for (const { path, name, deprecated } of fields) {
+    assert.equal(deprecated ?? false, old.has(name), `${path} ${name}`)
+  }
+  const deprecated = new Set(
+    fields.filter((field) => field.deprecated).map(({ path, name }) => `${path} ${name}`),
+  )
+  assert.ok(deprecated.has('/telemetry/series metric') && deprecated.has('/anomalies/mutes until'))
+  const answered = (path: string) =>
+    Schema.parse(paths[path]?.get?.responses['200']?.content?.['application/json']?.schema).properties ?? {}
+  const hold = answered('/usage/storage/holds/{hold_id}')
+  assert.deepEqual([hold.id?.deprecated, hold.hold_id?.deprecated], [undefined, true])
+  const deletion = answered('/usage/storage/deletions/{request_id}')
+  assert.ok(deletion.id && deletion.request_id?.deprecated === undefined, 'the interface binds both')
+  const series = paths['/telemetry/series']?.get?.parameters ?? []
+  const metric = series.filter(({ name }) => name.startsWith('metric'))
+  assert.deepEqual(
+    metric.map(({ name, required }) => [name, required ?? false]),
+    [
+      ['metric_key', true],
+      ['metric', false],
+    ],
+  )
 })

@@ -62,8 +62,8 @@ export interface Readable {
 
 /** What a person of the organisation can read within an hour of Monday's start, and how many rows it stores in all. */
 export async function readSample(service: Service, as: Who): Promise<Readable> {
-  const range = `start=${formatInstant(mondayNs)}&end=${formatInstant(mondayNs + 60n * minuteNs)}&limit=500`
-  const series = `/telemetry/series?metric=queue.length&${range.replace('&limit=500', '')}`
+  const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + 60n * minuteNs)}&limit=500`
+  const series = `/telemetry/series?metric_key=queue.length&${range.replace('&limit=500', '')}`
   const [logs, spans, answer, storage] = await Promise.all([
     service.read(`/telemetry/logs?${range}`, pageOf(LogRecord), as),
     service.read(`/telemetry/spans?${range}`, pageOf(Span), as),

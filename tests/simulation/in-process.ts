@@ -86,7 +86,7 @@ export class InProcess implements Subject {
     await app.start(() => beforeReady(app))
   }
 
-  async ask(method: 'GET' | 'POST' | 'PUT', path: string, asked: Asked): Promise<Answered> {
+  async ask(method: 'GET' | 'POST' | 'PUT' | 'PATCH', path: string, asked: Asked): Promise<Answered> {
     const answer = await this.app.http.inject({
       method,
       url: path,

@@ -92,7 +92,7 @@ export class Killed implements Subject {
     await this.#call({ name: 'advance', ms })
   }
 
-  async ask(method: 'GET' | 'POST' | 'PUT', path: string, asked: Asked): Promise<Answered> {
+  async ask(method: 'GET' | 'POST' | 'PUT' | 'PATCH', path: string, asked: Asked): Promise<Answered> {
     const asking = fetch(`${this.#address}${path}`, {
       method,
       headers: {

@@ -31,7 +31,7 @@ export interface Subject {
   readonly control: Control
   nowMs(): number
   advance(ms: number): Promise<void>
-  ask(method: 'GET' | 'POST' | 'PUT', path: string, asked: Asked): Promise<Answered>
+  ask(method: 'GET' | 'POST' | 'PUT' | 'PATCH', path: string, asked: Asked): Promise<Answered>
   /** What the organisation's own readers see in these tables. */
   visible(place: TenantPlace, names: readonly TableName[]): Promise<Counted>
   /** What lies in the tables, by organisation. */

@@ -184,10 +184,12 @@ function exclusionsOf(hasBackups: boolean): string[] {
   return [
     'Blocks that the file system has freed but not yet overwritten.',
     'Copies of the data folder that an operator made and that are not registered as backups.',
+    'Memory that the machine itself wrote to a disk: core dumps, swap, hibernation images.',
     hasBackups
       ? 'The backups listed here, each until it is removed.'
       : 'Backups that are not registered: no registered one may hold a copy.',
     'Copies that left this service before: exports, answers to queries, whatever senders forwarded elsewhere.',
+    'Log files of this service: they hold no telemetry, but an error may quote what somebody searched for.',
     'The record of the erasure itself (request, ledger, audit log, this certificate): ids, bounds and counts.',
   ]
 }
@@ -200,5 +202,6 @@ const acceptedAsNew = {
 
 const refused = {
   rule: 'refused' as const,
-  meaning: 'what arrives for the erased time after the verification is refused.',
+  meaning:
+    'what arrives after the verification for the erased time before it is refused; later time, also where the range includes it, is accepted as something new, which this does not cover.',
 }

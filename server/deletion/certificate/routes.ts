@@ -4,6 +4,7 @@
 import type { FastifyInstance } from 'fastify'
 import { CertificateAnswer, CertificateQuery, jwksUri } from '../../../contract/certificate.ts'
 import { DeletionParams } from '../../../contract/deletion.ts'
+import { prefersHtml } from '../../http/prefers-html.ts'
 import { route } from '../../http/route.ts'
 import { pagePolicy, renderPage } from './page.ts'
 import type { CertificateStore } from './store.ts'
@@ -38,19 +39,4 @@ export function addCertificateRoute(http: FastifyInstance, store: CertificateSto
       }
     },
   })
-}
-
-/** Whether an Accept header (RFC 9110) asks for HTML by name, and not for JSON at least as much. */
-function prefersHtml(accept: string | undefined): boolean {
-  const weightOf = (mediaType: string) => {
-    const found = (accept ?? '')
-      .toLowerCase()
-      .split(',')
-      .map((range) => range.split(';').map((part) => part.trim()))
-      .find(([name]) => name === mediaType)
-    if (found === undefined) return 0
-    const weight = Number(found.find((part) => part.startsWith('q='))?.slice(2) ?? 1)
-    return Number.isFinite(weight) ? weight : 0
-  }
-  return weightOf('text/html') > weightOf('application/json')
 }

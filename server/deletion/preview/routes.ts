@@ -1,10 +1,10 @@
-// POST /usage/storage/deletions/preview: what a deletion would erase. It takes what a deletion takes, but for the
-// confirmation, and changes nothing that anybody else could see.
+// POST /usage/storage/deletions/preview: what a deletion would erase. It takes the body of the deletion, so that a client
+// sends the same one to both, and changes nothing that anybody else could see.
 
 import type { FastifyInstance } from 'fastify'
 import { DeletionPreview, PreviewDeletion } from '../../../contract/deletion.ts'
 import { route } from '../../http/route.ts'
-import { boundsProblems, selectionIn } from '../deletion.ts'
+import { crossFieldProblems, selectionIn } from '../deletion.ts'
 import type { Previews } from './preview.ts'
 
 export function addPreviewRoute(http: FastifyInstance, previews: Previews): void {
@@ -17,7 +17,7 @@ export function addPreviewRoute(http: FastifyInstance, previews: Previews): void
     body: PreviewDeletion,
     result: DeletionPreview,
     refusals: [400, 413, 415],
-    check: boundsProblems,
+    check: (body, caller) => crossFieldProblems(body, caller.tenantId),
     handle: async ({ caller, body }) => ({ body: await previews.create(caller, selectionIn(body)) }),
   })
 }

@@ -1,6 +1,6 @@
 // Retention rules at rest: days per organisation and signal, with an audit entry for every change.
 
-import type { Retention, SetRetention } from '../../../contract/deletion-governance.ts'
+import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -21,7 +21,7 @@ export class RetentionStore {
   }
 
   /** Changes the signals that are named; null keeps one for good. */
-  async set(tenantId: string, changes: SetRetention, actor: string): Promise<Retention> {
+  async set(tenantId: string, changes: PatchRetention, actor: string): Promise<Retention> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       const before = wireForm(await readRule(trx, tenantId))

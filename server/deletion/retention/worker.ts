@@ -63,7 +63,7 @@ export class RetentionWorker {
     const nowMs = clock.nowMs()
     const rule = await store.rule(tenantId)
     // Nobody is asked, but where every deletion needs two people the second one has a day to take it back.
-    const delayMinutes = (await ruleOf(tenantId)) === 'always' ? minutesPerDay : 0
+    const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
     for (const undelayed of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
       const draft = { ...undelayed, delayMinutes }
       const key = retentionKey(draft, nowMs)

@@ -1,0 +1,99 @@
+// What the root address answers: which service this is and where to go on, for a person who opened the address that the
+// log prints, and for a program. Public, so it tells what the reference tells anybody and nothing of any organisation.
+
+import { createHash } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { prefersHtml } from './prefers-html.ts'
+
+const FrontPage = z
+  .object({
+    name: z.literal('Lethe'),
+    version: z.string(),
+    docs: z.string().describe('The reference of all operations, as a page.'),
+    openapi: z.string().describe('The document behind it.'),
+    health: z.string().describe('Whether the process answers.'),
+    readiness: z.string().describe('Whether it is ready to serve.'),
+  })
+  .describe('What answers here, and where to go on: addresses on this host.')
+type FrontPage = z.infer<typeof FrontPage>
+
+const style = `
+body { max-width: 38rem; margin: 15vh auto; padding: 0 1.5rem; color: #1a1a1a; font: 1.05rem/1.6 system-ui, sans-serif; }
+h1 { margin: 0; font: 400 2.6rem/1.2 Georgia, serif; }
+a { color: inherit; }
+small { color: #5a564e; }
+`
+
+/** Nothing may be loaded, run, framed or sent from here; of styles only the page's own. */
+const headers = {
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  vary: 'accept',
+} as const
+
+export function addFrontPage(http: FastifyInstance, version: string): void {
+  const page: FrontPage = {
+    name: 'Lethe',
+    version,
+    docs: '/docs',
+    openapi: '/openapi.json',
+    health: '/healthz',
+    readiness: '/readyz',
+  }
+  const html = htmlOf(page)
+  http.get(
+    '/',
+    {
+      config: { access: 'public' },
+      schema: {
+        operationId: 'getFrontPage',
+        tags: ['Operations'],
+        summary: 'Which service this is, and where to go on',
+        response: {
+          200: {
+            description: 'As JSON, or as a page where HTML is asked for.',
+            content: {
+              'application/json': { schema: FrontPage },
+              'text/html': {
+                schema: z.string().describe('The same as a page, which loads and runs nothing.'),
+              },
+            },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      reply.headers(headers)
+      if (!prefersHtml(request.headers.accept)) return page
+      return reply.type('text/html; charset=utf-8').send(html)
+    },
+  )
+}
+
+/** The page's parts are ours, and without characters that mean something in HTML. */
+function htmlOf({ docs, health, name, openapi, readiness, version }: FrontPage): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${name}</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>${name}</h1>
+<p>Multi-tenant telemetry that can forget. This is its HTTP interface; you need an access token to use it.</p>
+<ul>
+<li><a href="${docs}">Reference of all operations</a></li>
+<li><a href="${openapi}">OpenAPI document</a></li>
+<li><a href="${health}">Health</a>, <a href="${readiness}">readiness</a></li>
+</ul>
+<p><small>Version ${version}</small></p>
+</body>
+</html>
+`
+}

@@ -1,0 +1,95 @@
+// What a question about a series names and no row in the range has: the metric, the service, an attribute key. Asked
+// only where the answer would else be an empty series, or a single group of nothing, without a word.
+
+import { knowsAttribute } from '../telemetry/attribute.ts'
+import { attributesColumn, eventSeriesOf } from '../telemetry/event-series.ts'
+import { type TableSpec, tables, tablesOf } from '../telemetry/schema/tables.ts'
+import type { SeriesSet } from '../telemetry/series.ts'
+import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
+import { join, type Sql, sql } from '../telemetry/sql.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
+
+/** What a question names. */
+export interface SeriesNames {
+  readonly metric: string
+  readonly service: string | undefined
+  readonly attribute: readonly (readonly [key: string, value: string])[]
+  readonly groupBy: GroupBy | undefined
+}
+
+/** Sentences, each naming one thing; none where nothing is missing. */
+export async function warningsOf(
+  reader: TenantReader,
+  names: SeriesNames,
+  set: SeriesSet,
+  limits?: StatementLimits,
+): Promise<string[]> {
+  const doubtful = doubtfulIn(names, set)
+  if (doubtful === null) return []
+  const found = await readKnown(reader, names, { keys: doubtful, range: set.counted }, limits)
+  const metric = JSON.stringify(names.metric)
+  if (!found.some(({ any }) => any === 1)) return [`Nothing in this range is named ${metric}.`]
+  const isKnown = (n: number) => found.some(({ known }) => known[n] === 1)
+  const isService = names.service === undefined || found.some(({ service }) => service === 1)
+  return [
+    ...(isService
+      ? []
+      : [`Nothing of ${metric} in this range is of the service ${JSON.stringify(names.service)}.`]),
+    ...doubtful
+      .filter((_, n) => !isKnown(n))
+      .map((key) => `Nothing of ${metric} in this range has an attribute ${JSON.stringify(key)}.`),
+  ]
+}
+
+/** Attribute keys that nothing in the answer shows to exist; null where there is no reason to ask about anything. */
+function doubtfulIn({ attribute, groupBy }: SeriesNames, set: SeriesSet): string[] | null {
+  const isEmpty = set.groups.every(({ volume }) => volume.every((amount) => amount === 0))
+  const grouped = [groupBy ?? []].flat().filter((key) => key !== 'service')
+  if (isEmpty) return [...new Set([...attribute.map(([key]) => key), ...grouped])]
+  const labels = set.groups.flatMap(({ group }) => labelsOf(groupBy, group))
+  const unseen = grouped.filter((key) => labels.every(([own, value]) => own !== key || value === ''))
+  return unseen.length === 0 ? null : unseen
+}
+
+interface Known {
+  readonly any: number
+  readonly service: number
+  /** By key. */
+  readonly known: readonly number[]
+}
+
+/** A row for each table in which the series may be. */
+function readKnown(
+  reader: TenantReader,
+  { metric, service = '' }: SeriesNames,
+  asked: {
+    readonly keys: readonly string[]
+    readonly range: { readonly startNs: bigint; readonly endNs: bigint }
+  },
+  limits: StatementLimits | undefined,
+): Promise<Known[]> {
+  const builtIn = eventSeriesOf(metric)
+  const of = builtIn === undefined ? sql`MetricName = ${metric}` : builtIn.of
+  const metricTables = tables.filter((table) => table.signal === 'metrics')
+  const found = builtIn === undefined ? metricTables : tablesOf(builtIn.signals)
+  const known = (table: TableSpec): Sql =>
+    sql`CAST([${join(
+      asked.keys.map((key) => sql`toUInt8(countIf(${knowsAttribute(attributesColumn(table), key)}) > 0)`),
+      ', ',
+    )}], 'Array(UInt8)')`
+  return reader.rows<Known>(
+    (from) =>
+      join(
+        found.map(
+          (table) =>
+            sql`(${from.select(table.name, {
+              columns: sql`toUInt8(count() > 0) AS any, toUInt8(countIf(ServiceName = ${service}) > 0) AS service, ${known(table)} AS known`,
+              conditions: [rangeCondition(table.timeColumn, asked.range), of],
+            })})`,
+        ),
+        ' UNION ALL ',
+      ),
+    limits,
+  )
+}
