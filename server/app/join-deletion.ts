@@ -62,7 +62,7 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock)
   const ledger = new DeletionLedger(control, clock)
-  const requests = new DeletionRequests(control, () => backups.holding(Number.MAX_SAFE_INTEGER))
+  const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, ledger, requests })
   const lateRows = new LateRowCounts(ledger)
   const retentionStore = new RetentionStore(control, clock)
@@ -126,7 +126,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...needs,
     ...rooms,
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
-    knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
+    knownBackups: async () => (await backups.holding()).all,
     needsApproval: async (tenantId, selection) =>
       needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), selection),
   })
@@ -164,7 +164,8 @@ function createWorker(
     failpoint,
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
-    journal: async (request, { placement }) =>
+    journal: async (request, { placement }) => {
+      const founding_hash = await tenancy.foundingHash(request.tenantId)
       journal.append({
         request_id: request.requestId,
         tenant_id: request.tenantId,
@@ -177,7 +178,9 @@ function createWorker(
         created_at_ms: request.createdAtMs,
         refuse_late: request.refuseLate,
         reason: request.reason,
-      }),
+        ...(founding_hash !== null && { founding_hash }),
+      })
+    },
     journalled: async () =>
       journal.read().map((entry) => ({
         requestId: entry.request_id,
@@ -189,6 +192,7 @@ function createWorker(
         createdAtMs: entry.created_at_ms,
         refuseLate: entry.refuse_late,
         reason: entry.reason,
+        foundingHash: entry.founding_hash ?? null,
       })),
     countAnomalies: async (tenantId, { signals, range, held }) => {
       const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
@@ -199,7 +203,7 @@ function createWorker(
         const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
         return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
       }),
-    foundedAtMs: (tenantId) => tenancy.foundedAtMs(tenantId),
+    foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
     flushControl: () => flushWriteAheadLog(control),
   })
 }

@@ -7,12 +7,14 @@ import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
+import { order } from './migrations/0005-order.ts'
 
 const migrations = {
   '0001-foundation': foundation,
   '0002-proof': proof,
   '0003-quotas': quotas,
   '0004-quiet': quiet,
+  '0005-order': order,
 }
 
 /** Names of all migrations this program knows, oldest first. */

@@ -121,6 +121,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     createdAtMs: startMs - minuteMs,
     refuseLate: false,
     reason: 'personal_data',
+    foundingHash: scene.founded.hash,
   })
   scene.journal.push({
     ...all,
@@ -128,6 +129,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     tenantId: 'gone',
     requestedBy: 'x',
     createdAtMs: 0,
+    foundingHash: null,
   })
   const { gate, worker } = scene.restarted()
   await worker.restore()
@@ -176,6 +178,7 @@ test('an erasure that the journal knows to have begun is carried out, whatever a
       createdAtMs: startMs,
       refuseLate: false,
       reason: null,
+      foundingHash: scene.founded.hash,
     })
     scene.clock.advance(minuteMs)
     const { gate, worker } = scene.restarted()

@@ -12,8 +12,8 @@ import type { RecordedErasure } from './ledger.ts'
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
   /** Erasures that began at any time, as written down outside the control plane. */
   readonly journalled: () => Promise<readonly RecordedErasure[]>
-  /** When the organisation of this name was founded; null where it is unknown or has been removed. */
-  readonly foundedAtMs: (tenantId: string) => Promise<number | null>
+  /** Hash of the first audit entry of this name; null where it has none. */
+  readonly foundingHash: (tenantId: string) => Promise<string | null>
 }
 
 /** Ledger entries of what a restore made necessary name this actor. */
@@ -140,7 +140,7 @@ export class DeletionWorker {
       wide.tenantId,
     )
     for (const request of open) {
-      if (request.createdAtMs > wide.createdAtMs || !includesSelection(wide, request)) continue
+      if (request.seq > wide.seq || !includesSelection(wide, request)) continue
       if (request.status === 'awaiting_approval') {
         await ledger.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
       } else await this.#attempts.completeIfClean(request, wide.requestId)
@@ -214,11 +214,14 @@ export class DeletionWorker {
     this.hide(again)
   }
 
-  /** An organisation that was founded after the erasure is another one that bears the name. */
+  /**
+   * An organisation with another first audit entry is another one that bears the name. Where one of the two isn't
+   * known, it counts as the one that asked.
+   */
   async #takeUp(erasure: RecordedErasure, isDone: boolean): Promise<void> {
-    const { findPlace, foundedAtMs, ledger, logger } = this.#deps
-    const founded = await foundedAtMs(erasure.tenantId)
-    const isOther = founded !== null && founded > erasure.createdAtMs
+    const { findPlace, foundingHash, ledger, logger } = this.#deps
+    const founded = await foundingHash(erasure.tenantId)
+    const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
     if ((await findPlace(erasure.tenantId)) === null || isOther) {
       logger.error(
         { requestId: erasure.requestId },

@@ -66,6 +66,10 @@ export class InProcess implements Subject {
     this.#clock.advance(ms)
   }
 
+  setClock(byMs: number): void {
+    this.#clock.set(byMs)
+  }
+
   async start(beforeReady: (app: App) => Promise<void> = async () => {}): Promise<void> {
     const life = new Life(this.#clock)
     const failpoints = new Failpoints()
