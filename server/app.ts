@@ -42,6 +42,7 @@ import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { insertToken, type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
+import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
 import { Periodic } from './worker/periodic.ts'
 
@@ -179,7 +180,22 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const tenancy = new TenancyStore(control, clock)
   const instanceSecret = readInstanceId(config.dataDir)
   const failpoint = options.failpoint ?? (async () => {})
-  const stores = { config, clock, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+  const watch = new ClockWatch({ control, clock, logger })
+  const trustedNowMs = () => watch.now()
+  // So that a clock that is wrong from the start is found before anything is done by it.
+  await trustedNowMs()
+  const stores = {
+    config,
+    clock,
+    trustedNowMs,
+    logger,
+    failpoint,
+    engine,
+    control,
+    gate,
+    tenancy,
+    instanceSecret,
+  }
   const deletion = joinDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = joinBackups(issuing)
@@ -197,6 +213,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const runner = new DetectorRunner({ ...stores, store: detectors })
   const leases = new Leases(control, clock, instanceSecret)
   const round = async (signal: AbortSignal) => {
+    await trustedNowMs()
     // First, so that no erasure acts while a backup is taken.
     await backups.round(signal)
     await deletion.round(signal)
@@ -213,7 +230,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const http = createHttp({ clock, logger, authenticate, isReady: () => isReady })
-  await addRoutes(http, { ...stores, deletion, ingest, detectors, runner, isReady: () => isReady })
+  await addRoutes(http, { ...stores, watch, deletion, ingest, detectors, runner, isReady: () => isReady })
   deletion.addRoutes(http, () => deletionLoop.nudge())
   addCertificateRoute(http, joinCertificates(issuing))
 
@@ -287,6 +304,7 @@ async function closeStores(engine: TelemetryEngine, control: Control): Promise<v
 interface RouteNeeds {
   readonly config: Config
   readonly clock: Clock
+  readonly watch: ClockWatch
   readonly logger: FastifyBaseLogger
   readonly engine: TelemetryEngine
   readonly control: Control
@@ -302,11 +320,12 @@ interface RouteNeeds {
 /** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
 async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
   const { clock, control, deletion, engine, gate, ingest } = needs
-  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock })
+  const isClockInDoubt = () => needs.watch.doubt !== null
+  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock, isClockInDoubt })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
-  addHealthRoutes(http, metrics.registry, needs.isReady)
+  addHealthRoutes(http, metrics.registry, { isReady: needs.isReady, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })

@@ -34,6 +34,7 @@ import type { TenancyStore } from '../tenancy/store.ts'
 export interface DeletionNeeds {
   readonly config: Config
   readonly clock: Clock
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
   readonly engine: TelemetryEngine
@@ -149,7 +150,18 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
 }
 
 function createWorker(
-  { clock, config, control, engine, failpoint, gate, instanceSecret, logger, tenancy }: DeletionNeeds,
+  {
+    clock,
+    config,
+    control,
+    engine,
+    failpoint,
+    gate,
+    instanceSecret,
+    logger,
+    tenancy,
+    trustedNowMs,
+  }: DeletionNeeds,
   rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
 ): DeletionWorker {
   const journal = new ErasureJournal(config.backupDir, instanceSecret)
@@ -160,6 +172,7 @@ function createWorker(
     engine,
     gate,
     clock,
+    trustedNowMs,
     logger,
     failpoint,
     findPlace: (tenantId) => tenancy.findPlace(tenantId),

@@ -40,7 +40,11 @@ let engine: TelemetryEngine
 let control: Control
 /** Moved by a test; otherwise the machine's own time. */
 let laterMs = 0
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + laterMs }
+const clock = {
+  ...systemClock,
+  nowMs: () => systemClock.nowMs() + laterMs,
+  steady: () => ({ boot: 'of this test', ms: systemClock.steady().ms + laterMs }),
+}
 const register = () => new BackupRegister(control, clock)
 
 before(async () => {
@@ -73,6 +77,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     journal: new ErasureJournal(backupDir, instanceId),
     engine,
     clock,
+    trustedNowMs: async () => clock.nowMs(),
     logger: silent,
     backupDir,
     instanceId,

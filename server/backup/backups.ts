@@ -31,6 +31,8 @@ export interface BackupsDeps {
   readonly journal: ErasureJournal
   readonly engine: TelemetryEngine
   readonly clock: Clock
+  /** The time to remove backups by; null while the clock is in doubt, and then none is. */
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
   /** The data folder's secret. */
@@ -54,8 +56,8 @@ const removalPauseMs = 60_000
 
 export class Backups {
   readonly #deps: BackupsDeps
-  /** No try to remove before this. */
-  #notBeforeMs = 0
+  /** No try to remove before this, by the clock that nobody sets. */
+  #notBeforeMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
@@ -82,20 +84,22 @@ export class Backups {
 
   /** One pass: takes everything that was asked for, oldest first, then removes what has expired. Throws nothing but what the control plane throws. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, logger, register } = this.#deps
+    const { clock, logger, register, trustedNowMs } = this.#deps
     for (const row of await register.inStatus('requested')) {
       if (signal.aborted) return
       await this.#take(row, signal)
     }
-    if (clock.nowMs() < this.#notBeforeMs) return
+    if (clock.steady().ms < this.#notBeforeMs) return
     for (const row of await register.inStatus('ready')) {
-      if (row.expires_at_ms > clock.nowMs()) continue
+      const nowMs = await trustedNowMs()
+      if (nowMs === null) return
+      if (row.expires_at_ms > nowMs) continue
       try {
         await this.#removeExpired(row)
         logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
       } catch (err) {
         logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
-        this.#notBeforeMs = clock.nowMs() + removalPauseMs
+        this.#notBeforeMs = clock.steady().ms + removalPauseMs
       }
     }
   }

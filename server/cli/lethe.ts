@@ -9,6 +9,7 @@ import { readConfig } from '../config.ts'
 import { createOrganisation, createToken, listTokens, revokeToken } from './administer.ts'
 import { createBackup, listBackups, type RestoreCommand, removeBackupById, restore } from './backup.ts'
 import { verifyCertificate } from './certificate.ts'
+import { confirmClockNow, showClock } from './clock.ts'
 import { demo } from './demo.ts'
 import { type DetectOptions, detect } from './detect.ts'
 import { exportEvidence, type VerifyOptions, verifyEvidence } from './evidence.ts'
@@ -88,6 +89,16 @@ hold
   .argument('<hold_id>')
   .addOption(ofOrg())
   .action((id: string, options) => releaseHold(readConfig(process.env), id, options))
+
+const clock = program.command('clock').description('whether the machine’s clock can be believed')
+clock
+  .command('show')
+  .description('say whether the clock is in doubt, and what is paused by it')
+  .action(() => showClock(readConfig(process.env)))
+clock
+  .command('confirm')
+  .description('say that the clock is right now; what erases by date goes on')
+  .action(() => confirmClockNow(readConfig(process.env)))
 
 const quota = program.command('quota').description('what an organisation may send')
 quota

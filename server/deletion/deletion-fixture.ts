@@ -77,6 +77,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       engine: stores.engine,
       gate,
       clock: waitingFor(clock),
+      trustedNowMs: async () => clock.nowMs(),
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
       foundingHash: async () => founded.hash,

@@ -5,6 +5,7 @@ import { type ApprovalRule, approvalRules, type DeletionPolicy } from '../../con
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import { isClockInDoubt } from '../worker/clock-watch.ts'
 import type { DeletionSelection } from './deletion.ts'
 
 /** Long enough for a working day of everybody who has to notice. */
@@ -92,7 +93,9 @@ async function readPolicy(
   const approval = ruleOf(row.approval)
   if (row.pending_approval === null || row.pending_from_ms === null) return { approval, pending: null }
   const pending = { approval: ruleOf(row.pending_approval), fromMs: row.pending_from_ms }
-  return pending.fromMs <= nowMs ? { approval: pending.approval, pending: null } : { approval, pending }
+  // A clock that jumps ahead doesn't end the time that the others have to notice.
+  const isInForce = pending.fromMs <= nowMs && !(await isClockInDoubt(control))
+  return isInForce ? { approval: pending.approval, pending: null } : { approval, pending }
 }
 
 /** A rule that isn't one of ours counts as the strictest: nothing is to be erased by a typing error in a table. */

@@ -10,6 +10,8 @@ import { settleSideTables } from './eraser.ts'
 import type { RecordedErasure } from './ledger.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
+  /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
+  readonly trustedNowMs: () => Promise<number | null>
   /** Erasures that began at any time, as written down outside the control plane. */
   readonly journalled: () => Promise<readonly RecordedErasure[]>
   /** Hash of the first audit entry of this name; null where it has none. */
@@ -87,12 +89,12 @@ export class DeletionWorker {
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, gate, logger, requests } = this.#deps
+    const { clock, gate, logger, requests, trustedNowMs } = this.#deps
     if (gate.closedPlacements().length > 0) await this.#settle()
     await this.#expireUnanswered()
     await this.#releaseHeld()
     const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    for (const queue of queuesOf(waiting, clock.nowMs())) {
+    for (const queue of queuesOf(waiting, clock.nowMs(), await trustedNowMs())) {
       await this.#workOff(queue, signal).catch((err: unknown) => {
         // What can't even be recorded is tried again with the next round, and holds no other organisation up.
         logger.error({ err, tenantId: queue[0]?.tenantId }, 'the erasures of an organisation could not go on')

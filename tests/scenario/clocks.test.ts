@@ -2,8 +2,10 @@
 // founded, and a year ahead for one pass. What is erased, and what still holds it, never depends on a date.
 
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { after, afterEach, beforeEach, test } from 'node:test'
 import { signals } from '../../server/telemetry/schema/tables.ts'
+import { confirmClock } from '../../server/worker/clock-watch.ts'
 import { InProcess } from '../simulation/in-process.ts'
 import { newOrganisations, populate } from '../simulation/simulation.ts'
 import { exportOf, startMs } from '../simulation/telemetry.ts'
@@ -81,8 +83,8 @@ async function read(path: string) {
   return body
 }
 
-async function backUp(): Promise<string> {
-  return (await service.backUp()) ?? assert.fail('The backup failed.')
+async function backUp(keepDays = 3650): Promise<string> {
+  return (await service.backUp(keepDays)) ?? assert.fail('The backup failed.')
 }
 
 /** Ids of the backups that the certificate names, and until when the request says that they hold. */
@@ -131,4 +133,100 @@ test('what was erased stays erased after a restore, although a fast or slow cloc
     await service.end()
     service = new InProcess(startMs)
   }
+})
+
+/** The two ways to erase by date, and a deletion that waits for its date: rows and backups that are left. */
+async function left() {
+  const { status } = await read(`/usage/storage/deletions/${delayed}`)
+  return { rows: await rows(), isBackedUp: existsSync(backup), delayed: status }
+}
+let backup = ''
+let delayed = ''
+
+/** Retention of a week, a backup for 30 days, and an erasure that is to begin in 30 days. */
+async function startDated(): Promise<void> {
+  await start()
+  await send()
+  const rule = { logs_days: 7, metrics_days: 7, traces_days: 7 }
+  const set = await service.ask('PUT', '/usage/storage/retention', { secret: acme.secrets[0], json: rule })
+  assert.equal(set.status, 200)
+  for (const _ of ['asked for', 'carried out']) await service.round(null)
+  assert.equal(await rows(), 3, 'what was older than a week went by the right clock')
+  backup = await backUp(30)
+  const asked = await service.ask('POST', '/usage/storage/deletions', {
+    secret: acme.secrets[0],
+    json: { scope: 'range', range_end: '2026-01-01T00:00:00Z', confirm: 'acme', delay_minutes: 43_200 },
+  })
+  assert.equal(asked.status, 202, JSON.stringify(asked.body))
+  delayed = asked.body.request_id
+}
+
+const untouched = { rows: 3, isBackedUp: true, delayed: 'scheduled' }
+const erased = { rows: 0, isBackedUp: false, delayed: 'completed' }
+
+async function clockSaid() {
+  const ready = await service.ask('GET', '/readyz', { secret: acme.secrets[0] })
+  const metrics = await service.app.http.inject({ url: '/metrics' })
+  const gauge = /^lethe_clock_in_doubt (.*)$/m.exec(metrics.body)?.[1]
+  assert.equal(gauge, ready.body.clock === 'in_doubt' ? '1' : '0')
+  return ready.body.clock
+}
+
+test('a clock that is a year ahead for one pass erases nothing by its date', async () => {
+  await startDated()
+  service.setClock(yearMs)
+  await service.round(null)
+  service.setClock(-yearMs)
+  assert.deepEqual(await left(), untouched)
+  assert.equal(await clockSaid(), 'in_doubt')
+})
+
+test('what a wrong clock pauses stays paused over starts and until somebody says that it is right', async () => {
+  await startDated()
+  assert.equal(await clockSaid(), 'ok')
+  service.setClock(yearMs)
+  await service.restart()
+  assert.equal(await clockSaid(), 'in_doubt', 'before the first pass')
+  await service.round(null)
+  service.setClock(-yearMs)
+  await service.crash()
+  await service.advance(40 * dayMs)
+  await service.round(null)
+  assert.deepEqual(await left(), untouched)
+  // Of another day than the clock has: what somebody confirmed while it was wrong.
+  await confirmClock(service.control, service.nowMs() + yearMs)
+  await service.round(null)
+  assert.deepEqual(await left(), untouched)
+  // What was asked for by a person goes on.
+  await send(globex)
+  await confirmClock(service.control, service.nowMs())
+  await service.round(null)
+  await service.round(null)
+  assert.deepEqual(await left(), erased)
+  assert.equal(await clockSaid(), 'ok')
+  assert.equal(await rows(globex), 6)
+})
+
+test('a pause of the clock stops no erasure that a person asks for, and no backup', async () => {
+  await start()
+  await send()
+  service.setClock(-yearMs)
+  await service.round(null)
+  assert.equal(await clockSaid(), 'in_doubt')
+  await backUp()
+  await erase()
+  assert.equal(await rows(), 0)
+})
+
+test('time that passes, and a clock that is corrected by less than a day, is no jump', async () => {
+  await startDated()
+  for (let day = 0; day < 40; day++) {
+    await service.advance(dayMs)
+    service.setClock(day % 2 === 0 ? -20 * 3600 * secondMs : 20 * 3600 * secondMs)
+    if (day % 10 === 0) await service.round(null)
+  }
+  await service.round(null)
+  await service.round(null)
+  assert.equal(await clockSaid(), 'ok')
+  assert.deepEqual(await left(), erased)
 })

@@ -150,9 +150,9 @@ export class InProcess implements Subject {
     await this.start()
   }
 
-  async backUp(): Promise<string | null> {
+  async backUp(keepDays = 3650): Promise<string | null> {
     const register = new BackupRegister(this.control, this.#clock)
-    const backupId = await register.request(this.#config.backupDir, 3650, 'operator:simulation')
+    const backupId = await register.request(this.#config.backupDir, keepDays, 'operator:simulation')
     await this.app.takeBackups()
     return (await register.find(backupId))?.status === 'ready' ? join(this.#config.backupDir, backupId) : null
   }
