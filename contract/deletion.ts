@@ -134,6 +134,9 @@ export const PreviewDeletion = CreateDeletion.pick({
   signals: true,
 })
 
+/** `future_end`: the range ends in time that has not come. */
+export const previewWarnings = ['future_end'] as const
+
 export const DeletionPreview = z
   .object({
     preview_id: z.string().describe('Name it in the deletion to erase this and nothing else.'),
@@ -179,6 +182,9 @@ export const DeletionPreview = z
       })
       .describe('What erasing would do now; an estimate.'),
     needs_approval: z.boolean(),
+    warnings: z
+      .array(z.object({ code: z.enum(previewWarnings), message: z.string() }))
+      .describe('What may not be meant; empty where nothing is unusual. None of it refuses the deletion.'),
     tolerance_rows: z
       .int()
       .describe('By how many rows the selection may differ when the deletion comes; 412 beyond.'),

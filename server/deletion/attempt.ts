@@ -27,7 +27,7 @@ import {
   type Failpoint,
   waitUntilRemoved,
 } from './eraser.ts'
-import type { ActiveHold } from './holds.ts'
+import { type ActiveHold, promised } from './holds-and-steps.ts'
 import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import type { DeletionRequests } from './requests.ts'
@@ -90,7 +90,9 @@ export class Attempts {
 
   /** Takes the erased time as unknown, and refuses what still arrives for it where that was asked. */
   markErased(request: StoredDeletion, doneAtMs: number): void {
-    const erased = { ...selectionOf(request), range: erasedTime(request, doneAtMs) }
+    const range = erasedTime(request, doneAtMs)
+    if (range === null) return
+    const erased = { ...selectionOf(request), range }
     this.#deps.gate.markErased(request.tenantId, erased)
     if (request.refuseLate) this.#deps.gate.refuseLate(request.tenantId, erased)
   }
@@ -201,7 +203,10 @@ export class Attempts {
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
     await failpoint('planned')
     const record = {
-      begin: (rows: ReadonlyMap<StoredStep, number>) => steps.begin(request.requestId, rows),
+      begin: (rows: ReadonlyMap<StoredStep, number>, holds: readonly ActiveHold[]) =>
+        steps.begin(request, rows, holds),
+      promise: (step: StoredStep, rows: number, holds: readonly ActiveHold[]) =>
+        steps.begin(request, new Map([[step, rows]]), holds, promised),
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
     await erasePartitions(this.#deps, place, request, undone.filter(hasPartition), record, signal)
@@ -214,10 +219,12 @@ export class Attempts {
   }
 
   async #eraseAnomalies(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<void> {
-    await this.#deps.steps.begin(request.requestId, new Map([[step, step.rows]]))
+    const { activeHolds, failpoint, steps } = this.#deps
+    await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
     await this.#removeAnomalies(request, place)
-    await this.#deps.failpoint('anomalies removed')
+    await failpoint('anomalies removed')
     await this.#recordDone(request, [step], 'removed')
+    await failpoint('step recorded')
   }
 
   async #recordDone(
@@ -225,10 +232,9 @@ export class Attempts {
     done: readonly StoredStep[],
     action: ErasureAction | 'removed',
   ): Promise<void> {
-    const { clock, failpoint, ledger, steps } = this.#deps
+    const { clock, ledger, steps } = this.#deps
     await steps.done(request.requestId, done, action, clock.nowMs())
     await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
-    await failpoint('step recorded')
   }
 
   async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {

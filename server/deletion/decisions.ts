@@ -5,7 +5,7 @@ import type { DeletionStatus } from '../../contract/deletion.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { hidingStatuses, transitions } from './deletion.ts'
+import { hasBegun, hidingStatuses, transitions } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import type { DeletionLedger } from './ledger.ts'
 import type { DeletionRequests } from './requests.ts'
@@ -36,11 +36,11 @@ export class Decisions {
   async cancel(caller: Caller, requestId: string): Promise<void> {
     const request = await this.#deps.requests.stored(caller.tenantId, requestId)
     if (request.status === 'cancelled') return
-    const hasBegun = request.status === 'held' && request.attempts > 0
-    if (transitions[request.status].cancel === null || hasBegun) {
+    const isPartErased = request.status === 'held' && hasBegun(request)
+    if (transitions[request.status].cancel === null || isPartErased) {
       throw new AppError('deletion_state', {
-        sentence: hasBegun
-          ? 'A part of it is erased already; the rest goes on when the legal hold is released.'
+        sentence: isPartErased
+          ? 'It was begun, and a part of it may be erased; the rest goes on when the legal hold is released.'
           : `The deletion is ${request.status}; only one that has not begun can be cancelled.`,
       })
     }

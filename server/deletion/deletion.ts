@@ -48,6 +48,7 @@ export const transitions = {
     interrupt: 'incomplete',
     verified: 'completed',
     give_up: 'failed',
+    reapply: 'running',
   }),
   verifying: row({
     hold: 'held',
@@ -238,11 +239,21 @@ function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): Valida
 }
 
 /**
- * Time that is to be taken as unknown because of a deletion: its range, or for `all` everything up to the moment
- * it was done, since what arrives afterwards is a new beginning.
+ * Time that is to be taken as unknown because of a deletion: what it selects, up to the moment it was done, since what
+ * arrives for later time is a new beginning. Null where all of its range was yet to come.
  */
-export function erasedTime(selection: DeletionSelection, doneAtMs: number): TimeRange {
-  return selection.scope === 'all' ? { startNs: null, endNs: BigInt(doneAtMs) * nsPerMs } : selection.range
+export function erasedTime({ range }: DeletionSelection, doneAtMs: number): TimeRange | null {
+  const doneNs = BigInt(doneAtMs) * nsPerMs
+  const endNs = range.endNs === null || range.endNs > doneNs ? doneNs : range.endNs
+  return range.startNs !== null && range.startNs >= endNs ? null : { startNs: range.startNs, endNs }
+}
+
+/**
+ * Whether an attempt was ever made, here or before a restore: some of it may be erased, so nothing can be given back.
+ * Attempts are counted before they act, and the restore guard counts those that only the journal knows.
+ */
+export function hasBegun({ attempts }: { readonly attempts: number }): boolean {
+  return attempts > 0
 }
 
 /** Whether erasing `wide` erases everything that `narrow` selects. */

@@ -36,10 +36,11 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     await this.#engine.insert(table, columns, [row.toBuffer()])
   }
 
-  async all(): Promise<ReadonlySet<string>> {
-    const rows = await this.#engine.select<{ id: string }>(
-      sql`SELECT DISTINCT RequestId AS id FROM ${raw(table)}`,
+  /** When each was completed last, milliseconds. */
+  async all(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#engine.select<{ id: string; ms: string }>(
+      sql`SELECT RequestId AS id, max(DoneAtMs) AS ms FROM ${raw(table)} GROUP BY id`,
     )
-    return new Set(rows.map(({ id }) => id))
+    return new Map(rows.map(({ id, ms }) => [id, Number(ms)]))
   }
 }

@@ -12,7 +12,8 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
-import type { DeletionSelection, ErasureTarget, HeldPart } from './deletion.ts'
+import type { DeletionSelection, ErasureTarget } from './deletion.ts'
+import type { ActiveHold } from './holds-and-steps.ts'
 import { selectedIn } from './planner.ts'
 
 /** Named places at which a test may end the process. */
@@ -24,7 +25,7 @@ export interface EraserDeps {
   readonly clock: Clock
   readonly failpoint: Failpoint
   /** What legal holds keep of the organisation now. */
-  readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }
 
 export type ErasureAction = 'none' | 'dropped' | 'rewritten'
@@ -62,8 +63,10 @@ export interface PartitionStep {
 
 /** Where is written down what becomes of the partitions. */
 export interface ErasureRecord<Step extends PartitionStep> {
-  /** Told how many rows are about to go; nothing is erased before it resolves. */
-  readonly begin: (rows: ReadonlyMap<Step, number>) => Promise<void>
+  /** Told how many rows are about to go, and which holds are kept; nothing is erased before it resolves. */
+  readonly begin: (rows: ReadonlyMap<Step, number>, holds: readonly ActiveHold[]) => Promise<void>
+  /** Told that they will go in any case; nothing is promised before it resolves. */
+  readonly promise: (step: Step, rows: number, holds: readonly ActiveHold[]) => Promise<void>
   readonly done: (steps: readonly Step[], action: ErasureAction) => Promise<void>
 }
 
@@ -81,20 +84,24 @@ export async function erasePartitions<Step extends PartitionStep>(
   record: ErasureRecord<Step>,
   signal: AbortSignal,
 ): Promise<void> {
-  const locked = <T>(store: string, work: (table: ErasedTable) => Promise<T>) =>
+  const locked = <T>(store: string, work: (table: ErasedTable, holds: readonly ActiveHold[]) => Promise<T>) =>
     deps.gate.exclusively([place.placement], async () => {
       // Read under the lock: a hold that was placed before this acts is kept, whatever the plan said.
-      const target = { ...selection, held: await deps.activeHolds(place.tenantId) }
-      return work(new ErasedTable(deps.engine, place, target, store))
+      const holds = await deps.activeHolds(place.tenantId)
+      return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
     })
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
     if (signal.aborted) throw new ErasureStopped()
-    const dropped = await locked(store, (table) => dropWhole(deps, table, ofStore, record))
-    if (dropped.length > 0) await record.done(dropped, 'dropped')
+    const dropped = await locked(store, (table, holds) => dropWhole(deps, table, ofStore, holds, record))
+    if (dropped.length > 0) await deps.failpoint('step recorded')
     for (const step of ofStore) {
       if (dropped.includes(step)) continue
       if (signal.aborted) throw new ErasureStopped()
-      await record.done([step], await locked(store, (table) => eraseLocked(deps, place, table, step, record)))
+      await locked(store, async (table, holds) => {
+        const action = await eraseLocked(deps, place, table, step, holds, record)
+        await record.done([step], action)
+      })
+      await deps.failpoint('step recorded')
     }
   }
 }
@@ -107,6 +114,7 @@ async function dropWhole<Step extends PartitionStep>(
   deps: EraserDeps,
   table: ErasedTable,
   steps: readonly Step[],
+  holds: readonly ActiveHold[],
   record: ErasureRecord<Step>,
 ): Promise<Step[]> {
   const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
@@ -116,11 +124,12 @@ async function dropWhole<Step extends PartitionStep>(
     if (selected > 0 && selected === total) rowsOf.set(step, selected)
   }
   if (rowsOf.size === 0) return []
-  await record.begin(rowsOf)
+  await record.begin(rowsOf, holds)
   await deps.failpoint('before partition step')
   const dropped = [...rowsOf.keys()]
   await table.drop(dropped.map(({ partitionId }) => partitionId))
   await deps.failpoint('partition dropped')
+  await record.done(dropped, 'dropped')
   return dropped
 }
 
@@ -132,6 +141,7 @@ async function eraseLocked<Step extends PartitionStep>(
   place: TenantPlace,
   table: ErasedTable,
   step: Step,
+  holds: readonly ActiveHold[],
   record: ErasureRecord<Step>,
 ): Promise<ErasureAction> {
   const { partitionId } = step
@@ -140,7 +150,7 @@ async function eraseLocked<Step extends PartitionStep>(
     total: 0,
   }
   if (selected === 0) return 'none'
-  await record.begin(new Map([[step, selected]]))
+  await record.begin(new Map([[step, selected]]), holds)
   await deps.failpoint('before partition step')
   if (selected === total) {
     await table.drop([partitionId])
@@ -150,6 +160,7 @@ async function eraseLocked<Step extends PartitionStep>(
   await table.copySurvivors(partitionId, total - selected)
   await deps.failpoint('survivors copied')
   deps.gate.closePlacement(place.placement)
+  await record.promise(step, selected, holds)
   await table.promiseSwap()
   await deps.failpoint('swap promised')
   await swap(deps.engine, table.swapName)

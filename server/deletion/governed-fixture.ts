@@ -123,6 +123,8 @@ export function refuses(scene: Pick<Scene, 'gate' | 'own'>, timeNs: bigint): boo
 /** The real engine, except for statements whose text matches `failing`, which fail with its ClickHouse code. */
 export class FailingEngine implements TelemetryEngine {
   failing: { readonly text: RegExp; readonly code: number } | null = null
+  /** Runs before a statement that reads, with its text. */
+  before: ((text: string) => Promise<void>) | null = null
   /** How many statements were made to fail. */
   failed = 0
   readonly #engine: TelemetryEngine
@@ -132,6 +134,7 @@ export class FailingEngine implements TelemetryEngine {
   }
 
   async select<T>(statement: Sql, ...rest: []): Promise<T[]> {
+    await this.before?.(render(statement))
     this.#check(statement)
     return this.#engine.select<T>(statement, ...rest)
   }

@@ -205,6 +205,46 @@ test('a promised swap whose table holds nothing closes its own placement, and no
   assert.deepEqual(await sideTables(stores.engine), [])
 })
 
+const yearNs = 365n * 24n * hourNs
+
+test('a range that ends in the future is unknown time up to its completion, and what arrives for later is new', async () => {
+  const scene = await governedSceneOf(stores)
+  const { tenantId } = scene.own
+  const doneNs = BigInt(startMs) * 1_000_000n
+  const wide = { startNs: null, endNs: doneNs + 2n * yearNs }
+  const unknown = (gate = scene.gate) => gate.unknownTime(tenantId, 'logs', wide)
+  const { request } = await scene.request({ ...between(monday, doneNs + yearNs), refuseLate: true })
+  await scene.request(between(doneNs + hourNs, doneNs + yearNs))
+  await scene.round()
+  await assertRows(scene, 0)
+  assert.deepEqual(unknown(), [{ startNs: monday, endNs: doneNs }])
+  const late = scene.gate.lateSelections(tenantId)
+  assert.deepEqual(
+    late.map(({ id, range }) => [id, range.endNs]),
+    [[request.request_id, doneNs]],
+  )
+  scene.clock.advance(60 * minuteMs)
+  await insertRows(stores.engine, scene.own, batchOf('otel_logs', [doneNs + hourNs]))
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), 1)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  assert.deepEqual(unknown(gate), [{ startNs: monday, endNs: doneNs }], 'a start makes it no longer')
+})
+
+test('an erasure that only the journal knows and the engine has completed is unknown time up to then', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = journalled(scene)
+  await new DoneMarks(stores.engine).mark(id, startMs)
+  scene.clock.advance(1000 * minuteMs)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  const done = { startNs: null, endNs: BigInt(startMs) * 1_000_000n }
+  assert.deepEqual(gate.unknownTime(scene.own.tenantId, 'logs', { startNs: null, endNs: null }), [done])
+  const again = scene.restarted()
+  await again.worker.restore()
+  assert.deepEqual(again.gate.unknownTime(scene.own.tenantId, 'logs', { startNs: null, endNs: null }), [done])
+})
+
 test('a legal hold on a part in which there is nothing keeps no erasure from being completed', async () => {
   const scene = await governedSceneOf(stores)
   await scene.hold({ startNs: monday - 10n * hourNs, endNs: monday })

@@ -192,6 +192,54 @@ test('an erasure that the journal knows to have begun is carried out, whatever a
   }
 })
 
+for (const older of ['held', 'running'] as const) {
+  test(`an erasure that had begun and that an older control plane has as ${older} can’t be cancelled under its hold`, async () => {
+    const scene = await governedSceneOf(stores)
+    const hold = await scene.hold()
+    const { request } = await scene.request(firstWeek)
+    const id = request.request_id
+    if (older === 'held') await scene.round()
+    const known = await scene.status(id)
+    assert.deepEqual([known.status, known.detail.attempts], [older, 0])
+    const stored = await scene.requests.stored(scene.own.tenantId, id)
+    scene.journal.push({ ...stored, foundingHash: scene.founded.hash })
+    const { gate, worker } = scene.restarted()
+    await worker.restore()
+    await worker.eraseWhatCameBack(never)
+    assert.equal((await scene.status(id)).status, 'held')
+    await assertRows(scene, times.length)
+    await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
+    assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+    await scene.holds.release(scene.own.tenantId, hold.hold_id, 'owner')
+    await worker.round(never)
+    assert.equal((await scene.status(id)).status, 'completed')
+    await assertRows(scene, times.length / 2)
+  })
+}
+
+test('an erasure that only the journal knows can’t be cancelled under a hold', async () => {
+  const scene = await governedSceneOf(stores)
+  await scene.hold()
+  const requestId = newId('del', startMs)
+  const { tenantId } = scene.own
+  const foundingHash = scene.founded.hash
+  scene.journal.push({
+    ...all,
+    requestId,
+    tenantId,
+    requestedBy: 'ada',
+    createdAtMs: startMs,
+    foundingHash,
+  })
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  await worker.eraseWhatCameBack(never)
+  assert.equal((await scene.status(requestId)).status, 'held')
+  await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), requestId), { code: 'deletion_state' })
+  await assertRows(scene, times.length)
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), 0)
+})
+
 test('a mark that was written before the ledger could say completed completes nothing by itself', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)

@@ -172,6 +172,80 @@ test('a hold waits for the step that acts, so that what it names as held is ther
   assert.equal((await scene.count(scene.own, 'otel_logs')) > 0, true)
 })
 
+/** A range whose edge lies inside a partition, so that survivors are swapped in. */
+const cut = between(null, monday + 50n * hourNs)
+
+for (const isShared of [false, true]) {
+  test(`a hold is refused while a promised swap would take what it covers, and kept once it is made, ${isShared ? 'beside a neighbour' : 'alone'}`, async () => {
+    const { scene, id } = await begun({ ...cut, signals: ['logs'] }, isShared)
+    scene.faults.failOnceAt('swap promised')
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'incomplete')
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length, 'the swap is not made')
+    await assert.rejects(scene.hold(held), { code: 'erasing', retryAfterSeconds: 1 })
+    assert.deepEqual(await scene.holds.active(scene.own.tenantId), [])
+    const later = await scene.hold({ startNs: monday + 50n * hourNs, endNs: monday + 60n * hourNs })
+    assert.ok(later.hold_id, 'what the swap leaves can be held')
+    const theirs = await scene.holds.place(scene.neighbour.tenantId, { case_ref: 'theirs' }, 'owner')
+    assert.ok(theirs.hold_id)
+    await scene.round()
+    const { hold_id } = await scene.hold(held)
+    scene.clock.advance(minuteMs)
+    await scene.round()
+    const done = await scene.status(id)
+    assert.deepEqual(
+      [done.status, done.detail.rows_erased],
+      ['completed', 50],
+      'the hold came too late for it',
+    )
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
+    assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+    assert.ok(hold_id)
+  })
+}
+
+test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  const place = () => scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, 'operator:command-line')
+  let isTried = false
+  scene.faults.runAt('survivors copied', async () => {
+    isTried = true
+    await assert.rejects(place(), { code: 'erasing' })
+  })
+  await scene.round()
+  assert.ok(isTried)
+  assert.equal((await scene.status(id)).status, 'completed')
+  await place()
+  const { request } = await scene.request(all)
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
+})
+
+test('a hold that another process places between the holds that a step read and its act ends the step', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  const place = () => scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, 'operator:command-line')
+  const active = scene.holds.active.bind(scene.holds)
+  let reads = 0
+  scene.faults.runAt('planned', () => {
+    // From here the first to read the holds looks for whole partitions, and the second is the step that acts.
+    scene.holds.active = async (tenantId) => {
+      const seen = await active(tenantId)
+      if (++reads === 2) await place()
+      return seen
+    }
+  })
+  await scene.round()
+  const ended = await scene.status(id)
+  assert.equal(ended.status, 'incomplete')
+  assert.match(String(ended.detail.blocked_reason), /legal hold was placed/)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+})
+
 test('a hold that is released while the attempt ends is seen: what it kept is erased before anything completes', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold(held)

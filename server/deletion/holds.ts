@@ -12,12 +12,8 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
-import type { HeldPart } from './deletion.ts'
 import { readNs, readSignals } from './deletion-record.ts'
-
-export interface ActiveHold extends HeldPart {
-  readonly holdId: string
-}
+import { type ActiveHold, readActiveHolds, refuseBesideActs } from './holds-and-steps.ts'
 
 /** Who placed it by the command line answers to the operator, not to the organisation. */
 const operatorPrefix = 'operator:'
@@ -31,13 +27,17 @@ export class LegalHolds {
     this.#clock = clock
   }
 
-  /** To be called while nobody erases from the organisation's placement, so that no step acts that hasn't seen it. */
+  /**
+   * Throws `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
+   * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
+   */
   async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
     const nowMs = this.#clock.nowMs()
     const holdId = newId('hld', nowMs)
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
     await this.#control.transaction().execute(async (trx) => {
+      await refuseBesideActs(trx, tenantId, { signals, range })
       await trx
         .insertInto('legal_holds')
         .values({
@@ -123,19 +123,8 @@ export class LegalHolds {
   }
 
   /** What is held of an organisation now. */
-  async active(tenantId: string): Promise<ActiveHold[]> {
-    const rows = await this.#control
-      .selectFrom('legal_holds')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('released_at_ms', 'is', null)
-      .orderBy('hold_id')
-      .execute()
-    return rows.map((row) => ({
-      holdId: row.hold_id,
-      signals: readSignals(row.signals),
-      range: rangeOf(row),
-    }))
+  active(tenantId: string): Promise<ActiveHold[]> {
+    return readActiveHolds(this.#control, tenantId)
   }
 }
 

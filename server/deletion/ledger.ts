@@ -142,10 +142,12 @@ export class DeletionLedger {
 
   /**
    * Takes up an erasure that began after the control plane's present state was saved. One that this engine has
-   * completed already is only put on record, without the clocks that nobody here can vouch for.
+   * completed already is only put on record, with the time that the engine knows and without the clocks that nobody here
+   * can vouch for.
    */
-  async takeUp(erasure: RecordedErasure, actor: string, isDone: boolean): Promise<StoredDeletion> {
+  async takeUp(erasure: RecordedErasure, actor: string, doneAtMs: number | null): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
+    const isDone = doneAtMs !== null
     return this.#control.transaction().execute(async (trx) => {
       const request = await insertRequest(trx, {
         ...erasure,
@@ -158,7 +160,8 @@ export class DeletionLedger {
         startsAtMs: null,
         approveByMs: null,
         cameBack: !isDone,
-        finishedAtMs: isDone ? nowMs : null,
+        attempts: 1,
+        finishedAtMs: doneAtMs,
       })
       const facts = {
         taken_up_after_restore: true,
@@ -298,6 +301,8 @@ interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
   readonly approveByMs: number | null
   readonly finishedAtMs?: number | null
   readonly cameBack?: boolean
+  /** Made before this control plane knew of it, and forgiven; none where absent. */
+  readonly attempts?: number
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
@@ -325,7 +330,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       removed_at_ms: null,
       verified_at_ms: null,
       finished_at_ms: request.finishedAtMs ?? null,
-      attempts: 0,
+      attempts: request.attempts ?? 0,
       crashes: 0,
       retry_at_ms: null,
       blocked_reason: null,
@@ -336,7 +341,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       approved_at_ms: null,
       refuse_late: request.refuseLate ? 1 : 0,
       late_rows: 0,
-      attempts_forgiven: 0,
+      attempts_forgiven: request.attempts ?? 0,
       has_mark: request.status === 'completed' ? 1 : 0,
       came_back: request.cameBack === true ? 1 : 0,
       seq: Number(newest.seq ?? 0) + 1,

@@ -2,8 +2,9 @@
 // Counts are written before a step acts, so that a crash in between loses the moment, never the number.
 
 import type { Control } from '../control/database.ts'
-import type { DeletionProgress } from './deletion-record.ts'
-import type { ErasureAction } from './eraser.ts'
+import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
+import { type ErasureAction, ErasureError } from './eraser.ts'
+import { type ActiveHold, acting, hasUnseenHold, promised } from './holds-and-steps.ts'
 import type { PlannedStep } from './planner.ts'
 
 export interface StoredStep extends PlannedStep {
@@ -14,9 +15,6 @@ export interface StoredStep extends PlannedStep {
 
 /** Action of a step that hasn't acted yet. */
 const planned = 'planned'
-
-/** Action of a step that has begun to act, and may have done so when the attempt ended. */
-const acting = 'acting'
 
 /** Action of a step that was acting and whose rows were found gone: the attempt that ended had done it. */
 const resumed = 'found_done'
@@ -44,7 +42,7 @@ export class StepStore {
       for (const step of before) {
         if (step.done_at_ms !== null) continue
         const isPlannedAgain = places.has(placeOf({ store: step.store, partitionId: step.partition_id }))
-        if (isPlannedAgain || step.action !== acting) {
+        if (isPlannedAgain || (step.action !== acting && step.action !== promised)) {
           await trx
             .deleteFrom('deletion_steps')
             .where('request_id', '=', requestId)
@@ -81,20 +79,42 @@ export class StepStore {
 
   /**
    * To be called before steps act, with the rows that each is about to erase: from here on they may be gone because
-   * of it. A legal hold may have been placed since the plan, and then they are fewer than planned.
+   * of it. A legal hold may have been placed since the plan, and then they are fewer than planned. `promised` says that
+   * they will be gone, whatever comes. Throws ErasureError where a hold was placed that is none of `holds`, which are
+   * those that the steps keep to.
    */
-  async begin(requestId: string, rowsByStep: ReadonlyMap<StoredStep, number>): Promise<void> {
+  async begin(
+    request: StoredDeletion,
+    rowsByStep: ReadonlyMap<StoredStep, number>,
+    holds: readonly ActiveHold[],
+    action: typeof acting | typeof promised = acting,
+  ): Promise<void> {
     await this.#control.transaction().execute(async (trx) => {
+      if (await hasUnseenHold(trx, request.tenantId, request, holds)) {
+        throw new ErasureError('A legal hold was placed while a step began; the next attempt keeps to it')
+      }
       for (const [step, rows] of rowsByStep) {
         const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
         await trx
           .updateTable('deletion_steps')
-          .set({ action: acting, rows, bytes })
-          .where('request_id', '=', requestId)
+          .set({ action, rows, bytes })
+          .where('request_id', '=', request.requestId)
           .where('ordinal', '=', step.ordinal)
           .execute()
       }
     })
+  }
+
+  /** Promised swaps have been made, or were found never promised, but in these placements: nothing is bound to act any more. */
+  async keptPromises(closedPlacements: readonly number[]): Promise<void> {
+    let query = this.#control
+      .updateTable('deletion_steps')
+      .set({ action: acting })
+      .where('action', '=', promised)
+      .where('done_at_ms', 'is', null)
+    for (const placement of closedPlacements)
+      query = query.where('partition_id', 'not like', `${placement}-%`)
+    await query.execute()
   }
 
   /** Steps that found nothing to do erased nothing, whatever was planned. */

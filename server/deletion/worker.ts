@@ -4,7 +4,14 @@
 
 import { deletionStatuses } from '../../contract/deletion.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
-import { fencingStatuses, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
+import {
+  fencingStatuses,
+  hasBegun,
+  hidingStatuses,
+  includesSelection,
+  queuesOf,
+  workingStatuses,
+} from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import { settleSideTables } from './eraser.ts'
 import type { RecordedErasure } from './ledger.ts'
@@ -21,8 +28,16 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
 /** Ledger entries of what a restore made necessary name this actor. */
 const guard = 'system:restore-guard'
 
-/** States in which nothing has been erased, as far as the control plane knows; where it is older, that may be wrong. */
-const notBegun = ['awaiting_approval', 'scheduled', 'held', 'cancelled', 'rejected', 'expired'] as const
+/** States that a request can be in without an attempt; where the control plane is older, the journal may know of one. */
+const notBegun = [
+  'awaiting_approval',
+  'scheduled',
+  'held',
+  'running',
+  'cancelled',
+  'rejected',
+  'expired',
+] as const
 
 /** Pause between two rounds of the guard while something can't be erased yet. */
 const guardPauseMs = 1000
@@ -187,8 +202,8 @@ export class DeletionWorker {
     }
     for (const erasure of await journalled()) {
       const known = await requests.find(erasure.requestId)
-      if (known === null) await this.#takeUp(erasure, done.has(erasure.requestId))
-      else if (known.attempts === 0 && notBegun.some((status) => status === known.status)) {
+      if (known === null) await this.#takeUp(erasure, done.get(erasure.requestId) ?? null)
+      else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
         await this.#reapply(
           known,
           'The journal shows that this erasure had begun; the control plane is older',
@@ -205,7 +220,9 @@ export class DeletionWorker {
       removedAtMs: null,
       retryAtMs: null,
       crashes: 0,
-      attemptsForgiven: request.attempts,
+      // At least one attempt was made, also where this control plane is older than it: it can't be cancelled any more.
+      attempts: Math.max(1, request.attempts),
+      attemptsForgiven: Math.max(1, request.attempts),
       cameBack: true,
     }
     const by = { actor: guard, facts: { reason }, isPersonal: true }
@@ -220,7 +237,7 @@ export class DeletionWorker {
    * An organisation with another first audit entry is another one that bears the name. Where one of the two isn't
    * known, it counts as the one that asked.
    */
-  async #takeUp(erasure: RecordedErasure, isDone: boolean): Promise<void> {
+  async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
     const { findPlace, foundingHash, ledger, logger } = this.#deps
     const founded = await foundingHash(erasure.tenantId)
     const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
@@ -231,8 +248,8 @@ export class DeletionWorker {
       )
       return
     }
-    const request = await ledger.takeUp(erasure, guard, isDone)
-    if (isDone) this.#attempts.markErased(request, request.finishedAtMs ?? request.createdAtMs)
+    const request = await ledger.takeUp(erasure, guard, doneAtMs)
+    if (doneAtMs !== null) this.#attempts.markErased(request, doneAtMs)
     else this.hide(request)
   }
 
@@ -241,7 +258,7 @@ export class DeletionWorker {
     const { findPlace, journal, journalled, logger, requests } = this.#deps
     const written = new Set((await journalled()).map(({ requestId }) => requestId))
     for (const request of await requests.inStatus(deletionStatuses)) {
-      if (request.attempts === 0 || written.has(request.requestId)) continue
+      if (!hasBegun(request) || written.has(request.requestId)) continue
       const place = await findPlace(request.tenantId)
       if (place === null) continue
       logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
@@ -249,13 +266,13 @@ export class DeletionWorker {
     }
   }
 
-  /** Never throws: what can't be settled keeps its placement closed, and the log names the cause. */
+  /** What can't be settled keeps its placement closed, and the log names the cause. Throws what the stores throw. */
   async #settle(): Promise<void> {
-    for (const [placement, err] of await settleSideTables(this.#deps)) {
-      this.#deps.logger.error(
-        { err, placement },
-        'a promised swap could not be made; its placement stays closed',
-      )
+    const { logger, steps } = this.#deps
+    const unsettled = await settleSideTables(this.#deps)
+    for (const [placement, err] of unsettled) {
+      logger.error({ err, placement }, 'a promised swap could not be made; its placement stays closed')
     }
+    await steps.keptPromises([...unsettled.keys()])
   }
 }

@@ -60,6 +60,7 @@ test('a preview tells what would be erased of one’s own, and until when it hol
     backups: [],
     backups_clear_by: null,
     needs_approval: false,
+    warnings: [],
     tolerance_rows: 1000,
   })
   assert.deepEqual(

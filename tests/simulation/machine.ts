@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
-import { ask, decide, hold } from './people.ts'
+import { ask, decide, hold, verify } from './people.ts'
 import { predictPass } from './prediction.ts'
 import { send } from './programs.ts'
 import type { Fault } from './subject.ts'
@@ -109,10 +109,11 @@ async function stand(world: World, end: End | null): Promise<void> {
 
 /** Somebody acts while the erasure stands still. */
 async function actBeside(world: World, at: string | null): Promise<void> {
-  const act = world.pick(['send', 'send', 'ask', 'decide', 'hold'] as const)
+  const act = world.pick(['send', 'send', 'ask', 'decide', 'hold', 'verify'] as const)
   if (act === 'send') return send(world)
   if (act === 'ask') return ask(world)
   if (act === 'decide') return decide(world)
+  if (act === 'verify') return verify(world)
   // After the last count a hold comes too late, and neither side is wrong.
   if (at !== 'marked done') return hold(world)
 }
@@ -122,6 +123,10 @@ async function closePromised(world: World): Promise<void> {
   for (const name of await world.subject.remains()) {
     const [, placement] = /^erasure_swap_(\d+)_/.exec(name) ?? []
     if (placement !== undefined) world.closed.add(Number(placement))
+  }
+  if (world.chance(0.5)) {
+    await hold(world)
+    await world.check()
   }
 }
 

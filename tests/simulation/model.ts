@@ -72,15 +72,15 @@ export function signalOfTable(table: Place): Signal {
   return signalOf.get(table as TableName) ?? assert.fail(`${table} has no signal.`)
 }
 
-const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed'])
-const fencing = new Set<Status>(['running', 'verifying', 'incomplete', 'failed'])
+export const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed'])
+export const fencing = new Set<Status>(['running', 'verifying', 'incomplete', 'failed'])
 export const final = new Set<Status>(['completed', 'failed', 'cancelled', 'rejected', 'expired'])
 
 /** Every move there is, as `from to`. */
 const moves = new Set(
   `awaiting_approval running, awaiting_approval scheduled, awaiting_approval rejected, awaiting_approval expired, awaiting_approval cancelled,
   scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held,
-  running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
+  running running, running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
   verifying incomplete, verifying failed, incomplete running, incomplete completed, incomplete failed,
   failed running, failed completed, completed running, cancelled running, rejected running, expired running`
     .split(',')
@@ -177,10 +177,8 @@ export class Model {
   isLate(tenantId: string, row: SentRow): boolean {
     return this.requestsOf(tenantId).some((request) => {
       if (!request.refuseLate || request.status !== 'completed' || request.doneAtMs === null) return false
-      const { scope, signals } = request
-      const range =
-        scope === 'all' ? { startNs: null, endNs: BigInt(request.doneAtMs) * 1_000_000n } : request.range
-      return selects({ signals, range }, { signal: signalOfTable(row.table), timeNs: row.timeNs })
+      const isLater = row.timeNs >= BigInt(request.doneAtMs) * 1_000_000n
+      return !isLater && selects(request, { signal: signalOfTable(row.table), timeNs: row.timeNs })
     })
   }
 

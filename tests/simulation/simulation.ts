@@ -9,6 +9,7 @@ import type { App } from '../../server/app.ts'
 import type { Control } from '../../server/control/database.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { backUp, restore } from './backups.ts'
+import { chart } from './charts.ts'
 import { crash, finish, killedPass, pass, restart, wait } from './machine.ts'
 import { ask, decide, hold, rule, verify } from './people.ts'
 import { find, send } from './programs.ts'
@@ -70,6 +71,7 @@ const peoplesSteps: Weighted = [
   [4, verify],
   [6, hold],
   [5, find],
+  [3, chart],
   [2, rule],
   [8, wait],
 ]

@@ -106,8 +106,8 @@ function metricOf({ id, table, timeNs }: SentRow): object {
 }
 
 /** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
-const mondayNs = 1_767_571_200_000_000_000n
-const dayNs = 86_400_000_000_000n
+export const mondayNs = 1_767_571_200_000_000_000n
+export const dayNs = 86_400_000_000_000n
 
 /** When a simulation begins: in the third of its weeks. */
 export const startMs = Number((mondayNs + 16n * dayNs) / 1_000_000n)
@@ -121,6 +121,8 @@ export const edgesNs: readonly bigint[] = [
   mondayNs + 9n * dayNs,
   mondayNs + 14n * dayNs,
   mondayNs + 15n * dayNs,
+  // In the future for most of a simulation.
+  mondayNs + 60n * dayNs,
 ]
 
 /** Instants that rows have: around the edges, long ago, and yet to come. */

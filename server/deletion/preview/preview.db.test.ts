@@ -118,6 +118,7 @@ test('a preview counts what its own organisation has in the range, per signal, a
     backups: [],
     backups_clear_by: null,
     needs_approval: false,
+    warnings: [],
     tolerance_rows: 1000,
   })
   const services = ['shop of own']

@@ -8,7 +8,7 @@
 
 import type { z } from 'zod'
 import type { DeletionPreview } from '../../../contract/deletion.ts'
-import { formatInstant } from '../../../contract/instant.ts'
+import { formatInstant, nsPerMs } from '../../../contract/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import type { Control } from '../../control/database.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
@@ -103,6 +103,7 @@ export class Previews {
       })),
       ...backupsOf(await knownBackups()),
       needs_approval: await needsApproval(tenantId, selection),
+      warnings: warningsAbout(selection, nowMs),
       tolerance_rows: toleranceOf(totalOf(rowCounts)),
     }
   }
@@ -144,6 +145,17 @@ export class Previews {
   #reader(place: TenantPlace): TenantReader {
     return new TenantReader(this.#deps.engine, place, this.#deps.gate)
   }
+}
+
+/** A sender's clock may be ahead by so much. */
+const clockSkewMs = 60_000
+
+/** A year too many in a bound is easily typed, and nothing else would say so. */
+export function warningsAbout({ range }: DeletionSelection, nowMs: number): Preview['warnings'] {
+  const { endNs } = range
+  if (endNs === null || endNs <= BigInt(nowMs + clockSkewMs) * nsPerMs) return []
+  const message = `range_end is ${formatInstant(endNs)}, which has not come yet: telemetry for that time which arrives before the deletion has completed is refused or erased too, and what arrives afterwards is kept.`
+  return [{ code: 'future_end', message }]
 }
 
 export function toleranceOf(rows: number): number {

@@ -1,0 +1,82 @@
+// How a legal hold and a step of an erasure agree on which of them was first, also where they are decided in two
+// processes. A step is on record as acting before it acts, in a transaction that finds no hold it has not read; a hold is
+// placed in a transaction that finds no step acting on what it covers. So a hold that was placed keeps what it covers.
+
+import type { Control, ControlTransaction } from '../control/database.ts'
+import { AppError } from '../core/app-error.ts'
+import { type DeletionSelection, type HeldPart, holdsWithin } from './deletion.ts'
+import { readNs, readSignals } from './deletion-record.ts'
+
+export interface ActiveHold extends HeldPart {
+  readonly holdId: string
+}
+
+/** Action of a step that has begun to act, and may have done so when the attempt ended. */
+export const acting = 'acting'
+
+/** Action of a step whose swap is promised: it will be made, whatever comes first. */
+export const promised = 'promised'
+
+/** What is held of an organisation now, by the ids of the holds. */
+export async function readActiveHolds(
+  control: Control | ControlTransaction,
+  tenantId: string,
+): Promise<ActiveHold[]> {
+  const rows = await control
+    .selectFrom('legal_holds')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('released_at_ms', 'is', null)
+    .orderBy('hold_id')
+    .execute()
+  return rows.map((row) => ({
+    holdId: row.hold_id,
+    signals: readSignals(row.signals),
+    range: { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) },
+  }))
+}
+
+/** Whether a hold on some of the selection was placed that is none of `seen`. */
+export async function hasUnseenHold(
+  trx: ControlTransaction,
+  tenantId: string,
+  selection: DeletionSelection,
+  seen: readonly ActiveHold[],
+): Promise<boolean> {
+  const known = new Set(seen.map(({ holdId }) => holdId))
+  return holdsWithin(selection, await readActiveHolds(trx, tenantId)).some(({ holdId }) => !known.has(holdId))
+}
+
+/** Seconds after which a step has usually ended. */
+const stepSeconds = 1
+
+/**
+ * Throws `erasing` while a step erases, or is bound to erase, some of the part: a hold could not keep it. A step that
+ * was acting when its attempt failed is no reason: the next attempt reads the holds before it acts.
+ */
+export async function refuseBesideActs(
+  trx: ControlTransaction,
+  tenantId: string,
+  part: HeldPart,
+): Promise<void> {
+  const rows = await trx
+    .selectFrom('deletion_requests')
+    .innerJoin('deletion_steps', 'deletion_steps.request_id', 'deletion_requests.request_id')
+    .select(['deletion_requests.request_id', 'signals', 'range_start_ns', 'range_end_ns'])
+    .distinct()
+    .where('tenant_id', '=', tenantId)
+    .where('done_at_ms', 'is', null)
+    .where(({ and, eb, or }) =>
+      or([eb('action', '=', promised), and([eb('action', '=', acting), eb('status', '=', 'running')])]),
+    )
+    .execute()
+  const beside = rows.find((row) => {
+    const range = { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
+    return holdsWithin({ scope: 'range', signals: readSignals(row.signals), range }, [part]).length > 0
+  })
+  if (beside === undefined) return
+  throw new AppError('erasing', {
+    sentence: `The deletion ${beside.request_id} is erasing some of what this hold covers, so it can’t be kept; repeat after Retry-After.`,
+    retryAfterSeconds: stepSeconds,
+  })
+}
