@@ -270,7 +270,10 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       detectionLoop.start()
       return address
     },
-    takeBackups: () => backups.round(stopping.signal),
+    async takeBackups() {
+      await trustedNowMs()
+      await backups.round(stopping.signal)
+    },
     round: () => round(stopping.signal),
     readerOf: (place) => new TenantReader(engine, place, gate),
     close,

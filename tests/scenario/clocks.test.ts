@@ -31,9 +31,9 @@ after(() => setTimeout(() => process.exit(1), 30_000).unref())
 
 async function start(): Promise<void> {
   await service.start(async (app) => {
-    service.setClock(foundedMs)
+    await service.setClock(foundedMs)
     await populate(app, service.control, newOrganisations())
-    service.setClock(-foundedMs)
+    await service.setClock(-foundedMs)
   })
 }
 
@@ -104,11 +104,11 @@ test('a certificate names exactly the backups taken before the erasure, wherever
     await send()
     await send(globex)
     const before = await backUp()
-    service.setClock(byMs)
+    await service.setClock(byMs)
     const id = await erase()
     assert.deepEqual([await rows(), await rows(globex)], [0, 6])
     // Taken by a clock that is right again, and so at a time before or after the erasure's.
-    service.setClock(-byMs)
+    await service.setClock(-byMs)
     const after = await backUp()
     const { clearBy, ids } = await holdingOf(id)
     assert.deepEqual(ids, [idOf(before)], `the clock was set by ${byMs} ms; the other is ${idOf(after)}`)
@@ -174,9 +174,9 @@ async function clockSaid() {
 
 test('a clock that is a year ahead for one pass erases nothing by its date', async () => {
   await startDated()
-  service.setClock(yearMs)
+  await service.setClock(yearMs)
   await service.round(null)
-  service.setClock(-yearMs)
+  await service.setClock(-yearMs)
   assert.deepEqual(await left(), untouched)
   assert.equal(await clockSaid(), 'in_doubt')
 })
@@ -184,11 +184,11 @@ test('a clock that is a year ahead for one pass erases nothing by its date', asy
 test('what a wrong clock pauses stays paused over starts and until somebody says that it is right', async () => {
   await startDated()
   assert.equal(await clockSaid(), 'ok')
-  service.setClock(yearMs)
+  await service.setClock(yearMs)
   await service.restart()
   assert.equal(await clockSaid(), 'in_doubt', 'before the first pass')
   await service.round(null)
-  service.setClock(-yearMs)
+  await service.setClock(-yearMs)
   await service.crash()
   await service.advance(40 * dayMs)
   await service.round(null)
@@ -210,7 +210,7 @@ test('what a wrong clock pauses stays paused over starts and until somebody says
 test('a pause of the clock stops no erasure that a person asks for, and no backup', async () => {
   await start()
   await send()
-  service.setClock(-yearMs)
+  await service.setClock(-yearMs)
   await service.round(null)
   assert.equal(await clockSaid(), 'in_doubt')
   await backUp()
@@ -222,7 +222,7 @@ test('time that passes, and a clock that is corrected by less than a day, is no 
   await startDated()
   for (let day = 0; day < 40; day++) {
     await service.advance(dayMs)
-    service.setClock(day % 2 === 0 ? -20 * 3600 * secondMs : 20 * 3600 * secondMs)
+    await service.setClock(day % 2 === 0 ? -20 * 3600 * secondMs : 20 * 3600 * secondMs)
     if (day % 10 === 0) await service.round(null)
   }
   await service.round(null)

@@ -66,7 +66,7 @@ export class InProcess implements Subject {
     this.#clock.advance(ms)
   }
 
-  setClock(byMs: number): void {
+  async setClock(byMs: number): Promise<void> {
     this.#clock.set(byMs)
   }
 
