@@ -174,28 +174,26 @@ export async function foundOrganisation(
   await insertToken(trx, token, nowMs)
 }
 
-async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
-  const { config, clock, logger } = options
-  const gate = new TelemetryGate()
-  const tenancy = new TenancyStore(control, clock)
-  const instanceSecret = readInstanceId(config.dataDir)
-  const failpoint = options.failpoint ?? (async () => {})
+/** What the rooms share. A clock that is wrong from the start is found here, before anything is done by it. */
+async function openShared(
+  { config, clock, logger, failpoint = async () => {} }: AppOptions,
+  engine: TelemetryEngine,
+  control: Control,
+) {
   const watch = new ClockWatch({ control, clock, logger })
   const trustedNowMs = () => watch.now()
-  // So that a clock that is wrong from the start is found before anything is done by it.
   await trustedNowMs()
-  const stores = {
-    config,
-    clock,
-    trustedNowMs,
-    logger,
-    failpoint,
-    engine,
-    control,
-    gate,
-    tenancy,
-    instanceSecret,
-  }
+  const tenancy = new TenancyStore(control, clock)
+  const instanceSecret = readInstanceId(config.dataDir)
+  const gate = new TelemetryGate()
+  const clocks = { clock, watch, trustedNowMs }
+  return { config, ...clocks, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+}
+
+async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
+  const { config, clock, logger } = options
+  const stores = await openShared(options, engine, control)
+  const { gate, instanceSecret, tenancy, trustedNowMs } = stores
   const deletion = joinDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = joinBackups(issuing)
@@ -230,7 +228,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const http = createHttp({ clock, logger, authenticate, isReady: () => isReady })
-  await addRoutes(http, { ...stores, watch, deletion, ingest, detectors, runner, isReady: () => isReady })
+  await addRoutes(http, { ...stores, deletion, ingest, detectors, runner, isReady: () => isReady })
   deletion.addRoutes(http, () => deletionLoop.nudge())
   addCertificateRoute(http, joinCertificates(issuing))
 

@@ -55,11 +55,7 @@ let serial = 0
 export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
   serial++
   const { own, neighbour } = placesOf(serial, isShared)
-  const fill = async () => {
-    for (const place of [own, neighbour]) {
-      for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
-    }
-  }
+  const fill = () => fillAll(stores, [own, neighbour])
   await fill()
   await new DoneMarks(stores.engine).prepare()
   const ledger = new DeletionLedger(stores.control, clock)
@@ -121,6 +117,12 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     },
     status: (requestId: string) => requests.get(own.tenantId, requestId),
     round: () => worker.round(new AbortController().signal),
+  }
+}
+
+async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {
+  for (const place of places) {
+    for (const { name } of tables) await insertRows(engine, place, batchOf(name, times))
   }
 }
 

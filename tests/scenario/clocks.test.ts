@@ -96,43 +96,38 @@ async function holdingOf(requestId: string) {
   return { ids, clearBy }
 }
 
-const idOf = (folder: string) => folder.split('/').at(-1)
+const idOf = (folder: string) => folder.split('/').at(-1) ?? ''
 
 test('a certificate names exactly the backups taken before the erasure, wherever the clock was set in between', async () => {
+  await start()
+  const taken: string[] = []
   for (const byMs of [-2 * secondMs, -20 * dayMs, 20 * dayMs]) {
-    await start()
     await send()
-    await send(globex)
-    const before = await backUp()
+    taken.push(idOf(await backUp()))
     await service.setClock(byMs)
     const id = await erase()
-    assert.deepEqual([await rows(), await rows(globex)], [0, 6])
+    assert.equal(await rows(), 0)
     // Taken by a clock that is right again, and so at a time before or after the erasure's.
     await service.setClock(-byMs)
-    const after = await backUp()
+    const after = idOf(await backUp())
     const { clearBy, ids } = await holdingOf(id)
-    assert.deepEqual(ids, [idOf(before)], `the clock was set by ${byMs} ms; the other is ${idOf(after)}`)
+    assert.deepEqual(ids, taken.toSorted(), `the clock was set by ${byMs} ms; the other is ${after}`)
     assert.ok(clearBy !== null)
-    await service.end()
-    service = new InProcess(startMs)
+    taken.push(after)
   }
 })
 
-test('what was erased stays erased after a restore, although a fast or slow clock founded the organisation', async () => {
-  for (const byMs of [3 * dayMs, -yearMs]) {
-    foundedMs = byMs
-    await start()
-    await send()
-    await send(globex)
-    const backup = await backUp()
-    await erase()
-    assert.equal(await rows(), 0)
-    await service.restore(backup, true)
-    assert.deepEqual([await visibleRows(), await rows()], [0, 0], `founded ${byMs} ms off`)
-    assert.equal(await rows(globex), 6, 'the neighbour has what the backup had')
-    await service.end()
-    service = new InProcess(startMs)
-  }
+test('what was erased stays erased after a restore, although a fast clock founded the organisation', async () => {
+  foundedMs = 3 * dayMs
+  await start()
+  await send()
+  await send(globex)
+  const backup = await backUp()
+  await erase()
+  assert.equal(await rows(), 0)
+  await service.restore(backup, true)
+  assert.deepEqual([await visibleRows(), await rows()], [0, 0])
+  assert.equal(await rows(globex), 6, 'the neighbour has what the backup had')
 })
 
 /** The two ways to erase by date, and a deletion that waits for its date: rows and backups that are left. */
@@ -172,18 +167,13 @@ async function clockSaid() {
   return ready.body.clock
 }
 
-test('a clock that is a year ahead for one pass erases nothing by its date', async () => {
+test('a clock that is a year ahead for one pass erases nothing by its date, until somebody says that it is right', async () => {
   await startDated()
+  assert.equal(await clockSaid(), 'ok')
   await service.setClock(yearMs)
   await service.round(null)
   await service.setClock(-yearMs)
-  assert.deepEqual(await left(), untouched)
-  assert.equal(await clockSaid(), 'in_doubt')
-})
-
-test('what a wrong clock pauses stays paused over starts and until somebody says that it is right', async () => {
-  await startDated()
-  assert.equal(await clockSaid(), 'ok')
+  assert.deepEqual([await left(), await clockSaid()], [untouched, 'in_doubt'])
   await service.setClock(yearMs)
   await service.restart()
   assert.equal(await clockSaid(), 'in_doubt', 'before the first pass')

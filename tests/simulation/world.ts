@@ -275,7 +275,6 @@ export function requestOf(row: RequestRow): Request {
     scope: row.scope === 'all' ? ('all' as const) : ('range' as const),
     signals: JSON.parse(row.signals),
     range: { startNs: nsOf(row.range_start_ns), endNs: nsOf(row.range_end_ns) },
-    seq: row.seq,
     createdAtMs: row.created_at_ms,
     delayMinutes: row.starts_at_ms === null ? 0 : (row.starts_at_ms - row.created_at_ms) / 60_000,
     refuseLate: row.refuse_late === 1,
@@ -291,7 +290,15 @@ export function requestOf(row: RequestRow): Request {
 function withBookkeeping(
   request: Omit<
     Request,
-    'attempts' | 'cameBack' | 'forgiven' | 'crashes' | 'retryAtMs' | 'heldBy' | 'doneAtMs' | 'startsAtMs'
+    | 'seq'
+    | 'attempts'
+    | 'cameBack'
+    | 'forgiven'
+    | 'crashes'
+    | 'retryAtMs'
+    | 'heldBy'
+    | 'doneAtMs'
+    | 'startsAtMs'
   >,
   row: RequestRow,
 ): Request {
@@ -299,6 +306,8 @@ function withBookkeeping(
     ...request,
     status: row.status as Status,
     startsAtMs: row.starts_at_ms,
+    // Counted anew where a restore has taken it up.
+    seq: row.seq,
     attempts: row.attempts,
     forgiven: row.attempts_forgiven,
     crashes: row.crashes,
