@@ -12,10 +12,11 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import type { ErrorCode } from '../../contract/errors.ts'
-import { AppError, InvalidInput } from '../core/app-error.ts'
+import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
@@ -178,10 +179,12 @@ export function setRefusalHeaders(reply: FastifyReply, { code, retryAfterSeconds
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
 }
 
-/** What a client may be told about anything thrown; everything unexpected becomes `internal`, without its message. */
+/** What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else unexpected becomes `internal`; without its message. */
 export function knownError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (!(error instanceof Error)) return new AppError('internal', { cause: error })
+  const fault = storageFaultOf(error)
+  if (fault !== null) return storageRefusal(fault, error)
   const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined
   if (code !== undefined) return new AppError(code, { cause: error })
   const status = 'statusCode' in error ? Number(error.statusCode) : 500

@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
@@ -117,10 +118,14 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
 export function lockFolder(folder: string): { close(): void } {
   const lock = new DatabaseSync(join(folder, 'process.lock'))
   try {
-    lock.exec('pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive')
+    // The journal in memory: a lock must be had on a full disk too, so that one can erase to free it.
+    lock.exec(
+      'pragma locking_mode = exclusive; pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive',
+    )
     return lock
   } catch (cause) {
     lock.close()
+    if (storageFaultOf(cause) !== null) throw cause
     throw new EngineError(
       `Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.`,
       { cause },
