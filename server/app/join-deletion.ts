@@ -9,6 +9,7 @@ import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { Decisions } from '../deletion/decisions.ts'
+import { queuesOf, workingStatuses } from '../deletion/deletion.ts'
 import type { StoredDeletion } from '../deletion/deletion-record.ts'
 import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
@@ -26,6 +27,7 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../detection/anomaly-erasure.ts'
+import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated } from '../tenancy/lineage.ts'
@@ -36,6 +38,7 @@ export interface DeletionNeeds {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
+  readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
@@ -51,6 +54,8 @@ export interface JoinedDeletion {
   readonly holds: LegalHolds
   readonly backups: BackupRegister
   readonly lateRows: LateRowCounts
+  /** Whether an erasure is due that would act in the next pass. */
+  isDue(): Promise<boolean>
   /** One pass of everything that erases or prepares to. */
   round(signal: AbortSignal): Promise<void>
   /** `nudge` tells the loop that there is something to do. */
@@ -94,6 +99,10 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
     holds,
     backups,
     lateRows,
+    async isDue() {
+      const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+      return queuesOf(waiting, clock.nowMs()).some((queue) => queue.length > 0)
+    },
     async round(signal) {
       await worker.round(signal)
       await retention.round(signal)
@@ -149,7 +158,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
 }
 
 function createWorker(
-  { clock, config, control, engine, failpoint, gate, instanceSecret, logger, tenancy }: DeletionNeeds,
+  { clock, config, control, disk, engine, failpoint, gate, instanceSecret, logger, tenancy }: DeletionNeeds,
   rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
 ): DeletionWorker {
   const journal = new ErasureJournal(config.backupDir, instanceSecret)
@@ -162,6 +171,7 @@ function createWorker(
     clock,
     logger,
     failpoint,
+    faultBehind: (error) => disk.faultBehind(error),
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>

@@ -63,6 +63,7 @@ function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: Governa
       'Say how long each signal is kept; what is older is erased each night, in the ledger like any deletion',
     body: SetRetention,
     result: Retention,
+    usesReserve: true,
     handle: async ({ caller, body }) => {
       const rule = await retention.set(caller.tenantId, body, caller.requester)
       nudge()
@@ -89,6 +90,7 @@ function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): voi
     summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
     body: SetDeletionPolicy,
     result: DeletionPolicy,
+    usesReserve: true,
     handle: async ({ caller, body }) => ({
       body: await policies.set(caller.tenantId, body.approval, caller.requester),
     }),
@@ -105,6 +107,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     body: PlaceHold,
     status: 201,
     result: LegalHold,
+    usesReserve: true,
     check: reversedBounds,
     handle: async ({ caller, body }) => {
       const hold = await placeHold(caller, body)
@@ -155,6 +158,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     params: HoldParams,
     result: LegalHold,
     refusals: [404],
+    usesReserve: true,
     handle: async ({ caller, params }) => {
       const hold = await holds.release(caller.tenantId, params.hold_id, caller.requester)
       nudge()

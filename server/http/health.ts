@@ -5,9 +5,21 @@ import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 
-const Health = z.object({ status: z.enum(['ok', 'starting']) }).describe('Where the service stands.')
+const Health = z
+  .object({
+    status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing']),
+    detail: z.string().optional().describe('What is wrong, for a person; absent where nothing is.'),
+  })
+  .describe('Where the service stands.')
 
-export function addHealthRoutes(http: FastifyInstance, registry: Registry, isReady: () => boolean): void {
+export interface HealthSources {
+  readonly registry: Registry
+  readonly isReady: () => boolean
+  /** Why nothing can be written at present; null where it can. */
+  readonly disk: { readonly fault: 'full' | 'failing' | null; readonly sentence: string | null }
+}
+
+export function addHealthRoutes(http: FastifyInstance, { registry, isReady, disk }: HealthSources): void {
   const publicRoute = { config: { access: 'public' as const } }
   http.get(
     '/healthz',
@@ -29,13 +41,16 @@ export function addHealthRoutes(http: FastifyInstance, registry: Registry, isRea
       schema: {
         operationId: 'getReadiness',
         tags: ['Operations'],
-        summary: 'Ready to serve: everything erased or hidden before the start is so again',
+        summary:
+          'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
         response: { 200: Health, 503: Health },
       },
     },
     async (_request, reply) => {
-      if (isReady()) return { status: 'ok' as const }
-      return reply.status(503).header('retry-after', '1').send({ status: 'starting' })
+      if (isReady() && disk.fault === null) return { status: 'ok' as const }
+      reply.status(503).header('retry-after', '1')
+      if (!isReady() || disk.sentence === null) return { status: 'starting' as const }
+      return { status: `disk_${disk.fault ?? 'failing'}` as const, detail: disk.sentence }
     },
   )
   http.get('/metrics', { ...publicRoute, schema: { hide: true } }, async (_request, reply) =>

@@ -23,11 +23,15 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Every address that answers and who may call it, for whoever wants to hold the whole list against another. */
     readonly routeTable: RouteTable
+    /** Does work again, with the reserve, where it failed because the disk is full. */
+    readonly withReserve: WithReserve
   }
 }
 
 /** By URL pattern, then by method. Access is undefined on routes that aren't ours, such as the reference page's files. */
 export type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
+
+export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 
 export interface HttpOptions {
   readonly clock: Clock
@@ -36,6 +40,8 @@ export interface HttpOptions {
   readonly authenticate: (secret: string) => Promise<Caller | null>
   /** False while starting or draining: guarded routes answer 503 then. */
   readonly isReady: () => boolean
+  /** No reserve is kept where absent. */
+  readonly withReserve?: WithReserve
 }
 
 /** Bodies of control operations are small; ingest raises this for its own routes. */
@@ -64,6 +70,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     routeTable.set(added.url, known)
   })
   http.decorate('routeTable', routeTable)
+  http.decorate('withReserve', options.withReserve ?? ((work) => work()))
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(serializerCompiler)
   http.decorateRequest('caller', null)
