@@ -235,6 +235,7 @@ async function joinRooms(
     await inTurn([
       () => Promise.all([http.close(), ingest.grpc?.close()]),
       () => Promise.all([deletionLoop.stop(), detectionLoop.stop(), disk.stop()]),
+      () => backups.sealed(),
       () => ingest.close(),
       () => disk.withReserve(() => deletion.lateRows.flush()),
       () => engine.close(),
@@ -269,8 +270,8 @@ async function joinRooms(
       detectionLoop.start()
       return address
     },
-    takeBackups: () => backups.round(stopping.signal),
-    round: () => round(stopping.signal),
+    takeBackups: () => backups.takeAll(stopping.signal),
+    round: () => round(stopping.signal).then(() => backups.sealed()),
     readerOf: (place) => new TenantReader(engine, place, gate),
     close,
   }

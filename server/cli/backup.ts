@@ -1,6 +1,7 @@
 // `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which holds
 // the telemetry engine: the command writes its wish into the register and waits until the service has carried it
-// out. Without a service it does so itself. Restoring needs the service stopped.
+// out. Without a service it does so itself. Which of the two is decided once: a service that stops meanwhile is waited for,
+// because taking its folder would end it when it starts again. Restoring needs the service stopped.
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -29,13 +30,20 @@ export async function createBackup(config: Config, options: { keepDays?: string 
     throw new ConfigError('--keep-days must be an integer from 1 to 3650.')
   }
   await withRegister(config, async (register) => {
+    const isAlone = !isServed(config)
     const backupId = await register.request(config.backupDir, keepDays, actor)
-    for (let poll = 0; ; poll++) {
+    if (isAlone) await takeHere(config).catch((error: unknown) => waitForService(config, error))
+    let wasServed = true
+    for (let poll = 1; ; poll++) {
       const row = await register.find(backupId)
       if (row?.status === 'ready') return print(lineOf(row))
       if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
-      if (poll % pollsPerLook === 0 && !isServed(config)) await takeHere(config)
-      else await systemClock.sleep(pollMs)
+      if (poll % pollsPerLook === 0) {
+        const isServedNow = isServed(config)
+        if (wasServed && !isServedNow) process.stderr.write(`${awayNotice(backupId)}\n`)
+        wasServed = isServedNow
+      }
+      await systemClock.sleep(pollMs)
     }
   })
 }
@@ -109,7 +117,16 @@ export async function restore(
   )
 }
 
-/** Whether a service holds the telemetry engine of this data folder. */
+/** A service that has started in the same moment takes it; anything else that failed is thrown. */
+function waitForService(config: Config, error: unknown): void {
+  if (!(error instanceof EngineError && isServed(config))) throw error
+}
+
+function awayNotice(backupId: string): string {
+  return `The service has stopped. The backup ${backupId} is taken when it runs again, also if you leave this command with Ctrl-C.`
+}
+
+/** Whether a service holds the telemetry engine of this data folder. A service that starts at this moment waits for the look. */
 function isServed(config: Config): boolean {
   try {
     lockFolder(join(config.dataDir, 'telemetry')).close()
