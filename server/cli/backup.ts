@@ -24,6 +24,9 @@ const actor = 'operator:command-line'
 const pollMs = 250
 const pollsPerLook = 20
 
+/** Looks without a service before the command gives up: a minute, in which whatever restarts services has done so. */
+const looksAwayMax = 12
+
 export async function createBackup(config: Config, options: { keepDays?: string }): Promise<void> {
   const keepDays = options.keepDays === undefined ? config.backupKeepDays : Number(options.keepDays)
   if (!(Number.isInteger(keepDays) && keepDays >= 1 && keepDays <= 3650)) {
@@ -33,15 +36,15 @@ export async function createBackup(config: Config, options: { keepDays?: string 
     const isAlone = !isServed(config)
     const backupId = await register.request(config.backupDir, keepDays, actor)
     if (isAlone) await takeHere(config).catch((error: unknown) => waitForService(config, error))
-    let wasServed = true
+    let looksAway = 0
     for (let poll = 1; ; poll++) {
       const row = await register.find(backupId)
       if (row?.status === 'ready') return print(lineOf(row))
       if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
       if (poll % pollsPerLook === 0) {
-        const isServedNow = isServed(config)
-        if (wasServed && !isServedNow) process.stderr.write(`${awayNotice(backupId)}\n`)
-        wasServed = isServedNow
+        looksAway = isServed(config) ? 0 : looksAway + 1
+        if (looksAway === 1) process.stderr.write('The service has stopped; waiting for it to come back.\n')
+        if (looksAway === looksAwayMax) throw new BackupError(awaySentence(backupId))
       }
       await systemClock.sleep(pollMs)
     }
@@ -122,8 +125,8 @@ function waitForService(config: Config, error: unknown): void {
   if (!(error instanceof EngineError && isServed(config))) throw error
 }
 
-function awayNotice(backupId: string): string {
-  return `The service has stopped. The backup ${backupId} is taken when it runs again, also if you leave this command with Ctrl-C.`
+function awaySentence(backupId: string): string {
+  return `The service that was to take the backup ${backupId} has stopped and did not come back. It takes care of it at its next start; without it, repeat the command.`
 }
 
 /** Whether a service holds the telemetry engine of this data folder. A service that starts at this moment waits for the look. */
