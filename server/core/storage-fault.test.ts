@@ -19,10 +19,10 @@ test('a lack of room and a disk that takes no writes are told apart, whichever s
     [{ code: 'ERR_SQLITE_ERROR', errcode: 4874 }, 'full'],
     [{ code: 'ERR_SQLITE_ERROR', errcode: 8 }, 'failing'],
     [{ code: 'ERR_SQLITE_ERROR', errcode: 778 }, 'failing'],
-    [{ clickhouseCode: 243 }, 'full'],
+    [{ code: 243 }, 'full'],
     [{ code: 'ENOENT' }, null],
     [{ code: 'ERR_SQLITE_ERROR', errcode: 19 }, null],
-    [{ clickhouseCode: 241 }, null],
+    [{ code: 241 }, null],
     [{}, null],
   ]
   for (const [fields, fault] of cases) {

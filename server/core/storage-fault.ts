@@ -5,13 +5,17 @@
 /** `full`: there is no room. `failing`: the disk is read-only or returns errors. */
 export type StorageFault = 'full' | 'failing'
 
-/** Codes of the system. A file that may grow no further, by a limit or a quota, needs the same mend as a full disk. */
-const systemCodes: ReadonlyMap<unknown, StorageFault> = new Map([
+/**
+ * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that may grow no further, by a limit or a
+ * quota, needs the same mend as a full disk.
+ */
+const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>([
   ['ENOSPC', 'full'],
   ['EDQUOT', 'full'],
   ['EFBIG', 'full'],
   ['EROFS', 'failing'],
   ['EIO', 'failing'],
+  [243, 'full'],
 ])
 
 /** Extended codes of SQLite: a system call failed because there was no room, which SQLite does not call FULL. */
@@ -23,9 +27,6 @@ const sqliteCodes: ReadonlyMap<number, StorageFault> = new Map([
   [8, 'failing'],
   [10, 'failing'],
 ])
-
-/** ClickHouse: NOT_ENOUGH_SPACE. */
-const engineNotEnoughSpace = 243
 
 /** An error wraps the one that caused it; no error of ours wraps more. */
 const causesMax = 8
@@ -42,9 +43,8 @@ export function storageFaultOf(error: unknown): StorageFault | null {
 }
 
 function faultNamedBy(error: Error): StorageFault | null {
-  if ('clickhouseCode' in error && error.clickhouseCode === engineNotEnoughSpace) return 'full'
   if ('errcode' in error && typeof error.errcode === 'number') {
     return error.errcode === sqliteShmSize ? 'full' : (sqliteCodes.get(error.errcode & 0xff) ?? null)
   }
-  return 'code' in error ? (systemCodes.get(error.code) ?? null) : null
+  return 'code' in error ? (codes.get(error.code) ?? null) : null
 }
