@@ -2,8 +2,18 @@
 // one takes root, so a test that needs it is skipped, with the reason, where that isn't allowed.
 
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import { temporaryFolder } from './fixtures.ts'
 
 export interface SmallDisk {
@@ -46,6 +56,44 @@ export function openSmallDisk(bytes: number): SmallDisk {
     fill: (leaveBytes = 0) => writeUntil(filler, () => freeBytes() <= leaveBytes),
     free,
     freeBytes,
+    remove() {
+      spawnSync('umount', ['-l', folder])
+      rmSync(parent, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A disk that breaks when it is told to: from then on it is read-only, whoever has files open on it. */
+export interface BreakingDisk {
+  readonly folder: string
+  break(): void
+  remove(): void
+}
+
+/** Why there can be none here; null where there can. */
+export function whyNoBreakingDisk(): string | null {
+  const why = whyNoSmallDisk()
+  if (why !== null) return why
+  if (!existsSync('/dev/loop-control')) return 'there are no loop devices'
+  const isMissing = ['mkfs.ext4', 'findmnt'].some(
+    (tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
+  )
+  return isMissing ? 'mkfs.ext4 or findmnt is missing' : null
+}
+
+/** An ext4 in a file, which takes itself for damaged when the kernel is told so. */
+export function openBreakingDisk(bytes: number): BreakingDisk {
+  const parent = temporaryFolder()
+  const [image, folder] = [join(parent, 'image'), join(parent, 'disk')]
+  mkdirSync(folder)
+  writeFileSync(image, '')
+  truncateSync(image, bytes)
+  execFileSync('mkfs.ext4', ['-q', image], { stdio: 'pipe' })
+  execFileSync('mount', ['-o', 'loop,errors=remount-ro', image, folder], { stdio: 'pipe' })
+  const device = basename(execFileSync('findmnt', ['-no', 'SOURCE', folder]).toString().trim())
+  return {
+    folder,
+    break: () => writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, 'a test'),
     remove() {
       spawnSync('umount', ['-l', folder])
       rmSync(parent, { recursive: true, force: true })

@@ -171,7 +171,10 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
       .send({ detail: error.problems })
   }
   const known = knownError(error)
-  if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'request failed')
+  // A fault of the disk has a cause where something met it, and none where nothing was tried.
+  const isDisk = known.code === 'storage_full' || known.code === 'storage_unavailable'
+  if (known.code === 'internal' || (isDisk && known.cause !== undefined))
+    request.log.error({ err: error, requestId: request.id }, 'request failed')
   setRefusalHeaders(reply, known)
   return reply
     .status(known.status)

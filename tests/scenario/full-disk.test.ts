@@ -14,7 +14,7 @@ import { DeletionRequest } from '../../contract/deletion.ts'
 import { StorageUsage } from '../../contract/usage.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
-import { openSmallDisk, whyNoSmallDisk } from '../small-disk.ts'
+import { openBreakingDisk, openSmallDisk, whyNoBreakingDisk, whyNoSmallDisk } from '../small-disk.ts'
 import {
   assertRefused,
   type Service,
@@ -192,40 +192,40 @@ describe('a service in a process of its own', { skip }, () => {
       running.delete(child)
       return { code: code as number | null, signal: signal as NodeJS.Signals | null }
     })
-    const address = () =>
-      waitFor(
-        async () => /listening at (http:\/\/[\d.:]+)/.exec(said.out)?.[1],
-        (found) => found !== undefined || child.exitCode !== null,
-      )
+    const listening = Promise.withResolvers<string>()
+    child.stdout?.on('data', () => {
+      const found = /listening at (http:\/\/[\d.:]+)/.exec(said.out)?.[1]
+      if (found !== undefined) listening.resolve(found)
+    })
+    void ended.then(() => listening.reject(new Error(`it ended before it listened: ${said.err}`)))
+    listening.promise.catch(() => undefined)
+    const address = () => listening.promise
     return { child, said, ended, address }
   }
 
-  /** What `/readyz` says once the service is past its start, which takes as long as the machine is busy. */
-  async function readiness(address: string | undefined): Promise<string> {
-    for (let tries = 0; tries < 6000; tries++) {
+  /** Waits until `/readyz` says so, which takes as long as the machine is busy. */
+  async function assertReaches(address: string, wanted: string): Promise<void> {
+    let status: string | undefined
+    for (let tries = 0; tries < 6000 && status !== wanted; tries++) {
       const answer = await fetch(`${address}/readyz`).catch(() => null)
-      const body = (await answer?.json()) as { status: string } | undefined
-      if (body !== undefined && body.status !== 'starting') return body.status
-      await systemClock.sleep(10)
+      status = ((await answer?.json()) as { status: string } | undefined)?.status
+      if (status !== wanted) await systemClock.sleep(10)
     }
-    return assert.fail('The service did not become ready.')
+    assert.equal(status, wanted)
   }
 
   test('it starts on a full disk by letting the reserve go, and says so', async () => {
     const disk = newDisk(96 * mebibyte)
     const env = { LETHE_DATA_DIR: disk.folder, LETHE_RESERVE_MB: '16' }
     const first = start(program, env)
-    assert.equal(await readiness(await first.address()), 'ok')
+    await assertReaches(await first.address(), 'ok')
     first.child.kill('SIGTERM')
     assert.equal((await first.ended).code, 0, first.said.err)
     disk.fill()
     const second = start(program, env)
-    assert.equal(await readiness(await second.address()), 'disk_full')
+    await assertReaches(await second.address(), 'disk_full')
     disk.free()
-    await waitFor(
-      async () => (await fetch(`${await second.address()}/readyz`)).status,
-      (status) => status === 200,
-    )
+    await assertReaches(await second.address(), 'ok')
     second.child.kill('SIGTERM')
     assert.equal((await second.ended).code, 0, second.said.err)
   })
@@ -241,7 +241,7 @@ describe('a service in a process of its own', { skip }, () => {
     // As much as lets the telemetry engine be made, and not the control plane.
     disk.free()
     const first = start(program, { ...env, LETHE_LOG_LEVEL: 'info' })
-    assert.equal(await readiness(await first.address()), 'ok')
+    await assertReaches(await first.address(), 'ok')
     first.child.kill('SIGTERM')
     await first.ended
     for (const name of ['control.db', 'control.db-wal', 'control.db-shm'])
@@ -250,6 +250,40 @@ describe('a service in a process of its own', { skip }, () => {
     const half = start(program, env)
     assert.equal((await half.ended).code, 1)
     assert.match(half.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
+  })
+
+  test('on a disk that turns read-only it says so, writes nothing, can be read, and ends when it is told to', {
+    skip: whyNoBreakingDisk() ?? false,
+  }, async () => {
+    const disk = openBreakingDisk(256 * mebibyte)
+    cleanUp.push(() => disk.remove())
+    const token = 'an-owner-secret-of-32-characters-or-more'
+    const settings = { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: token, LETHE_RESERVE_MB: '1' }
+    const service = start(program, { LETHE_DATA_DIR: disk.folder, ...settings })
+    const address = await service.address()
+    await assertReaches(address, 'ok')
+    const ask = (path: string, body?: object) =>
+      fetch(`${address}${path}`, {
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      })
+    assert.equal((await ask('/v1/logs', sampleExport('logs', [mondayNs]))).status, 200)
+    disk.break()
+    await assertReaches(address, 'disk_failing')
+    for (const [path, body] of [
+      ['/v1/logs', sampleExport('logs', [mondayNs])],
+      [deletions, { scope: 'all', confirm: 'acme' }],
+    ] as const) {
+      const refused = await ask(path, body)
+      assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '10'], path)
+    }
+    const { rows } = (await (await ask('/usage/storage')).json()) as { rows: number }
+    assert.equal(rows, 1, 'what is there is shown: nothing was taken that would hide it')
+    service.child.kill('SIGTERM')
+    assert.equal((await service.ended).signal, null, service.said.err)
+    const again = start(program, { LETHE_DATA_DIR: disk.folder, ...settings })
+    assert.equal((await again.ended).code, 1)
+    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ takes no writes/m)
   })
 
   test('it goes on where its log is on a full disk', async () => {
@@ -261,7 +295,7 @@ describe('a service in a process of its own', { skip }, () => {
     const env = { LETHE_DATA_DIR: folder, LETHE_PORT: String(port), LETHE_RESERVE_MB: '1' }
     const service = start(program, env, openSync(join(logs.folder, 'service.log'), 'a'))
     const address = `http://127.0.0.1:${port}`
-    assert.equal(await readiness(address), 'ok')
+    await assertReaches(address, 'ok')
     assert.equal((await fetch(`${address}/me`)).status, 401)
     logs.free()
     service.child.kill('SIGTERM')
@@ -279,7 +313,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.equal((await dying.ended).signal, 'SIGKILL')
     assert.match(dying.said.err, /nobody catches this/)
     const next = start(program, env)
-    assert.equal(await readiness(await next.address()), 'ok')
+    await assertReaches(await next.address(), 'ok')
     next.child.kill('SIGTERM')
     assert.equal((await next.ended).code, 0)
   })
