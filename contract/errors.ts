@@ -88,6 +88,15 @@ export const errorCatalogue = {
     status: 503,
     sentence: 'An erasure covers this time range and is at work; repeat after Retry-After.',
   },
+  storage_full: {
+    status: 507,
+    sentence:
+      'The disk is full. Reading goes on, and deletions and legal holds are taken as long as the reserve lasts: erase telemetry, or free space on the disk.',
+  },
+  storage_unavailable: {
+    status: 503,
+    sentence: 'The disk takes no writes at present; repeat after Retry-After.',
+  },
   not_ready: { status: 503, sentence: 'The service is starting or stopping; repeat after Retry-After.' },
 } as const satisfies Record<string, { status: number; sentence: string }>
 

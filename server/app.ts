@@ -8,10 +8,12 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
 import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
+import { joinDisk, startError } from './app/join-disk.ts'
 import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
+import type { Backups } from './backup/backups.ts'
 import { settleRestore } from './backup/restore.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
@@ -31,6 +33,7 @@ import { DetectorRunner } from './detection/runner.ts'
 import { DetectionStore } from './detection/store.ts'
 import { createSystemDetectors } from './detection/system-detectors.ts'
 import { createDetectionWorker } from './detection/worker.ts'
+import type { DiskWatch } from './disk/disk-watch.ts'
 import { addFrontPage } from './http/front-page.ts'
 import { addHealthRoutes } from './http/health.ts'
 import { addOpenApi } from './http/openapi.ts'
@@ -87,14 +90,27 @@ export interface App {
 const metricNamesDays = 90
 const nsPerDay = 86_400_000_000_000n
 
-/** The deletion loop looks by itself this often; a new request nudges it. */
-const deletionEveryMs = 1000
-
-/** Longer than an erasure takes; bounds how long another process waits for one that died. */
-const deletionLeaseMs = 60_000
+const deletionLoopTimes = {
+  name: 'deletion',
+  /** It looks by itself this often; a new request nudges it. */
+  everyMs: 1000,
+  /** Longer than an erasure takes; bounds how long another process waits for one that died. */
+  leaseMs: 60_000,
+}
 
 /** Opens the stores and joins the rooms. Nothing is served before {@link App.start}. */
 export async function createApp(options: AppOptions): Promise<App> {
+  const { config, logger } = options
+  const disk = joinDisk(options)
+  try {
+    return await openApp(options, disk)
+  } catch (error) {
+    logger.error({ err: error }, 'the service could not start')
+    throw await startError(disk, config, error)
+  }
+}
+
+async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
   const { config, logger } = options
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const engine = await (options.openEngine ?? openChdb)({
@@ -103,16 +119,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     backupFolder: config.backupDir,
     commitSync: config.commitSync,
     logger,
-    beforeOpen: () => settleRestore(config),
+    beforeOpen: async () => {
+      disk.prepareStart()
+      await settleRestore(config)
+    },
   })
   try {
     mkdirSync(dirname(config.controlPath), { recursive: true })
     const control = openSqlite(config.controlPath)
     await migrate(control)
     await assertSameInstance(control, readInstanceId(config.dataDir))
-    return await joinRooms(options, engine, control)
+    return await joinRooms(options, engine, control, disk)
   } catch (error) {
-    logger.error({ err: error }, 'the service could not start')
     await engine.close()
     throw error
   }
@@ -177,6 +195,7 @@ async function openShared(
   { config, clock, logger, failpoint = async () => {} }: AppOptions,
   engine: TelemetryEngine,
   control: Control,
+  disk: DiskWatch,
 ) {
   const watch = new ClockWatch({ control, clock, logger })
   const trustedNowMs = () => watch.now()
@@ -185,12 +204,17 @@ async function openShared(
   const instanceSecret = readInstanceId(config.dataDir)
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
-  return { config, ...clocks, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+  return { config, ...clocks, logger, failpoint, disk, engine, control, gate, tenancy, instanceSecret }
 }
 
-async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
+async function joinRooms(
+  options: AppOptions,
+  engine: TelemetryEngine,
+  control: Control,
+  disk: DiskWatch,
+): Promise<App> {
   const { config, clock, logger } = options
-  const stores = await openShared(options, engine, control)
+  const stores = await openShared(options, engine, control, disk)
   const { gate, instanceSecret, tenancy, trustedNowMs } = stores
   const deletion = joinDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
@@ -208,24 +232,10 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const detectors = new DetectionStore(control, clock, gate)
   const runner = new DetectorRunner({ ...stores, store: detectors })
   const leases = new Leases(control, clock, instanceSecret)
-  const round = async (signal: AbortSignal) => {
-    await trustedNowMs()
-    // First, so that no erasure acts while a backup is taken.
-    await backups.round(signal)
-    await deletion.round(signal)
-  }
-  const deletionLoop = new Periodic({
-    name: 'deletion',
-    everyMs: deletionEveryMs,
-    leaseMs: deletionLeaseMs,
-    clock,
-    leases,
-    logger,
-    round,
-  })
+  const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const http = createHttp({ clock, logger, authenticate, isReady: () => isReady })
+  const http = createHttp({ ...stores, authenticate, isReady: () => isReady, withReserve: disk.withReserve })
   await addRoutes(http, { ...stores, deletion, ingest, detectors, runner, isReady: () => isReady })
   deletion.addRoutes(http, () => deletionLoop.nudge())
   addCertificateRoute(http, joinCertificates(issuing))
@@ -235,10 +245,15 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const close = onlyOnce(async () => {
     isReady = false
     stopping.abort()
-    await Promise.all([http.close(), ingest.grpc?.close()])
-    await Promise.all([deletionLoop.stop(), detectionLoop.stop()])
-    await ingest.close()
-    await deletion.lateRows.flush().finally(() => closeStores(engine, control))
+    await inTurn([
+      () => Promise.all([http.close(), ingest.grpc?.close()]),
+      () => Promise.all([deletionLoop.stop(), detectionLoop.stop(), disk.stop()]),
+      () => backups.sealed(),
+      () => ingest.close(),
+      () => disk.withReserve(() => deletion.lateRows.flush()),
+      () => engine.close(),
+      () => control.destroy(),
+    ])
   })
   return {
     http,
@@ -250,6 +265,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       ),
     async start(beforeReady) {
       const address = await orClose(close, async () => {
+        await disk.look()
         const listening = await http.listen({ host: config.host, port: config.port })
         grpcAddress = await ingest.listen()
         await beforeReady?.()
@@ -258,15 +274,16 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       })
       isReady = !stopping.signal.aborted
       if (options.isManual) return address
+      disk.start()
       deletionLoop.start()
       detectionLoop.start()
       return address
     },
     async takeBackups() {
       await trustedNowMs()
-      await backups.round(stopping.signal)
+      await backups.takeAll(stopping.signal)
     },
-    round: () => round(stopping.signal),
+    round: () => round(stopping.signal).then(() => backups.sealed()),
     readerOf: (place) => new TenantReader(engine, place, gate),
     close,
   }
@@ -291,9 +308,43 @@ async function orClose<T>(close: () => Promise<void>, open: () => Promise<T>): P
   }
 }
 
-async function closeStores(engine: TelemetryEngine, control: Control): Promise<void> {
-  await engine.close()
-  await control.destroy()
+/** Each in its turn, also after one that failed: what is left open would keep the folder. Throws the first error at the end. */
+async function inTurn(works: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = []
+  for (const work of works) await work().catch((error: unknown) => errors.push(error))
+  if (errors.length > 0) throw errors[0]
+}
+
+interface DeletionLoopNeeds {
+  readonly clock: Clock
+  readonly trustedNowMs: () => Promise<number | null>
+  readonly logger: FastifyBaseLogger
+  readonly disk: DiskWatch
+  readonly leases: Leases
+  readonly backups: Backups
+  readonly deletion: JoinedDeletion
+}
+
+/** What erases, and its round. It works on a full disk too, with the reserve. */
+function createDeletionLoop(needs: DeletionLoopNeeds) {
+  const { clock, trustedNowMs, logger, disk, leases, backups, deletion } = needs
+  const round = (signal: AbortSignal) =>
+    disk.withReserveReady(deletion.isDue, async () => {
+      await trustedNowMs()
+      // First, so that no erasure acts while a backup is taken.
+      await backups.round(signal)
+      await deletion.round(signal)
+    })
+  const hold = (name: string, ms: number) =>
+    disk
+      .withReserve(() => leases.hold(name, ms))
+      .catch(async (error: unknown) => {
+        // Once a second something is written here: what it fails by tells of the disk.
+        await disk.faultBehind(error)
+        throw error
+      })
+  const spared = { hold, release: (name: string) => leases.release(name) }
+  return { round, deletionLoop: new Periodic({ ...deletionLoopTimes, clock, leases: spared, logger, round }) }
 }
 
 interface RouteNeeds {
@@ -301,6 +352,7 @@ interface RouteNeeds {
   readonly clock: Clock
   readonly watch: ClockWatch
   readonly logger: FastifyBaseLogger
+  readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
@@ -316,12 +368,18 @@ interface RouteNeeds {
 async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
   const { clock, control, deletion, engine, gate, ingest } = needs
   const isClockInDoubt = () => needs.watch.doubt !== null
-  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock, isClockInDoubt })
+  const metrics = new ServiceMetrics({
+    ...ingest,
+    requests: deletion.requests,
+    disk: needs.disk,
+    clock,
+    isClockInDoubt,
+  })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
   addFrontPage(http, version)
-  addHealthRoutes(http, metrics.registry, { isReady: needs.isReady, isClockInDoubt })
+  addHealthRoutes(http, { ...needs, registry: metrics.registry, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })

@@ -20,6 +20,8 @@ export interface Config {
   readonly backupDir: string
   /** Days after which the service removes a backup, where the command names no other. */
   readonly backupKeepDays: number
+  /** Room on the disk that is kept for erasing when there is no other, bytes; 0 keeps none. */
+  readonly reserveBytes: number
   /** Memory the telemetry engine may use, bytes. */
   readonly engineMemoryBytes: number
   /** How long the first row for a placement waits for company, milliseconds. */
@@ -64,6 +66,8 @@ export function readConfig(env: Environment): Config {
     backupDir: readBackupDir(env, dataDir),
     // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
     backupKeepDays: integer(env, 'LETHE_BACKUP_KEEP_DAYS', { fallback: 30, min: 1, max: 3650 }),
+    // docs/decisions/0024 has what erasing needs on a full disk.
+    reserveBytes: integer(env, 'LETHE_RESERVE_MB', { fallback: 64, min: 0, max: 65_536 }) * mebibyte,
     // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
     engineMemoryBytes:
       integer(env, 'LETHE_ENGINE_MEMORY_MB', { fallback: 2048, min: 512, max: 1_048_576 }) * mebibyte,

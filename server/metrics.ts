@@ -13,6 +13,7 @@ export interface MetricSources {
   readonly writer: IngestWriter
   readonly budget: BodyBudget
   readonly requests: DeletionRequests
+  readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clock: Clock
   readonly isClockInDoubt: () => boolean
 }
@@ -22,7 +23,7 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, budget, requests, clock, isClockInDoubt }: MetricSources) {
+  constructor({ writer, budget, requests, disk, clock, isClockInDoubt }: MetricSources) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -39,6 +40,7 @@ export class ServiceMetrics {
       registers,
     })
     addIngestMetrics(writer, budget, registers)
+    addDiskMetrics(disk, registers)
     new Gauge({
       name: 'lethe_deletion_pending',
       help: 'Deletion requests that are not finished.',
@@ -78,6 +80,25 @@ export class ServiceMetrics {
     this.#accepted.inc({ signal }, accepted)
     this.#rejected.inc({ signal }, rejected)
   }
+}
+
+function addDiskMetrics(disk: MetricSources['disk'], registers: Registry[]): void {
+  new Gauge({
+    name: 'lethe_disk_writable',
+    help: '1 where the disk takes writes, 0 where it is full or failing and telemetry is refused.',
+    registers,
+    collect() {
+      this.set(disk.fault === null ? 1 : 0)
+    },
+  })
+  new Gauge({
+    name: 'lethe_disk_free_bytes',
+    help: 'Bytes that may still be written beside the reserve, on the fullest disk of telemetry and control plane.',
+    registers,
+    collect() {
+      this.set(disk.freeBytes)
+    },
+  })
 }
 
 function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: Registry[]): void {

@@ -9,6 +9,7 @@ import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { Decisions } from '../deletion/decisions.ts'
+import { queuesOf, workingStatuses } from '../deletion/deletion.ts'
 import type { StoredDeletion } from '../deletion/deletion-record.ts'
 import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
@@ -26,6 +27,7 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../detection/anomaly-erasure.ts'
+import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated } from '../tenancy/lineage.ts'
@@ -37,6 +39,7 @@ export interface DeletionNeeds {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
+  readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
@@ -52,6 +55,8 @@ export interface JoinedDeletion {
   readonly holds: LegalHolds
   readonly backups: BackupRegister
   readonly lateRows: LateRowCounts
+  /** Whether an erasure is due that would act in the next pass. */
+  isDue(): Promise<boolean>
   /** One pass of everything that erases or prepares to. */
   round(signal: AbortSignal): Promise<void>
   /** `nudge` tells the loop that there is something to do. */
@@ -95,6 +100,10 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
     holds,
     backups,
     lateRows,
+    async isDue() {
+      const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+      return queuesOf(waiting, clock.nowMs()).some((queue) => queue.length > 0)
+    },
     async round(signal) {
       await worker.round(signal)
       await retention.round(signal)
@@ -154,6 +163,7 @@ function createWorker(
     clock,
     config,
     control,
+    disk,
     engine,
     failpoint,
     gate,
@@ -175,6 +185,7 @@ function createWorker(
     trustedNowMs,
     logger,
     failpoint,
+    faultBehind: (error) => disk.faultBehind(error),
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
+import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { Authenticate } from '../http/authentication.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
@@ -24,6 +25,7 @@ export interface IngestNeeds {
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
+  readonly disk: DiskWatch
   readonly onLate: IntakeOptions['onLate']
   readonly authenticate: Authenticate
   readonly isReady: () => boolean
@@ -43,11 +45,12 @@ export interface JoinedIngest {
 }
 
 export function joinIngest(needs: IngestNeeds): JoinedIngest {
-  const { clock, config, control, gate, logger } = needs
+  const { clock, config, control, disk, gate, logger } = needs
   const writer = new IngestWriter({
     ...needs,
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
+    faultBehind: (error) => disk.faultBehind(error),
   })
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes)
@@ -57,6 +60,7 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
     quota: quotas,
     lateSelections: (tenantId) => gate.lateSelections(tenantId),
     onLate: needs.onLate,
+    requireRoom: () => disk.requireRoom(),
     onExport: (...counts) => onExport(...counts),
   })
   const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }

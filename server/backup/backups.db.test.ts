@@ -24,6 +24,7 @@ import { openChdb } from '../telemetry/chdb.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { Backups, type BackupsDeps } from './backups.ts'
+import { sealFolder } from './files.ts'
 import { ErasureJournal } from './journal.ts'
 import { manifestFile, readManifest } from './manifest.ts'
 import { BackupRegister, type BackupRow } from './register.ts'
@@ -91,7 +92,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
   })
 }
 
-const round = (backups: Backups) => backups.round(new AbortController().signal)
+const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
 
 /** Asks for a backup, has it taken, and reads what became of it. */
@@ -212,7 +213,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
     await engine.command(statement)
     stop.abort()
   }
-  await newBackups({ engine: { ...delegate(engine), command } }).round(stop.signal)
+  await newBackups({ engine: { ...delegate(engine), command } }).takeAll(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
     /^The service was stopped while it was taken\.$/,
@@ -222,6 +223,62 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
   )
   assert.equal(copy?.status, 'BACKUP_CANCELLED')
   await engine.command(raw('SET max_backup_bandwidth = 0'))
+})
+
+test('a copy that is being sealed holds up neither the loop nor an expiry, and the next backup waits for it', async () => {
+  const expired = await taken({}, 1)
+  laterMs = 2 * dayMs
+  const ids = [await register().request(backupDir, 30, 'operator')]
+  laterMs++
+  ids.push(await register().request(backupDir, 30, 'operator'))
+  const hold = Promise.withResolvers<void>()
+  const failpoint = (name: string) => (name === 'backup copied' ? hold.promise : Promise.resolve())
+  const backups = newBackups({ failpoint })
+  const { signal } = new AbortController()
+  const statuses = async () =>
+    Promise.all(ids.map(async (id) => (await register().find(id))?.status ?? assert.fail()))
+  await backups.round(signal)
+  await backups.round(signal)
+  assert.deepEqual(await statuses(), ['running', 'requested'])
+  assert.equal((await register().holding()).all.length, 2, 'both count while they are under way')
+  assert.equal((await register().find(expired.backup_id))?.status, 'removed')
+  // What is erased from now on is in the copy, and what comes is not: its moment was when it was copied.
+  await insertRows(engine, acme, batchOf('otel_logs', [5n * 10n ** 18n]))
+  hold.resolve()
+  await backups.sealed()
+  assert.deepEqual(await statuses(), ['ready', 'requested'])
+  await backups.takeAll(signal)
+  assert.deepEqual(await statuses(), ['ready', 'ready'])
+  const [first, second] = await Promise.all(ids.map((id) => readManifest(join(backupDir, id))))
+  assert.ok((first?.taken_at_ms ?? 0) <= (second?.taken_at_ms ?? 0))
+})
+
+test('a stop of the service while a copy is sealed leaves nothing of it', async () => {
+  const stop = new AbortController()
+  const failpoint = async (name: string) => {
+    if (name === 'backup copied') stop.abort()
+  }
+  const backupId = await register().request(backupDir, 30, 'operator')
+  const backups = newBackups({ failpoint })
+  await backups.round(stop.signal)
+  await backups.sealed()
+  const row = (await register().find(backupId)) ?? assert.fail()
+  await assertFailed(row, /^The service was stopped while it was taken\.$/)
+})
+
+test('where the system has no sync of a file system each file is synced, with the same seals', async () => {
+  const place = join(folder, 'to-seal')
+  mkdirSync(join(place, 'deep'), { recursive: true })
+  writeFileSync(join(place, 'deep', 'file'), 'bytes')
+  const { signal } = new AbortController()
+  const asked: string[] = []
+  const sealed = await sealFolder(place, signal, async (path) => {
+    asked.push(path)
+    return false
+  })
+  assert.deepEqual(asked, [place], 'it is asked once for all')
+  assert.deepEqual(sealed, await sealFolder(place, signal))
+  assert.deepEqual(Object.keys(sealed), ['deep/file'])
 })
 
 test('an expired backup is removed, and only that', async () => {

@@ -1,6 +1,7 @@
 // Takes backups that were asked for, removes those whose time is over, and finds out at the start what a crash left.
-// It runs inside the deletion loop, so that no erasure acts while a backup is taken: a backup is wholly from before
-// an erasure or wholly from after it. A folder has its final name only when it is whole, and a backup is called
+// It runs inside the deletion loop, so that no erasure acts while engine and control plane are copied: a backup is wholly from
+// before an erasure or wholly from after it. Hashing the copy and waiting for the disk come after, beside the loop, because
+// what is in the copy no longer changes and an erasure needn't wait for it. A folder has its final name only when it is whole, and a backup is called
 // failed only when nothing of it is on disk.
 
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -49,6 +50,12 @@ export interface BackupsDeps {
   readonly failpoint: (name: string) => Promise<void>
 }
 
+/** What a copy is of: a time for people, and the erasures that were completed by then. */
+interface CopyMoment {
+  readonly takenAtMs: number
+  readonly erased: readonly string[]
+}
+
 const takingSuffix = '.taking'
 
 /** Between two tries to remove what could not be removed. */
@@ -58,6 +65,8 @@ export class Backups {
   readonly #deps: BackupsDeps
   /** No try to remove before this, by the clock that nobody sets. */
   #notBeforeMs = Number.NEGATIVE_INFINITY
+  /** The copy that is being sealed; one at a time. Never rejects. */
+  #sealing: Promise<void> | null = null
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
@@ -82,13 +91,15 @@ export class Backups {
     }
   }
 
-  /** One pass: takes everything that was asked for, oldest first, then removes what has expired. Throws nothing but what the control plane throws. */
+  /**
+   * One pass: copies the oldest backup that was asked for, unless one is still being sealed, and leaves it to be sealed; then
+   * removes what has expired. `signal` ends the sealing too. Throws nothing but what the control plane throws.
+   */
   async round(signal: AbortSignal): Promise<void> {
     const { clock, logger, register, trustedNowMs } = this.#deps
-    for (const row of await register.inStatus('requested')) {
-      if (signal.aborted) return
-      await this.#take(row, signal)
-    }
+    const [next] = await register.inStatus('requested')
+    if (signal.aborted) return
+    if (next !== undefined && this.#sealing === null) await this.#take(next, signal)
     if (clock.steady().ms < this.#notBeforeMs) return
     for (const row of await register.inStatus('ready')) {
       const nowMs = await trustedNowMs()
@@ -104,6 +115,19 @@ export class Backups {
     }
   }
 
+  /** Resolves when no copy is being sealed. */
+  async sealed(): Promise<void> {
+    await this.#sealing
+  }
+
+  /** Takes everything that was asked for, oldest first, and waits until it is whole. */
+  async takeAll(signal: AbortSignal): Promise<void> {
+    do {
+      await this.round(signal)
+      await this.sealed()
+    } while (!signal.aborted && (await this.#deps.register.inStatus('requested')).length > 0)
+  }
+
   /** A folder that can't be seen is not gone: the disk may be away. The journal, which is beside every backup, tells. */
   async #removeExpired(row: BackupRow): Promise<void> {
     const names = await namesIn(dirname(row.folder))
@@ -114,23 +138,41 @@ export class Backups {
   }
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
+    await this.#deps.register.begin(row.backup_id)
+    const moment = await this.#orFail(row, signal, () => this.#copy(row, signal))
+    if (moment === null) return
+    this.#sealing = this.#finish(row, moment, signal).finally(() => {
+      this.#sealing = null
+    })
+  }
+
+  async #finish(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<void> {
     const { logger, register } = this.#deps
-    await register.begin(row.backup_id)
-    let taken: TakenBackup
     try {
-      taken = await this.#write(row, signal)
+      const taken = await this.#orFail(row, signal, () => this.#seal(row, moment, signal))
+      if (taken === null) return
+      await register.succeed(row.backup_id, taken)
+      const { bytes, takenAtMs } = taken
+      logger.info({ backupId: row.backup_id, takenAtMs, bytes }, 'backup taken')
     } catch (err) {
-      logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
+      // It is in place; the next start knows it by its folder.
+      logger.error({ err, backupId: row.backup_id }, 'a backup could not be recorded')
+    }
+  }
+
+  /** Null where the work failed and the backup with it. */
+  async #orFail<T>(row: BackupRow, signal: AbortSignal, work: () => Promise<T>): Promise<T | null> {
+    try {
+      return await work()
+    } catch (err) {
+      this.#deps.logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
       // What ends with the service ends in many ways; this is the one cause.
       await this.#fail(
         row,
         signal.aborted ? new BackupError('The service was stopped while it was taken.') : err,
       )
-      return
+      return null
     }
-    await register.succeed(row.backup_id, taken)
-    const { bytes, takenAtMs } = taken
-    logger.info({ backupId: row.backup_id, takenAtMs, bytes }, 'backup taken')
   }
 
   /** Where what was written can't be removed, the backup stays `running`: it may hold telemetry until the next start removes it. */
@@ -144,9 +186,9 @@ export class Backups {
     }
   }
 
-  /** The folder is in place when this resolves. */
-  async #write(row: BackupRow, signal: AbortSignal): Promise<TakenBackup> {
-    const { backupDir, clock, copyControl, engine, failpoint, instanceId, register } = this.#deps
+  /** Engine and control plane are in the folder when this resolves; answers from when, and what was erased by then. */
+  async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
+    const { clock, copyControl, engine, failpoint, instanceId, register } = this.#deps
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
@@ -159,12 +201,20 @@ export class Backups {
     // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
     await copyControl(join(folder, controlFile))
     await failpoint('backup control plane copied')
+    return { takenAtMs, erased }
+  }
+
+  /** The folder is in place when this resolves. */
+  async #seal(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<TakenBackup> {
+    const { backupDir, failpoint } = this.#deps
+    const folder = `${row.folder}${takingSuffix}`
+    await failpoint('backup copied')
     const files = await sealFolder(folder, signal)
-    await writeManifest(folder, await this.#describe(row, { takenAtMs, erased }, files))
+    await writeManifest(folder, await this.#describe(row, moment, files))
     await failpoint('backup sealed')
     await renameSynced(folder, join(backupDir, row.backup_id))
     await failpoint('backup in place')
-    return { takenAtMs, bytes: bytesOf(files), erased }
+    return { ...moment, bytes: bytesOf(files) }
   }
 
   async #assertPossible(row: BackupRow): Promise<void> {
@@ -186,7 +236,7 @@ export class Backups {
 
   async #describe(
     row: BackupRow,
-    { takenAtMs, erased }: { readonly takenAtMs: number; readonly erased: readonly string[] },
+    { takenAtMs, erased }: CopyMoment,
     files: Manifest['files'],
   ): Promise<Manifest> {
     const { engine, instanceId, migration, serviceVersion } = this.#deps

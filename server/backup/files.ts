@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { chmod, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { z } from 'zod'
+import { syncFileSystem } from '../disk/sync-file-system.ts'
 
 const FileSeal = z.strictObject({ bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) })
 
@@ -13,18 +14,21 @@ export const FileSeals = z.record(z.string(), FileSeal)
 export type FileSeals = z.infer<typeof FileSeals>
 
 /**
- * Reads every file below a folder, gives it to its owner alone and flushes it and every folder. Throws where
- * something other than files and folders is there, and when `signal` aborts.
+ * Reads every file below a folder, gives it to its owner alone and flushes it and every folder, all of them at once where the
+ * system can. Throws where something other than files and folders is there, and when `signal` aborts.
  */
-export async function sealFolder(folder: string, signal: AbortSignal): Promise<FileSeals> {
+export async function sealFolder(
+  folder: string,
+  signal: AbortSignal,
+  syncAll: (folder: string) => Promise<boolean> = syncFileSystem,
+): Promise<FileSeals> {
   const seals: [string, z.infer<typeof FileSeal>][] = []
   for (const { path, isFolder } of await entriesBelow(folder)) {
     await chmod(path, isFolder ? 0o700 : 0o600)
-    if (isFolder) await syncPath(path)
-    else seals.push([relative(folder, path), await sealFile(path, signal, true)])
+    if (!isFolder) seals.push([relative(folder, path), await sealFile(path, signal)])
   }
   await chmod(folder, 0o700)
-  await syncPath(folder)
+  await syncTree(folder, signal, syncAll)
   return Object.fromEntries(seals.toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -42,7 +46,7 @@ export async function findDifference(
     if (expected === undefined) return `has a file ${name} that was not in it`
     missing.delete(name)
     if ((await stat(path)).size !== expected.bytes) return `has another length of ${name}`
-    const found = await sealFile(path, new AbortController().signal, false)
+    const found = await sealFile(path, new AbortController().signal)
     if (found.sha256 !== expected.sha256) return `has other bytes in ${name}`
   }
   const [lost] = missing
@@ -50,8 +54,16 @@ export async function findDifference(
 }
 
 /** Flushes every file and folder below, and the folder. The engine's own folder has links; they go with theirs. */
-export async function syncTree(folder: string): Promise<void> {
-  for (const { path } of await entriesBelow(folder, true)) await syncPath(path)
+export async function syncTree(
+  folder: string,
+  signal: AbortSignal = new AbortController().signal,
+  syncAll: (folder: string) => Promise<boolean> = syncFileSystem,
+): Promise<void> {
+  if (await syncAll(folder)) return
+  for (const { path } of await entriesBelow(folder, true)) {
+    signal.throwIfAborted()
+    await syncPath(path)
+  }
   await syncPath(folder)
 }
 
@@ -112,11 +124,7 @@ async function entriesBelow(
   return found
 }
 
-async function sealFile(
-  path: string,
-  signal: AbortSignal,
-  isFlushed: boolean,
-): Promise<z.infer<typeof FileSeal>> {
+async function sealFile(path: string, signal: AbortSignal): Promise<z.infer<typeof FileSeal>> {
   const file = await open(path, 'r')
   try {
     const hash = createHash('sha256')
@@ -126,7 +134,6 @@ async function sealFile(
       hash.update(chunk)
       bytes += chunk.length
     }
-    if (isFlushed) await file.sync()
     return { bytes, sha256: hash.digest('hex') }
   } finally {
     await file.close()

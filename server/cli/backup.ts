@@ -1,6 +1,7 @@
 // `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which holds
 // the telemetry engine: the command writes its wish into the register and waits until the service has carried it
-// out. Without a service it does so itself. Restoring needs the service stopped.
+// out. Without a service it does so itself. Which of the two is decided once: a service that stops meanwhile is waited for,
+// because taking its folder would end it when it starts again. Restoring needs the service stopped.
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -15,7 +16,7 @@ import { instantText, systemClock } from '../core/clock.ts'
 import { lockFolder } from '../telemetry/chdb.ts'
 import { EngineError } from '../telemetry/telemetry.ts'
 import { hasControl, withControl } from './open-control.ts'
-import { type JsonOption, print, printJson } from './print.ts'
+import { type JsonOption, print, printJson, say } from './print.ts'
 import { createLogger } from './serve.ts'
 
 const actor = 'operator:command-line'
@@ -23,6 +24,9 @@ const actor = 'operator:command-line'
 /** How often the register is asked, and how often whether there is still a service to wait for. */
 const pollMs = 250
 const pollsPerLook = 20
+
+/** Looks without a service before the command gives up: a minute, in which whatever restarts services has done so. */
+const looksAwayMax = 12
 
 export async function createBackup(
   config: Config,
@@ -33,13 +37,20 @@ export async function createBackup(
     throw new ConfigError('--keep-days must be an integer from 1 to 3650.')
   }
   await withRegister(config, async (register) => {
+    const isAlone = !isServed(config)
     const backupId = await register.request(config.backupDir, keepDays, actor)
-    for (let poll = 0; ; poll++) {
+    if (isAlone) await takeHere(config).catch((error: unknown) => waitForService(config, error))
+    let looksAway = 0
+    for (let poll = 1; ; poll++) {
       const row = await register.find(backupId)
       if (row?.status === 'ready') return tell(wireForm(row), options)
       if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
-      if (poll % pollsPerLook === 0 && !isServed(config)) await takeHere(config)
-      else await systemClock.sleep(pollMs)
+      if (poll % pollsPerLook === 0) {
+        looksAway = isServed(config) ? 0 : looksAway + 1
+        if (looksAway === 1) say('The service has stopped; waiting for it to come back.')
+        if (looksAway === looksAwayMax) throw new BackupError(awaySentence(backupId))
+      }
+      await systemClock.sleep(pollMs)
     }
   })
 }
@@ -116,7 +127,16 @@ export async function restore(
   )
 }
 
-/** Whether a service holds the telemetry engine of this data folder. */
+/** A service that has started in the same moment takes it; anything else that failed is thrown. */
+function waitForService(config: Config, error: unknown): void {
+  if (!(error instanceof EngineError && isServed(config))) throw error
+}
+
+function awaySentence(backupId: string): string {
+  return `The service that was to take the backup ${backupId} has stopped and did not come back. It takes care of it at its next start; without it, repeat the command.`
+}
+
+/** Whether a service holds the telemetry engine of this data folder. A service that starts at this moment waits for the look. */
 function isServed(config: Config): boolean {
   try {
     lockFolder(join(config.dataDir, 'telemetry')).close()

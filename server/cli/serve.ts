@@ -2,6 +2,7 @@
 // and its owner token; a token nobody chose is printed once and is nowhere else. SIGTERM and SIGINT drain: what
 // was accepted is committed, what is being erased ends its step, and the process ends by itself.
 
+import { writeSync } from 'node:fs'
 import type { FastifyBaseLogger } from 'fastify'
 import pino from 'pino'
 import { type App, createApp } from '../app.ts'
@@ -15,6 +16,8 @@ const firstTenantId = 'default'
 
 export async function serve(config: Config, options: JsonOption): Promise<void> {
   const logger = createLogger(config)
+  // A first start whose output is lost goes on; `lethe token create` makes another token.
+  process.stdout.on('error', () => undefined)
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
   let welcome: Welcome | null = null
@@ -31,15 +34,24 @@ function startedForm(address: string, grpcAddress: string | null, welcome: Welco
   return { address, grpc_address: grpcAddress, tenant_id, token }
 }
 
-/** JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. */
+/** Lines that wait for a log that takes none, bytes; what comes after them is dropped. */
+const logBufferBytes = 256 * 1024
+
+/**
+ * JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. Where standard
+ * output is a file on a full disk the service goes on, and lines are lost.
+ */
 export function createLogger(config: Config): FastifyBaseLogger {
-  return pino({
+  const output = pino.destination({ dest: process.stdout.fd, sync: true, maxLength: logBufferBytes })
+  output.on('error', () => undefined)
+  const options = {
     level: config.logLevel,
     redact: {
       paths: ['req.headers.authorization', '*.authorization', '*.token', '*.secret'],
       censor: '[secret]',
     },
-  })
+  }
+  return pino(options, output)
 }
 
 /**
@@ -48,8 +60,26 @@ export function createLogger(config: Config): FastifyBaseLogger {
  */
 const oneWishMs = 1000
 
+/**
+ * An error that nobody caught ends the process at once, as the system ends one. The usual way runs what the engine does at an
+ * exit, which waits for statements that may never end, and folder and port would be held meanwhile.
+ */
+export function endOnUncaught(): void {
+  const end = (error: unknown) => {
+    try {
+      const text = error instanceof Error ? error.stack : String(error)
+      writeSync(process.stderr.fd, `lethe: ended by an error that nobody expected: ${text}\n`)
+    } finally {
+      process.kill(process.pid, 'SIGKILL')
+    }
+  }
+  process.on('uncaughtException', end)
+  process.on('unhandledRejection', end)
+}
+
 /** Ends the process by letting it run out of work; a second wish to stop doesn't wait. */
 export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => void = () => {}): void {
+  endOnUncaught()
   let stoppingSinceMs: number | null = null
   const stop = (signal: NodeJS.Signals) => {
     const nowMs = systemClock.nowMs()

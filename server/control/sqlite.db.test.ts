@@ -164,3 +164,53 @@ test('a database that another process holds longer than we wait is a refusal to 
   await theirs.destroy()
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** Opens a database of its own that may grow no further than a few pages. */
+async function withSmallDatabase(work: (small: Control) => Promise<void>): Promise<void> {
+  const folder = temporaryFolder()
+  const small = openSqlite(join(folder, 'small.db'))
+  try {
+    await migrate(small)
+    const pages = await setOf(small, 'page_count')
+    await sql`pragma max_page_count = ${sql.raw(String(pages))}`.execute(small)
+    await work(small)
+  } finally {
+    await small.destroy()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const large = 'x'.repeat(100_000)
+
+test('a full disk is a refusal that says so, also in a transaction, and leaves nothing half written', async () => {
+  await withSmallDatabase(async (small) => {
+    const insert = (on: Control, key: string, value: string) =>
+      on.insertInto('instance').values({ key, value }).execute()
+    await assert.rejects(insert(small, 'alone', large), { code: 'storage_full', status: 507 })
+    const inTransaction = small.transaction().execute(async (trx) => {
+      await insert(trx, 'first', 'small')
+      await insert(trx, 'second', large)
+    })
+    await assert.rejects(inTransaction, { code: 'storage_full', status: 507 })
+    assert.deepEqual(await small.selectFrom('instance').selectAll().execute(), [])
+    await small.transaction().execute((trx) => insert(trx, 'after', 'small'))
+    assert.equal((await small.selectFrom('instance').selectAll().execute()).length, 1)
+  })
+})
+
+test('a migration that finds no room fails with that and not with what follows from it', async () => {
+  const folder = temporaryFolder()
+  const empty = openSqlite(join(folder, 'empty.db'))
+  await sql`pragma max_page_count = 4`.execute(empty)
+  await assert.rejects(migrate(empty), { code: 'storage_full' })
+  await empty.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('a control plane that can not be written is a refusal to repeat later', async () => {
+  await withSmallDatabase(async (small) => {
+    await sql`pragma query_only = on`.execute(small)
+    const insert = small.insertInto('instance').values({ key: 'k', value: 'v' }).execute()
+    await assert.rejects(insert, { code: 'storage_unavailable', status: 503, retryAfterSeconds: 10 })
+  })
+})

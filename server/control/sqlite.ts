@@ -4,7 +4,8 @@
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely, SqliteDialect, sql } from 'kysely'
-import { AppError } from '../core/app-error.ts'
+import { AppError, storageRefusal } from '../core/app-error.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import type { Control } from './database.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
@@ -23,7 +24,7 @@ export function openSqlite(path: string): Control {
     'recursive_triggers = ON',
     'trusted_schema = OFF',
   ]) {
-    database.exec(`pragma ${pragma}`)
+    refusing(() => database.exec(`pragma ${pragma}`))
   }
   return new Kysely({ dialect: new SqliteDialect({ database: driverOf(database) }) })
 }
@@ -80,8 +81,12 @@ function prepare(database: DatabaseSync, text: string) {
   const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
   return {
     reader: statement.columns().length > 0,
-    all: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.all(...values(parameters))),
-    run: (parameters: ReadonlyArray<unknown>) => unlessBusy(() => statement.run(...values(parameters))),
+    all: (parameters: ReadonlyArray<unknown>) => refusing(() => statement.all(...values(parameters))),
+    run: (parameters: ReadonlyArray<unknown>) => {
+      // A full disk and an I/O error have rolled back already; that there is nothing to roll back would hide them.
+      if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
+      return refusing(() => statement.run(...values(parameters)))
+    },
     iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
   }
 }
@@ -89,10 +94,13 @@ function prepare(database: DatabaseSync, text: string) {
 /** SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was written; trying again is right. */
 const busyCode = 5
 
-function unlessBusy<T>(work: () => T): T {
+/** Turns what the driver throws because of another process or of the disk into a refusal. */
+function refusing<T>(work: () => T): T {
   try {
     return work()
   } catch (cause) {
+    const fault = storageFaultOf(cause)
+    if (fault !== null) throw storageRefusal(fault, cause)
     const isBusy = cause instanceof Error && 'errcode' in cause && cause.errcode === busyCode
     if (!isBusy) throw cause
     throw new AppError('overloaded', {

@@ -2,6 +2,7 @@
 // The world's failures are AppErrors with a code of the catalogue; our own mistakes are assertions.
 
 import { type ErrorCode, errorCatalogue, type ValidationProblem } from '../../contract/errors.ts'
+import type { StorageFault } from './storage-fault.ts'
 
 export interface AppErrorOptions {
   /** Replaces the catalogue's sentence where more can be said. Never a secret, never telemetry. */
@@ -27,6 +28,16 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds
     this.facts = options.facts ?? {}
   }
+}
+
+/** Long enough that senders don't add to the load of a disk in trouble, short enough to go on soon after it is mended. */
+export const storageRetrySeconds = 10
+
+/** The refusal that a fault of the disk is for whoever asked for something to be written. */
+export function storageRefusal(fault: StorageFault, cause: unknown): AppError {
+  return fault === 'full'
+    ? new AppError('storage_full', { cause })
+    : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
 }
 
 /** Input that breaks a rule: answered with status 422 and every problem found. */

@@ -4,9 +4,10 @@
 
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
+import type { StorageFault } from '../core/storage-fault.ts'
 import { covers } from '../core/time-range.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import {
   attemptsMax,
   crashesMax,
@@ -27,6 +28,7 @@ import {
   type Failpoint,
   waitUntilRemoved,
 } from './eraser.ts'
+import { reasonOf } from './failure-reason.ts'
 import { type ActiveHold, promised } from './holds-and-steps.ts'
 import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
@@ -53,6 +55,8 @@ export interface AttemptDeps {
   /** Makes removed control-plane rows leave the disk. */
   readonly flushControl: () => Promise<void>
   readonly failpoint: Failpoint
+  /** What failed work says of the disk; null where the disk is not the cause. */
+  readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   /** Makes promised swaps; see eraser.ts. */
   readonly settle: () => Promise<void>
 }
@@ -333,18 +337,30 @@ export class Attempts {
     logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
     const request = await requests.stored(attempted.tenantId, requestId)
     if (request.status !== 'running' && request.status !== 'verifying') return
-    const reason = reasonOf(error)
+    const fault = error instanceof ErasureStopped ? null : await this.#deps.faultBehind(error)
+    const reason = reasonOf(error, fault)
     const isStopped = error instanceof ErasureStopped
     // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
     const changes = isStopped
       ? { attemptsForgiven: request.attemptsForgiven + 1, blockedReason: reason, retryAtMs: null }
-      : this.#waitBeforeRetry(request, reason, clock.nowMs())
+      : fault !== null
+        ? this.#waitForDisk(request, reason, clock.nowMs())
+        : this.#waitBeforeRetry(request, reason, clock.nowMs())
     await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
   }
 
   #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
     const attempts = request.attempts - request.attemptsForgiven
     return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(attempts) }
+  }
+
+  /** Never given up, because nothing is wrong with the erasure; the pause grows all the same, since each try writes to the ledger. */
+  #waitForDisk(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
+    return {
+      attemptsForgiven: request.attemptsForgiven + 1,
+      blockedReason: reason,
+      retryAtMs: nowMs + retryDelayMs(request.attempts),
+    }
   }
 
   /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */
@@ -382,12 +398,4 @@ function hasPartition(step: StoredStep): step is StoredStep & { readonly partiti
 
 function selectionOf(request: StoredDeletion) {
   return { id: request.requestId, signals: request.signals, range: request.range }
-}
-
-/** A sentence for the request's detail: which kind of thing failed, without SQL or telemetry. */
-function reasonOf(error: unknown): string {
-  if (error instanceof ErasureError) return error.message
-  if (error instanceof EngineError)
-    return `The telemetry engine refused a step (code ${error.code ?? 'unknown'})`
-  return 'A step failed unexpectedly; the log names the cause'
 }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
@@ -53,8 +54,7 @@ let serial = 0
 
 /** Two organisations with the same rows in every table, and a worker over them that has been started. */
 export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
-  serial++
-  const { own, neighbour } = placesOf(serial, isShared)
+  const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
   await new DoneMarks(stores.engine).prepare()
@@ -84,6 +84,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       removeAnomalies: async () => 0,
       flushControl: () => flushWriteAheadLog(stores.control),
       failpoint: (name) => faults.reach(name),
+      faultBehind: async (error) => storageFaultOf(error),
     })
   const gate = new TelemetryGate()
   const worker = newWorker(gate)

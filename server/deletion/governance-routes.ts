@@ -69,6 +69,7 @@ function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: Governa
       'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
     body: SetRetention,
     result: Retention,
+    usesReserve: true,
     handle: set,
   })
   route(http, {
@@ -80,6 +81,7 @@ function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: Governa
     body: PatchRetention,
     bodyTypes: ['application/json', 'application/merge-patch+json'],
     result: Retention,
+    usesReserve: true,
     handle: set,
   })
 }
@@ -102,6 +104,7 @@ function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): voi
     summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
     body: SetDeletionPolicy,
     result: DeletionPolicy,
+    usesReserve: true,
     handle: async ({ caller, body }) => ({
       body: await policies.set(caller.tenantId, body.approval, caller.requester),
     }),
@@ -118,6 +121,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     body: PlaceHold,
     status: 201,
     result: LegalHold,
+    usesReserve: true,
     check: reversedBounds,
     handle: async ({ caller, body }) => {
       const hold = await placeHold(caller, body)
@@ -168,6 +172,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     params: HoldParams,
     result: LegalHold,
     refusals: [404],
+    usesReserve: true,
     handle: async ({ caller, params }) => {
       const hold = await holds.release(caller.tenantId, params.hold_id, caller.requester)
       nudge()

@@ -77,6 +77,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     },
     result: DeletionRequest,
     refusals: [409, 413, 415, 429],
+    usesReserve: true,
     ownRefusals: { 412: StalePreview },
     check: (body, caller, { headers }) => [
       ...crossFieldProblems(body, caller.tenantId),
@@ -161,6 +162,7 @@ function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): voi
       body: NoBody,
       result: DeletionRequest,
       refusals,
+      usesReserve: true,
       handle: async ({ caller, params }) => {
         await act(caller, params.request_id)
         deps.nudge()
@@ -186,6 +188,7 @@ function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): voi
     body: RejectDeletion,
     result: DeletionRequest,
     refusals: [404, 409],
+    usesReserve: true,
     handle: async ({ caller, params, body }) => {
       await decisions.reject(caller, params.request_id, body.reason)
       return answerOf(await requests.get(caller.tenantId, params.request_id))
@@ -204,6 +207,7 @@ function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: D
     body: NoBody,
     result: ReadBackResult,
     refusals: [404, 409],
+    usesReserve: true,
     handle: async ({ caller, params }) => {
       const { isClean, rowsLeft } = await decisions.verify(caller, params.request_id)
       return {

@@ -9,6 +9,7 @@ import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtur
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
 import { systemClock } from '../core/clock.ts'
+import { ManualClock } from '../core/manual-clock.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -241,6 +242,30 @@ test('a request that took the process down more than three times is given up, vi
     1,
     'what arrives afterwards is new and visible',
   )
+})
+
+test('an erasure that a full disk holds up waits with that reason, is never given up, and completes once there is room', async () => {
+  const clock = new ManualClock(Number(monday / 1_000_000n) + 90 * 86_400_000)
+  const erasing = await scene({ clock })
+  const { request } = await erasing.request(all)
+  let isFull = true
+  erasing.faults.runAt('planned', () => {
+    if (isFull) throw Object.assign(new Error('no room'), { code: 'ENOSPC' })
+  })
+  for (let tries = 1; tries <= 15; tries++) {
+    await erasing.round()
+    const { status, detail, verified_at } = await erasing.status(request.request_id)
+    assert.deepEqual([status, verified_at], ['incomplete', null])
+    assert.match(String(detail.blocked_reason), /^The disk is full/)
+    await clock.advance(300_000)
+  }
+  assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
+  assert.equal(await erasing.count(erasing.own, 'otel_logs'), times.length)
+  isFull = false
+  await erasing.round()
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
+  assert.equal(await erasing.count(erasing.own, 'otel_logs'), 0)
+  assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
 })
 
 test('an identical active request is the same request, and a full erasure at work refuses another selection', async () => {

@@ -5,7 +5,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 
-const Health = z.object({ status: z.enum(['ok', 'starting']) }).describe('Where the service stands.')
+const Health = z
+  .object({
+    status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing']),
+    detail: z.string().optional().describe('What is wrong, for a person; absent where nothing is.'),
+  })
+  .describe('Where the service stands.')
 
 const Readiness = Health.extend({
   clock: z
@@ -16,14 +21,16 @@ const Readiness = Health.extend({
 })
 
 export interface HealthSources {
+  readonly registry: Registry
   readonly isReady: () => boolean
   readonly isClockInDoubt: () => boolean
+  /** Why nothing can be written at present; null where it can. */
+  readonly disk: { readonly fault: 'full' | 'failing' | null; readonly sentence: string | null }
 }
 
 export function addHealthRoutes(
   http: FastifyInstance,
-  registry: Registry,
-  { isReady, isClockInDoubt }: HealthSources,
+  { registry, isReady, isClockInDoubt, disk }: HealthSources,
 ): void {
   const publicRoute = { config: { access: 'public' as const } }
   http.get(
@@ -46,14 +53,17 @@ export function addHealthRoutes(
       schema: {
         operationId: 'getReadiness',
         tags: ['Operations'],
-        summary: 'Ready to serve: everything erased or hidden before the start is so again',
+        summary:
+          'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
         response: { 200: Readiness, 503: Readiness },
       },
     },
     async (_request, reply) => {
       const clock = isClockInDoubt() ? ('in_doubt' as const) : ('ok' as const)
-      if (isReady()) return { status: 'ok' as const, clock }
-      return reply.status(503).header('retry-after', '1').send({ status: 'starting', clock })
+      if (isReady() && disk.fault === null) return { status: 'ok' as const, clock }
+      reply.status(503).header('retry-after', '1')
+      if (!isReady() || disk.sentence === null) return { status: 'starting' as const, clock }
+      return { status: `disk_${disk.fault ?? 'failing'}` as const, detail: disk.sentence, clock }
     },
   )
   http.get('/metrics', { ...publicRoute, schema: { hide: true } }, async (_request, reply) =>

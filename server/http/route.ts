@@ -73,6 +73,8 @@ export interface RouteDeclaration<
   readonly alsoHtml?: string
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
+  /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
+  readonly usesReserve?: boolean
   /** Refusals whose body says more than `detail` and `code`. */
   readonly ownRefusals?: Readonly<Record<number, z.ZodType>>
   /**
@@ -106,9 +108,9 @@ export function route<
     preParsing: async (request) => requireReadable(declaration, request),
     handler: async (request, reply) => {
       const names = new SentNames()
+      const work = async () => declaration.handle(await readInput(declaration, request, names))
       try {
-        const input = await readInput(declaration, request, names)
-        const answer = await declaration.handle(input)
+        const answer = await (declaration.usesReserve === true ? http.withReserve(work) : work())
         return send(reply, answer, declaration.status ?? 200)
       } catch (error) {
         throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
@@ -221,7 +223,8 @@ function schemaOf<
   Result extends z.ZodType,
 >(declaration: RouteDeclaration<Params, Query, Body, Result>) {
   const success = declaration.result.description ?? `${declaration.summary}.`
-  const refusals = new Set([401, 403, 422, 500, 503, ...(declaration.refusals ?? [])])
+  const mayBeFull = declaration.method === 'GET' ? [] : [507]
+  const refusals = new Set([401, 403, 422, 500, 503, ...mayBeFull, ...(declaration.refusals ?? [])])
   const result = declaration.result.describe(success)
   const responses: Record<number, z.ZodType | object> = {
     [declaration.status ?? 200]:

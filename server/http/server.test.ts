@@ -85,6 +85,8 @@ function addRoutes(): void {
     typed: () => Object.assign(new TypeError(innerMessage), { statusCode: 500 }),
     text: () => innerMessage,
     shape: () => ({ name: 5 }),
+    full: () => Object.assign(new Error(innerMessage), { code: 'ENOSPC' }),
+    readonly: () => Object.assign(new Error(innerMessage), { code: 'ERR_SQLITE_ERROR', errcode: 8 }),
     refused: () => new AppError('overloaded', { retryAfterSeconds: 7, cause: new Error(innerMessage) }),
     worded: () => new AppError('not_found', { sentence: 'There is no such thing.' }),
     invalid: () => new InvalidInput([problem(['body'], 'missing', 'Field required', undefined)]),
@@ -359,6 +361,17 @@ describe('failures', () => {
       assert.match(logged[0] ?? '', /control\.internal/)
       assert.ok(logged[0]?.includes(String(answer.headers['x-request-id'])))
     }
+  })
+
+  test('a fault of the disk has a code of its own, and the log its cause', async () => {
+    logged.length = 0
+    const full = await ask({ url: '/failures/full' })
+    assertRefusal(full, 507, 'storage_full')
+    const failing = await ask({ url: '/failures/readonly' })
+    assertRefusal(failing, 503, 'storage_unavailable')
+    assert.equal(failing.headers['retry-after'], '10')
+    assert.doesNotMatch(full.body + failing.body, /control\.internal|lethe_admin/)
+    assert.equal(logged.filter((line) => /control\.internal/.test(line)).length, 2)
   })
 
   test('what is thrown but is no error, and an answer that is not what was declared, answer 500 too', async () => {

@@ -12,9 +12,10 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import type { ErrorCode } from '../../contract/errors.ts'
-import { AppError, InvalidInput } from '../core/app-error.ts'
+import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import { type Authenticate, challengeOf, identify } from './authentication.ts'
 import type { RouteAccess } from './route.ts'
 
@@ -22,11 +23,15 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Every address that answers and who may call it, for whoever wants to hold the whole list against another. */
     readonly routeTable: RouteTable
+    /** Does work again, with the reserve, where it failed because the disk is full. */
+    readonly withReserve: WithReserve
   }
 }
 
 /** By URL pattern, then by method. Access is undefined on routes that aren't ours, such as the reference page's files. */
 export type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
+
+export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 
 export interface HttpOptions {
   readonly clock: Clock
@@ -34,6 +39,8 @@ export interface HttpOptions {
   readonly authenticate: Authenticate
   /** False while starting or draining: guarded routes answer 503 then. */
   readonly isReady: () => boolean
+  /** No reserve is kept where absent. */
+  readonly withReserve?: WithReserve
 }
 
 /** Bodies of control operations are small; ingest raises this for its own routes. */
@@ -62,6 +69,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     routeTable.set(added.url, known)
   })
   http.decorate('routeTable', routeTable)
+  http.decorate('withReserve', options.withReserve ?? ((work) => work()))
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(serializerCompiler)
   http.decorateRequest('caller', null)
@@ -155,7 +163,10 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
       .send({ detail: error.problems })
   }
   const known = knownError(error)
-  if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'request failed')
+  // A fault of the disk has a cause where something met it, and none where nothing was tried.
+  const isDisk = known.code === 'storage_full' || known.code === 'storage_unavailable'
+  if (known.code === 'internal' || (isDisk && known.cause !== undefined))
+    request.log.error({ err: error, requestId: request.id }, 'request failed')
   setRefusalHeaders(reply, known)
   return reply
     .status(known.status)
@@ -172,10 +183,12 @@ export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void 
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
 }
 
-/** What a client may be told about anything thrown; everything unexpected becomes `internal`, without its message. */
+/** What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else unexpected becomes `internal`; without its message. */
 export function knownError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (!(error instanceof Error)) return new AppError('internal', { cause: error })
+  const fault = storageFaultOf(error)
+  if (fault !== null) return storageRefusal(fault, error)
   const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined
   if (code !== undefined) return new AppError(code, { cause: error })
   const status = 'statusCode' in error ? Number(error.statusCode) : 500

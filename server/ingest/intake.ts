@@ -35,6 +35,8 @@ export interface IntakeOptions {
   readonly lateSelections: (tenantId: string) => readonly LateSelection[]
   /** Told of rows that were left out because of it, by deletion. */
   readonly onLate: (late: ReadonlyMap<string, number>) => void
+  /** Throws where nothing can be stored at present, as on a full disk. */
+  readonly requireRoom: () => void
   /** Told of every request, for the metrics page. */
   readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
 }
@@ -57,7 +59,7 @@ export class Intake {
 
   /**
    * Takes a request. Answers an outcome for each part that `decode` gave, in its order. Throws what `decode` throws,
-   * `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the writer throws; nothing then counts against the quota.
+   * `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the writer throws; nothing then counts against the quota.
    *
    * @param bodyBytes of the body, uncompressed
    * @param decode the records by kind; called once, and not where the quota refuses the body
@@ -68,6 +70,7 @@ export class Intake {
     bodyBytes: number,
     decode: () => Parts,
   ): Promise<{ [Index in keyof Parts]: Outcome }> {
+    this.#options.requireRoom()
     const admission = await this.#options.quota.admit(place.tenantId, bodyBytes)
     try {
       await this.#turns.take(bodyBytes)

@@ -6,8 +6,9 @@
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
-import { AppError } from '../core/app-error.ts'
+import { AppError, storageRetrySeconds } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
+import type { StorageFault } from '../core/storage-fault.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type RowBatch, rowCount, rowMemory } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
@@ -23,6 +24,8 @@ export interface WriterOptions {
   readonly commitDelayMs: number
   /** Bound on what waits and what is being committed, bytes of encoded rows. */
   readonly bufferBytes: number
+  /** What a failed commit says of the disk; null where the disk is not the cause. Nobody is asked where absent. */
+  readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 
 interface PendingBatch {
@@ -94,7 +97,7 @@ export class IngestWriter {
 
   /**
    * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws `erasing` where a fence covers some row,
-   * `overloaded` where the buffer is full or the engine failed; the batch may then be in part committed, and
+   * `overloaded` where the buffer is full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part committed, and
    * repeating it is right.
    */
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
@@ -219,7 +222,7 @@ export class IngestWriter {
     } catch (cause) {
       this.totals.failedCommits++
       this.#options.logger.error({ err: cause }, 'a commit failed; its senders are told to repeat it')
-      const error = new AppError('overloaded', { cause, retryAfterSeconds })
+      const error = await this.#refusalFor(cause)
       for (const batch of group) batch.settle(error)
       return
     }
@@ -229,6 +232,14 @@ export class IngestWriter {
       for (const [, bytes] of batch.encoded) rowMemory.giveBack(bytes)
       batch.settle(null)
     }
+  }
+
+  /** Of a kind that senders repeat: an exporter drops what is answered with 507. */
+  async #refusalFor(cause: unknown): Promise<AppError> {
+    const fault = (await this.#options.faultBehind?.(cause)) ?? null
+    return fault === null
+      ? new AppError('overloaded', { cause, retryAfterSeconds })
+      : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
   }
 
   /** The tables side by side, then the disk. Settles when all have, also where one fails: an erasure waits for this. */

@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
@@ -89,7 +90,7 @@ const costCodes = new Set([159, 241, 158, 160, 307, 396])
 /** Opens the engine on its folder and brings the telemetry tables into being. */
 export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   mkdirSync(options.folder, { recursive: true })
-  const lock = lockFolder(options.folder)
+  const lock = lockFolder(options.folder, folderWaitMs)
   let engine: ChdbEngine
   try {
     await options.beforeOpen?.()
@@ -121,18 +122,24 @@ function removeTemporaryFiles(folder: string): void {
   if (!existsSync(temporary)) return
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
+/** How long a start waits for the folder: a command that looks whether it is free, or a process that is about to end, may have it. */
+const folderWaitMs = 2000
 
 /**
- * One process per folder. The lock is an SQLite write transaction that stays open: the operating system releases
+ * One process per folder, for which it waits as long as said, and everything in this process with it. The lock is an SQLite write transaction that stays open: the operating system releases
  * it with the process, however that ends, so there is no stale lock file to explain or to delete.
  */
-export function lockFolder(folder: string): { close(): void } {
+export function lockFolder(folder: string, waitMs = 0): { close(): void } {
   const lock = new DatabaseSync(join(folder, 'process.lock'))
   try {
-    lock.exec('pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive')
+    // The journal in memory: a lock must be had on a full disk too, so that one can erase to free it.
+    lock.exec(
+      `pragma busy_timeout = ${waitMs}; pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive`,
+    )
     return lock
   } catch (cause) {
     lock.close()
+    if (storageFaultOf(cause) !== null) throw cause
     throw new EngineError(
       `Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.`,
       { cause },

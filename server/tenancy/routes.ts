@@ -89,7 +89,10 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
       return { body: { ...created, token } }
     },
   })
+  addRevokeRoute(http, store)
+}
 
+function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
   route(http, {
     method: 'DELETE',
     url: '/tokens/:token_id',
@@ -99,6 +102,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
     params: z.object({ token_id: z.string().max(100) }),
     result: AccessToken,
     refusals: [404],
+    usesReserve: true,
     handle: async ({ caller, params }) => ({
       body: await store.revokeToken(caller.tenantId, params.token_id, caller.requester, caller.role),
     }),
@@ -115,6 +119,7 @@ export function addRemovalRoute(http: FastifyInstance, removal: OrganisationRemo
     body: RemoveOrganisation,
     result: OrganisationRemoved,
     refusals: [409],
+    usesReserve: true,
     check: (body, caller) => confirmProblems(body, caller.tenantId),
     onInvalid: async (caller, problems) => {
       const isMisconfirmed = problems.some(({ type }) => type === 'value_error')

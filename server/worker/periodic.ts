@@ -13,7 +13,7 @@ export interface PeriodicOptions {
   /** How long the lease outlives a process that died; longer than a round should take. */
   readonly leaseMs: number
   readonly clock: Clock
-  readonly leases: Leases
+  readonly leases: Pick<Leases, 'hold' | 'release'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   /** One round; `signal` aborts when the loop is being stopped. */
   readonly round: (signal: AbortSignal) => Promise<void>
@@ -56,7 +56,8 @@ export class Periodic {
       }
       if (!this.#stop.signal.aborted) await clock.sleep(everyMs, this.#pause.signal)
     }
-    await leases.release(name)
+    // A lease that can't be given up runs out; whoever stops the loop has stores to close.
+    await leases.release(name).catch((err) => logger.error({ err, loop: name }, 'a lease was not given up'))
   }
 
   async #round(): Promise<void> {

@@ -19,7 +19,12 @@ export interface BackupChildOptions {
 }
 
 const options: BackupChildOptions = JSON.parse(process.argv[2] ?? '')
-const config = readConfig({ LETHE_PORT: '0', LETHE_COMMIT_DELAY_MS: '20', ...options.settings })
+const config = readConfig({
+  LETHE_PORT: '0',
+  LETHE_RESERVE_MB: '1',
+  LETHE_COMMIT_DELAY_MS: '20',
+  ...options.settings,
+})
 const say = (fact: Record<string, unknown>) => process.stdout.write(`${JSON.stringify(fact)}\n`)
 
 let hasStood = false

@@ -56,6 +56,29 @@ export async function lethe(place: Place, ...words: string[]) {
   )
 }
 
+/** Starts `lethe`; resolves `saying` when it has said so on standard error. */
+export function beginLethe(place: Place, saying: RegExp, ...words: string[]) {
+  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...place.settings }
+  const child = spawn(process.execPath, [...node, cli, ...words], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  children.add(child)
+  const said = Promise.withResolvers<void>()
+  let err = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    err += chunk.toString()
+    if (saying.test(err)) said.resolve()
+  })
+  const ended = once(child, 'close').then(([code]) => {
+    children.delete(child)
+    said.reject(new Error(`it ended with ${code}: ${err}`))
+    return { code: code as number | null, err }
+  })
+  said.promise.catch(() => {})
+  return { saying: said.promise, ended }
+}
+
 /** Takes a backup by the command; answers its id. */
 export async function takeBackup(place: Place): Promise<string> {
   const { code, err, out } = await lethe(place, 'backup', 'create')

@@ -19,6 +19,7 @@ import { restoreBackup } from '../../server/backup/restore.ts'
 import {
   acme,
   ask,
+  beginLethe,
   bodiesOf,
   cleanUp,
   completed,
@@ -283,6 +284,31 @@ describe('a backup', () => {
     await service.terminate()
   })
 
+  test('that was asked for before its service was killed is taken by the service that comes back', async () => {
+    const place = newPlace()
+    const service = await serveReady(place, {
+      organisations: [acme, globex],
+      standStill: 'before partition step',
+    })
+    await sendRows(service)
+    const body = JSON.stringify({ scope: 'all', confirm: 'globex' })
+    assert.equal(
+      (await ask(service, globex.secret, '/usage/storage/deletions', { method: 'POST', body })).status,
+      202,
+    )
+    await service.standing
+    const command = beginLethe(place, /^The service has stopped/, 'backup', 'create')
+    while ((await lethe(place, 'backup', 'list')).out === '')
+      await new Promise((resolve) => setImmediate(resolve))
+    await service.kill()
+    await command.saying
+    const again = await serveReady(place)
+    const { code, err } = await command.ended
+    assert.equal(code, 0, err)
+    assert.deepEqual(await bodiesOf(again, acme), rows)
+    await again.terminate()
+  })
+
   for (const [point, status] of [
     ['backup engine copied', 'failed'],
     ['backup sealed', 'failed'],
@@ -292,16 +318,17 @@ describe('a backup', () => {
       const place = newPlace()
       const service = await serveReady(place, { organisations: [acme, globex], standStill: point })
       await sendRows(service)
-      const command = lethe(place, 'backup', 'create')
+      const command = beginLethe(place, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
-      // The command sees that there is no service any more, and starts what a service does at its start.
-      const { code, err } = await command
+      // The command leaves the folder to the service that comes back.
+      await command.saying
+      const again = await serveReady(place)
+      const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
-      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/)
+      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/m)
       const names = readdirSync(place.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
-      const again = await serveReady(place)
       assert.deepEqual(await bodiesOf(again, acme), rows)
       await again.terminate()
     })

@@ -72,6 +72,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     config: readConfig({
       LETHE_DATA_DIR: folder,
       LETHE_PORT: '0',
+      LETHE_RESERVE_MB: '1',
       LETHE_ENGINE_MEMORY_MB: '1024',
       LETHE_COMMIT_DELAY_MS: '1',
       ...options.settings,

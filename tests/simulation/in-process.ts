@@ -39,6 +39,7 @@ export class InProcess implements Subject {
     this.#config = readConfig({
       LETHE_DATA_DIR: this.#folder,
       LETHE_PORT: '0',
+      LETHE_RESERVE_MB: '1',
       LETHE_GRPC_PORT: 'off',
       LETHE_ENGINE_MEMORY_MB: '1024',
       LETHE_COMMIT_DELAY_MS: '0',

@@ -19,6 +19,7 @@ const failpoints = new Failpoints()
 const config = readConfig({
   LETHE_DATA_DIR: options.dataDir,
   LETHE_PORT: '0',
+  LETHE_RESERVE_MB: '1',
   LETHE_GRPC_PORT: 'off',
   LETHE_ENGINE_MEMORY_MB: '1024',
   LETHE_COMMIT_DELAY_MS: '0',

@@ -9,7 +9,7 @@ import type { Import, SourceFile, Violation } from './source-file.ts'
 const floors: readonly (readonly string[])[] = [
   ['contract'],
   ['core'],
-  ['control', 'telemetry', 'http', 'worker'],
+  ['control', 'telemetry', 'http', 'worker', 'disk'],
   ['audit'],
   ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup'],
   ['config', 'metrics', 'demo'],

@@ -17,6 +17,7 @@ export function addPreviewRoute(http: FastifyInstance, previews: Previews): void
     body: PreviewDeletion,
     result: DeletionPreview,
     refusals: [400, 413, 415],
+    usesReserve: true,
     check: (body, caller) => crossFieldProblems(body, caller.tenantId),
     handle: async ({ caller, body }) => ({ body: await previews.create(caller, selectionIn(body)) }),
   })

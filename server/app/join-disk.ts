@@ -1,0 +1,56 @@
+// Which file systems the service writes to, and the reserve kept on each. One folder of each is enough: the data folder has
+// the telemetry, and control plane and backups are on the same disk unless settings say otherwise.
+
+import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../config.ts'
+import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
+import { DiskWatch, type WatchedDisk } from '../disk/disk-watch.ts'
+import { Reserve } from '../disk/reserve.ts'
+
+const mebibyte = 1024 * 1024
+
+/** The control plane's log grows to 4 MiB before it is begun anew; a request and its entries are some kilobytes. */
+const controlReserveBytes = 8 * mebibyte
+
+/** An erasure is one line of the journal, of some hundred bytes. */
+const journalReserveBytes = mebibyte
+
+interface DiskNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+}
+
+export function joinDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
+  const { backupDir, controlPath, dataDir, reserveBytes } = config
+  const wanted = [
+    { folder: dataDir, bytes: reserveBytes, isNeeded: true },
+    { folder: dirname(controlPath), bytes: Math.min(reserveBytes, controlReserveBytes), isNeeded: true },
+    { folder: backupDir, bytes: Math.min(reserveBytes, journalReserveBytes), isNeeded: false },
+  ]
+  const disks = new Map<number, WatchedDisk>()
+  for (const { folder, bytes, isNeeded } of wanted) {
+    const device = deviceOf(folder)
+    if (!disks.has(device)) disks.set(device, { reserve: new Reserve(folder, bytes), isNeeded })
+  }
+  return new DiskWatch({ disks: [...disks.values()], clock, logger })
+}
+
+/** The file system that a folder is on, or will be once it is made. */
+function deviceOf(folder: string): number {
+  return existsSync(folder) || dirname(folder) === folder ? statSync(folder).dev : deviceOf(dirname(folder))
+}
+
+/** What whoever starts the service should read where the disk is the cause; other errors as they are. */
+export async function startError(disk: DiskWatch, { dataDir }: Config, cause: unknown): Promise<unknown> {
+  const fault = await disk.faultBehind(cause)
+  if (fault === null) return cause
+  const sentence =
+    fault === 'full'
+      ? `The service can't start, because the disk of ${dataDir} is full and the reserve is used up. Free some megabytes there and start it again.`
+      : `The service can't start, because the disk of ${dataDir} takes no writes: it is read-only or returns errors. The system's log names the cause.`
+  return new AppError(fault === 'full' ? 'storage_full' : 'storage_unavailable', { sentence, cause })
+}

@@ -1,0 +1,40 @@
+// The codes by which stores and the file system say that the disk is at fault, as they come: wrapped in other errors.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AppError } from './app-error.ts'
+import { storageFaultOf } from './storage-fault.ts'
+
+const withFields = (fields: Record<string, unknown>, cause?: unknown) =>
+  Object.assign(new Error('it failed', { cause }), fields)
+
+test('a lack of room and a disk that takes no writes are told apart, whichever store says it', () => {
+  const cases: readonly (readonly [Record<string, unknown>, string | null])[] = [
+    [{ code: 'ENOSPC' }, 'full'],
+    [{ code: 'EDQUOT' }, 'full'],
+    [{ code: 'EFBIG' }, 'full'],
+    [{ code: 'EROFS' }, 'failing'],
+    [{ code: 'EIO' }, 'failing'],
+    [{ code: 'ERR_SQLITE_ERROR', errcode: 13 }, 'full'],
+    [{ code: 'ERR_SQLITE_ERROR', errcode: 4874 }, 'full'],
+    [{ code: 'ERR_SQLITE_ERROR', errcode: 8 }, 'failing'],
+    [{ code: 'ERR_SQLITE_ERROR', errcode: 778 }, 'failing'],
+    [{ code: 243 }, 'full'],
+    [{ code: 'ENOENT' }, null],
+    [{ code: 'ERR_SQLITE_ERROR', errcode: 19 }, null],
+    [{ code: 241 }, null],
+    [{}, null],
+  ]
+  for (const [fields, fault] of cases) {
+    assert.equal(storageFaultOf(withFields(fields)), fault, JSON.stringify(fields))
+    assert.equal(storageFaultOf(new AppError('internal', { cause: withFields(fields) })), fault)
+  }
+})
+
+test('what is no error, and an error that causes itself, says nothing', () => {
+  assert.equal(storageFaultOf(undefined), null)
+  assert.equal(storageFaultOf('ENOSPC'), null)
+  const circular = new Error('round')
+  circular.cause = circular
+  assert.equal(storageFaultOf(circular), null)
+})

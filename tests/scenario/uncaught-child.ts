@@ -1,0 +1,32 @@
+// A service in a process of its own that ends by an error nobody catches, while the engine is at work on a statement that takes
+// half a minute. Says where it listens, and throws when a line comes in on standard input.
+
+import { createApp } from '../../server/app.ts'
+import { stopOnSignal } from '../../server/cli/serve.ts'
+import { readConfig } from '../../server/config.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import { openChdb } from '../../server/telemetry/chdb.ts'
+import { sql } from '../../server/telemetry/sql.ts'
+import type { TelemetryEngine } from '../../server/telemetry/telemetry.ts'
+import { silent } from '../fixtures.ts'
+
+const engines: TelemetryEngine[] = []
+const app = await createApp({
+  config: readConfig(process.env),
+  clock: systemClock,
+  logger: silent,
+  async openEngine(options) {
+    const engine = await openChdb(options)
+    engines.push(engine)
+    return engine
+  },
+})
+stopOnSignal(app, silent)
+process.stdout.write(`listening at ${await app.start()}\n`)
+process.stdin.once('data', () => {
+  for (const engine of engines)
+    void engine.select(sql`SELECT max(cityHash64(number)) FROM numbers(1000000000000)`)
+  setImmediate(() => {
+    throw new Error('nobody catches this')
+  })
+})
