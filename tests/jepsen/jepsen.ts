@@ -110,15 +110,15 @@ const service = new ServiceProcess({
   address,
   env,
   logPath,
-  onEnd: ({ code, signal }, log) => {
+  onEnd: ({ code, signal, wasReady }) => {
     recorder.event({ f: 'process-ended' })
     traffic.isServed = false
-    const state = ['disk', 'backup', 'start', 'clock', 'pause'] as const
-    const under = state.filter((disturbance) => recorder.isUnder(disturbance))
-    recorder.violate(
-      'the service ended by itself',
-      `${code ?? signal} (${under.join(', ') || 'undisturbed'}): ${log}`,
-    )
+    const all = ['disk', 'backup', 'start', 'clock', 'pause'] as const
+    const under = all.filter((disturbance) => recorder.isUnder(disturbance)).join(', ') || 'undisturbed'
+    const about = `${code ?? signal} (${under}): ${service.logTail()}`
+    // It may refuse to start on a full disk, where it says why.
+    if (!wasReady && recorder.isDuring('disk')) recorder.note(`the service does not start: ${about}`)
+    else recorder.violate('the service ended by itself', about)
   },
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void leave(130))

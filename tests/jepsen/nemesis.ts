@@ -215,9 +215,15 @@ export class Nemesis {
     }
     disk.free()
     recorder.end('disk')
-    if (service.isRunning) traffic.isServed = await service.ready(readyWithinMs)
-    await this.keepUp()
-    await this.#awaitRecovery()
+    if (service.isRunning) traffic.isServed = await service.ready(recoveredWithinMs)
+    if (traffic.isServed) await this.#awaitRecovery()
+    else if (service.isRunning) {
+      recorder.violate(
+        'does not recover',
+        `not ready a minute after the disk had room again: ${service.logTail()}`,
+      )
+      await this.#end('SIGKILL')
+    }
   }
 
   /** After a full disk everybody must be able to write again, without a restart. */

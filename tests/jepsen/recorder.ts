@@ -108,8 +108,14 @@ export class Recorder {
     this.#endedMs.set(disturbance, this.ms)
   }
 
+  /** Whether it is going on at this moment. */
+  isDuring(disturbance: Disturbance): boolean {
+    return (this.#lasting.get(disturbance) ?? 0) > 0
+  }
+
+  /** Whether it is going on, or its refusals may still come. */
   isUnder(disturbance: Disturbance): boolean {
-    if ((this.#lasting.get(disturbance) ?? 0) > 0) return true
+    if (this.isDuring(disturbance)) return true
     const endedMs = this.#endedMs.get(disturbance)
     return endedMs !== undefined && this.ms - endedMs < afterMs
   }

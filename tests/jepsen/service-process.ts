@@ -13,6 +13,8 @@ const launcher = [join(root, 'scripts', 'run.mjs'), 'server/cli/lethe.ts']
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
+  /** Whether it had ever been ready. */
+  readonly wasReady: boolean
 }
 
 export interface ServiceOptions {
@@ -21,14 +23,15 @@ export interface ServiceOptions {
   /** Where the service's standard output and standard error go; on the disk that is filled, as they may be. */
   readonly logPath: string
   /** Told when the process has ended without having been asked to. */
-  readonly onEnd: (how: Ended, log: string) => void
+  readonly onEnd: (how: Ended) => void
 }
 
 export class ServiceProcess {
   readonly #options: ServiceOptions
   #child: ChildProcess | null = null
-  #ended: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
+  #ended: Promise<unknown> = Promise.resolve()
   #isAwaited = true
+  #wasReady = false
 
   constructor(options: ServiceOptions) {
     this.#options = options
@@ -50,12 +53,12 @@ export class ServiceProcess {
     closeSync(log)
     this.#child = child
     this.#isAwaited = false
+    this.#wasReady = false
     this.#ended = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         this.#child = null
-        const how = { code, signal }
-        if (!this.#isAwaited) this.#options.onEnd(how, this.logTail())
-        resolve(how)
+        if (!this.#isAwaited) this.#options.onEnd({ code, signal, wasReady: this.#wasReady })
+        resolve(null)
       })
     })
   }
@@ -65,13 +68,16 @@ export class ServiceProcess {
     const untilMs = performance.now() + limitMs
     while (performance.now() < untilMs) {
       if (this.#child === null) return false
-      if (await this.isReady()) return true
+      if (await this.#isReady()) {
+        this.#wasReady = true
+        return true
+      }
       await sleep(100)
     }
     return false
   }
 
-  async isReady(): Promise<boolean> {
+  async #isReady(): Promise<boolean> {
     try {
       const answer = await fetch(`${this.#options.address}/readyz`, { signal: AbortSignal.timeout(2000) })
       await answer.text()
@@ -106,10 +112,14 @@ export class ServiceProcess {
     return isInTime
   }
 
-  /** The last lines that it said. */
-  logTail(lines = 4): string {
+  /** The last lines that it said, or as much of them as people read. */
+  logTail(): string {
     try {
-      return readFileSync(this.#options.logPath, 'utf8').trimEnd().split('\n').slice(-lines).join('\n')
+      const lines = readFileSync(this.#options.logPath, 'utf8').trimEnd().split('\n')
+      return lines
+        .slice(-3)
+        .map((line) => line.slice(0, 200))
+        .join(' | ')
     } catch {
       return ''
     }
