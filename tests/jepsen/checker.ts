@@ -36,7 +36,7 @@ export class Checker {
   readonly #erasures = new Map<string, ErasureRecord>()
   readonly #holds = new Map<string, Hold>()
   readonly #backups = new Map<string, Backup>()
-  readonly #signatures = new Map<string, string>()
+  readonly #signatures = new Map<string, { readonly jws: string; readonly at: number }>()
   readonly #pending = new Map<number, Pending>()
   /** Rows of operations with unknown outcome, by the process that may still do them. */
   #generation = 0
@@ -79,7 +79,7 @@ export class Checker {
     else if (op.f === 'look') this.#looked(op, outcome, value, since, at)
     else if (op.f === 'cancel') this.#cancelled(op, outcome, value, at)
     else if (op.f === 'verify') this.#verified(op, outcome, value, since, at)
-    else if (op.f === 'certificate') this.#certified(op, outcome, value)
+    else if (op.f === 'certificate') this.#certified(op, outcome, value, at)
     else if (op.f === 'hold') this.#placed(op, outcome, at)
     else if (op.f === 'look-hold') this.#lookedHold(op, outcome, value, at)
     else if (op.f === 'backup') this.#backedUp(id, outcome, value, at)
@@ -373,15 +373,16 @@ export class Checker {
       )
   }
 
-  #certified(op: Of<'certificate'>, outcome: Outcome, value: Value): void {
+  #certified(op: Of<'certificate'>, outcome: Outcome, value: Value, at: number): void {
     const erasure = this.#erasures.get(op.key)
     if (outcome !== 'ok' || erasure === undefined) return
     const { backups = [], jti = '', jws = '' } = value
     const known = this.#signatures.get(jti)
-    if (known !== undefined && known !== jws)
+    if (known !== undefined && known.jws !== jws)
       this.#violate('certificate changed', `${op.key} of ${op.org}: ${jti} has another signature than before`)
-    if (known === undefined) this.#checkBackups(op, erasure, backups)
-    this.#signatures.set(jti, jws)
+    if (known !== undefined) return
+    this.#checkBackups(op, erasure, backups)
+    this.#signatures.set(jti, { jws, at })
   }
 
   #checkBackups(op: Of<'certificate'>, erasure: ErasureRecord, named: readonly string[]): void {
@@ -466,6 +467,9 @@ export class Checker {
     }
     for (const erasure of this.#erasures.values()) erasure.restored(taken.askedAt, at, controlPlane)
     if (controlPlane === 'keep') return
+    // An older control plane doesn't know what was issued since, and issues it anew.
+    for (const [jti, { at: issuedAt }] of this.#signatures)
+      if (issuedAt > taken.askedAt) this.#signatures.delete(jti)
     for (const [key, hold] of this.#holds) {
       const before = taken.holds.get(key)
       const isSame = before !== undefined && before.placedAt !== null && before.releasedAt === hold.releasedAt

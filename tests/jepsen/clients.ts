@@ -162,7 +162,7 @@ export class Client {
     const done = this.asked.filter(({ status }) => status === 'completed')
     const one = <T>(from: readonly T[]) => from[Math.floor(chosen * from.length)]
     const [opened, completed] = [one(open), one(done.slice(-20))]
-    if (way < 0.12) await this.#erase(random)
+    if (way < 0.08) await this.#erase(random)
     else if (way < 0.2) await this.#holdOrRelease(random)
     else if (way < 0.26 && opened !== undefined) await this.doors.cancel(opened)
     else if (way < 0.36 && completed !== undefined) await this.doors.verify(completed)
@@ -175,7 +175,7 @@ export class Client {
   async #erase(random: Random): Promise<void> {
     const [from, to] = slotRange(random)
     const way = random()
-    const span = spanOf(this.#deps.timeline, from, Math.min(to, from + 6))
+    const span = spanOf(this.#deps.timeline, from, Math.min(to, from + 5))
     const selected: Selected = {
       ...(way < 0.06 ? { startS: null, endS: null } : way < 0.15 ? { startS: null, endS: span.endS } : span),
       signals: someSignals(random),

@@ -99,7 +99,7 @@ export class ServiceProcess {
   }
 
   /** Ends it and waits; false where it did not end within the time and was killed. */
-  async end(signal: 'SIGKILL' | 'SIGTERM', limitMs = 60_000): Promise<boolean> {
+  async end(signal: 'SIGKILL' | 'SIGTERM', limitMs = 180_000): Promise<boolean> {
     if (this.#child === null) return true
     this.#isAwaited = true
     this.signal(signal)
