@@ -11,12 +11,10 @@
 //   - what was answered with 2xx stays on record.
 // In doubt it is silent: of a violation it is sure.
 
-import type { Signal } from '../../server/telemetry/schema/tables.ts'
-import { type Erasure, ErasureRecord } from './erasure-record.ts'
-import type { Event, Operation, Outcome, Selected, Value, Violation } from './history.ts'
-import { type Backup, type Hold, overlaps, type Row, selects } from './world.ts'
-
-type Of<F extends Operation['f']> = Extract<Operation, { f: F }>
+import { ErasureRecord } from './erasure-record.ts'
+import type { Event, Of, Operation, Outcome, Value, Violation } from './history.ts'
+import { Knowledge } from './knowledge.ts'
+import { type Backup, overlaps, type Row, selects } from './world.ts'
 
 interface Pending {
   readonly at: number
@@ -27,19 +25,11 @@ const hidingStatuses = new Set(['scheduled', 'held', 'running', 'verifying', 'in
 
 export class Checker {
   readonly violations: Violation[] = []
-  readonly rows = new Map<number, Row>()
+  readonly #known = new Knowledge()
   readonly #report: (violation: Violation) => void
-  /** Rows by organisation and signal, without those that are erased for ever. */
-  readonly #byPlace = new Map<string, Row[]>()
-  readonly #buried = new Set<Row>()
-  readonly #byOrg = new Map<string, ErasureRecord[]>()
-  readonly #erasures = new Map<string, ErasureRecord>()
-  readonly #holds = new Map<string, Hold>()
   readonly #backups = new Map<string, Backup>()
   readonly #signatures = new Map<string, { readonly jws: string; readonly at: number }>()
   readonly #pending = new Map<number, Pending>()
-  /** Rows of operations with unknown outcome, by the process that may still do them. */
-  #generation = 0
   #at = 0
 
   constructor(report: (violation: Violation) => void = () => {}) {
@@ -49,11 +39,11 @@ export class Checker {
   invoke(id: number, op: Operation): void {
     const at = ++this.#at
     this.#pending.set(id, { at, op })
-    if (op.f === 'send') this.#sending(op, at)
+    if (op.f === 'send') this.#known.sending(op, at)
     else if (op.f === 'erase') this.#erasing(op, at)
-    else if (op.f === 'cancel') this.#erasures.get(op.key)?.cancelling(at)
+    else if (op.f === 'cancel') this.#known.erasures.get(op.key)?.cancelling(at)
     else if (op.f === 'hold')
-      this.#holds.set(op.key, {
+      this.#known.holds.set(op.key, {
         ...op,
         askedAt: at,
         placedAt: null,
@@ -61,8 +51,8 @@ export class Checker {
         releasedAt: null,
         isUnsure: false,
       })
-    else if (op.f === 'release') this.#change(op.key, (hold) => ({ releasedAt: hold.releasedAt ?? at }))
-    else if (op.f === 'backup') this.#backups.set(String(id), this.#snapshot(at))
+    else if (op.f === 'release') this.#known.change(op.key, (hold) => ({ releasedAt: hold.releasedAt ?? at }))
+    else if (op.f === 'backup') this.#backups.set(String(id), this.#known.snapshot(at))
   }
 
   complete(id: number, outcome: Outcome, value: Value = {}): void {
@@ -71,7 +61,7 @@ export class Checker {
     this.#pending.delete(id)
     const { at: since, op } = pending
     const at = ++this.#at
-    if (op.f === 'send') this.#sent(op, outcome, at)
+    if (op.f === 'send') this.#known.sent(op, outcome, at)
     else if (op.f === 'read') this.#read(op, outcome, value, since, at)
     else if (op.f === 'probe') this.#probed(op, value, since, at)
     else if (op.f === 'count') this.#counted(op, outcome, value, since, at)
@@ -89,69 +79,15 @@ export class Checker {
 
   event(event: Event): void {
     this.#at++
-    if (event.f === 'process-ended') this.#generation++
-  }
-
-  /** Requests of an organisation that are taken and have not ended, as far as is known. */
-  openErasures(org: string): Erasure[] {
-    return this.erasuresOf(org).filter(({ state }) => state === 'open')
-  }
-
-  erasuresOf(org: string): ErasureRecord[] {
-    return this.#byOrg.get(org) ?? []
+    if (event.f === 'process-ended') this.#known.generation++
   }
 
   /** Rows that are erased for ever, for looking after them. */
   erasedRows(): Row[] {
-    return [...this.#buried]
+    return this.#known.erasedRows()
   }
 
   // Sending
-
-  #sending({ org, signal, rows }: Of<'send'>, at: number): void {
-    for (const { n, timeS } of rows) {
-      const row: Row = {
-        n,
-        org,
-        signal,
-        timeS,
-        sentAt: at,
-        isAcknowledged: false,
-        generation: Number.POSITIVE_INFINITY,
-        presence: 'maybe',
-        since: 0,
-        firstKnownAt: null,
-        isReported: false,
-      }
-      this.rows.set(n, row)
-      const place = `${org} ${signal}`
-      const there = this.#byPlace.get(place)
-      if (there === undefined) this.#byPlace.set(place, [row])
-      else there.push(row)
-    }
-  }
-
-  #sent({ rows }: Of<'send'>, outcome: Outcome, at: number): void {
-    for (const { n } of rows) {
-      const row = this.rows.get(n)
-      if (row === undefined) continue
-      row.generation = this.#generation
-      if (outcome !== 'ok') continue
-      row.isAcknowledged = true
-      this.#know(row, at)
-    }
-  }
-
-  #know(row: Row, at: number): void {
-    if (row.presence !== 'there') row.since = at
-    row.presence = 'there'
-    row.firstKnownAt ??= at
-  }
-
-  /** Whether nothing under way can still bring it. */
-  #isSettled(row: Row): boolean {
-    return row.isAcknowledged || row.generation < this.#generation
-  }
 
   // Reading
 
@@ -159,7 +95,7 @@ export class Checker {
     const counts = new Map<number, number>()
     for (const n of value.seen ?? []) counts.set(n, (counts.get(n) ?? 0) + 1)
     for (const [n, times] of counts) {
-      const row = this.rows.get(n)
+      const row = this.#known.rows.get(n)
       if (row === undefined || row.org !== org || row.signal !== signal || !overlaps(span, row.timeS)) {
         this.#violate('row of somebody else', `${org} read row ${n} of ${row?.org ?? 'nobody'}`)
         continue
@@ -168,27 +104,27 @@ export class Checker {
       this.#seen(row, since, at)
     }
     if (outcome !== 'ok' || value.isWhole === false) return
-    for (const row of this.#byPlace.get(`${org} ${signal}`) ?? [])
+    for (const row of this.#known.rowsOf(org, signal))
       if (overlaps(span, row.timeS) && !counts.has(row.n)) this.#missed(row, since, at)
   }
 
   #seen(row: Row, since: number, at: number): void {
-    const wrong = this.#whyUnseen(row, since, at)
+    const wrong = this.#known.whyUnseen(row, since, at)
     if (wrong !== null) {
       this.#once(row, wrong.kind, wrong.about)
       return
     }
-    this.#know(row, at)
-    for (const erasure of this.#erasuresFor(row)) {
-      if (erasure.effect(row, since, at, () => this.#isProtected(row, erasure)) === 'maybe')
+    this.#known.know(row, at)
+    for (const erasure of this.#known.erasuresFor(row)) {
+      if (erasure.effect(row, since, at, () => this.#known.isProtected(row, erasure)) === 'maybe')
         erasure.wasSeen(row, since, at)
     }
   }
 
   #missed(row: Row, since: number, at: number): void {
-    const effects = this.#effects(row, since, at)
+    const effects = this.#known.effects(row, since, at)
     if (row.presence === 'there' && row.since < since && effects.every(({ effect }) => effect === 'none')) {
-      this.#once(row, 'acknowledged row lost', `not read${this.#heldBy(row)}`)
+      this.#once(row, 'acknowledged row lost', `not read${this.#known.heldBy(row)}`)
       row.presence = 'absent'
       row.since = at
       return
@@ -198,35 +134,21 @@ export class Checker {
         effect !== 'maybe' || (erasure.state === 'completed' && since > erasure.endedAt),
     )
     const isHidden = effects.some(({ effect }) => effect === 'hides')
-    if (isOver && !isHidden && row.presence !== 'absent' && this.#isSettled(row) && row.sentAt < since) {
+    if (
+      isOver &&
+      !isHidden &&
+      row.presence !== 'absent' &&
+      this.#known.isSettled(row) &&
+      row.sentAt < since
+    ) {
       if (row.presence === 'there' && row.since >= since) return
       row.presence = 'absent'
       row.since = at
     }
   }
 
-  #heldBy(row: Row): string {
-    const holds = [...this.#holds].filter(
-      ([, { org, selected }]) => org === row.org && selects(selected, row),
-    )
-    return holds.length === 0 ? '' : `, and covered by ${holds.map(([key]) => key).join(', ')}`
-  }
-
-  /** Why nobody may see it between two moments; null where somebody may. */
-  #whyUnseen(row: Row, since: number, at: number): Violation | null {
-    const hiding = this.#effects(row, since, at).find(({ effect }) => effect === 'hides')
-    if (hiding !== undefined) {
-      const { erasure } = hiding
-      const kind = erasure.wasCompleted ? 'erased row seen' : 'hidden row seen'
-      return { kind, about: `although ${erasure.key} (${erasure.status}) selects it` }
-    }
-    if (row.presence === 'absent' && row.since < since)
-      return { kind: 'row back from nowhere', about: 'it was gone, or the restored backup can’t hold it' }
-    return null
-  }
-
   #probed({ n }: Of<'probe'>, { seen = [] }: Value, since: number, at: number): void {
-    const row = this.rows.get(n)
+    const row = this.#known.rows.get(n)
     if (row === undefined || !seen.includes(n)) return
     this.#seen(row, since, at)
   }
@@ -240,9 +162,9 @@ export class Checker {
   ): void {
     if (outcome !== 'ok' || rows === undefined) return
     let [least, most] = [0, 0]
-    for (const row of this.#selectedRows(org, selected)) {
-      const effects = this.#effects(row, since, at)
-      if (this.#whyUnseen(row, since, at) === null) most++
+    for (const row of this.#known.selectedRows(org, selected)) {
+      const effects = this.#known.effects(row, since, at)
+      if (this.#known.whyUnseen(row, since, at) === null) most++
       const isSure = row.presence === 'there' && row.since < since
       if (isSure && effects.every(({ effect }) => effect === 'none')) least++
     }
@@ -253,81 +175,23 @@ export class Checker {
       )
   }
 
-  #selectedRows(org: string, selected: Selected): Row[] {
-    return selected.signals.flatMap((signal: Signal) =>
-      (this.#byPlace.get(`${org} ${signal}`) ?? []).filter((row) => overlaps(selected, row.timeS)),
-    )
-  }
-
-  #erasuresFor(row: Row): ErasureRecord[] {
-    return this.erasuresOf(row.org).filter(({ selected }) => selects(selected, row))
-  }
-
-  #effects(row: Row, since: number, at: number) {
-    return this.#erasuresFor(row).map((erasure) => ({
-      erasure,
-      effect: erasure.effect(row, since, at, () => this.#isProtected(row, erasure)),
-    }))
-  }
-
-  /** Whether an erasure that had ended by then has erased it. */
-  #isErased(row: Row, at: number): boolean {
-    return this.#effects(row, at, at).some(
-      ({ effect, erasure }) => effect === 'hides' && erasure.state === 'completed' && erasure.endedAt < at,
-    )
-  }
-
-  /** Whether it was erased already when something else was asked for. */
-  #wasErased(row: Row, at: number): boolean {
-    return this.#erasuresFor(row).some((erasure) => erasure.hasErased(row) && erasure.endedAt < at)
-  }
-
-  /** What a completed erasure has surely taken is taken out of what every reading is compared with. */
-  #bury(erasure: ErasureRecord): void {
-    for (const signal of erasure.selected.signals) {
-      const place = `${erasure.org} ${signal}`
-      const left: Row[] = []
-      for (const row of this.#byPlace.get(place) ?? []) {
-        const isGone =
-          selects(erasure.selected, row) && erasure.hasErased(row) && !this.#isProtected(row, erasure)
-        if (isGone) this.#buried.add(row)
-        else left.push(row)
-      }
-      this.#byPlace.set(place, left)
-    }
-  }
-
-  /** Whether a hold surely covers it from before the erasure was asked for until the erasure ended. */
-  #isProtected(row: Row, erasure: Erasure): boolean {
-    return [...this.#holds.values()].some(
-      (hold) =>
-        hold.org === row.org &&
-        selects(hold.selected, row) &&
-        !hold.isUnsure &&
-        hold.surelySince !== null &&
-        hold.surelySince < erasure.askedAt &&
-        (hold.releasedAt === null || hold.releasedAt > erasure.endedAt),
-    )
-  }
-
   // Erasing
 
   #erasing(op: Of<'erase'>, at: number): void {
     // A repetition with the same key is the same request.
-    if (this.#erasures.has(op.key)) return
+    if (this.#known.erasures.has(op.key)) return
     const erasure = new ErasureRecord(op, at)
-    this.#erasures.set(op.key, erasure)
-    this.#byOrg.set(op.org, [...this.erasuresOf(op.org), erasure])
+    this.#known.addErasure(erasure)
   }
 
   #asked({ key }: Of<'erase'>, outcome: Outcome, value: Value, at: number): void {
-    const erasure = this.#erasures.get(key)
+    const erasure = this.#known.erasures.get(key)
     if (outcome === 'ok') erasure?.taken(at, value.status ?? 'running')
     else if (outcome === 'fail') erasure?.refused()
   }
 
   #looked({ key }: Of<'look'>, outcome: Outcome, { status }: Value, since: number, at: number): void {
-    const erasure = this.#erasures.get(key)
+    const erasure = this.#known.erasures.get(key)
     if (outcome !== 'ok' || erasure === undefined || status === undefined) return
     if (status !== null && hidingStatuses.has(status))
       for (const row of erasure.seenBefore(since)) this.#once(row, 'hidden row seen', `${key} was ${status}`)
@@ -335,14 +199,19 @@ export class Checker {
     if (complaint !== null) this.#violate(complaint, `${key} of ${erasure.org}: ${status ?? 'unknown'}`)
     if (status !== 'completed') return
     this.#checkHeld(erasure)
-    this.#bury(erasure)
+    this.#known.bury(erasure)
   }
 
   #checkHeld(erasure: ErasureRecord): void {
-    const held = this.#selectedRows(erasure.org, erasure.selected).filter(
-      (row) => row.presence === 'there' && row.since < erasure.askedAt && this.#isProtected(row, erasure),
+    const held = this.#known
+      .selectedRows(erasure.org, erasure.selected)
+      .filter(
+        (row) =>
+          row.presence === 'there' && row.since < erasure.askedAt && this.#known.isProtected(row, erasure),
+      )
+    const others = held.filter((row) =>
+      this.#known.erasuresFor(row).every((one) => one === erasure || !one.mayAct),
     )
-    const others = held.filter((row) => this.#erasuresFor(row).every((one) => one === erasure || !one.mayAct))
     if (others.length > 0 && !erasure.isHeldReported) {
       erasure.isHeldReported = true
       this.#violate('completed although held', `${erasure.key}: a hold keeps ${others.length} rows`)
@@ -350,7 +219,7 @@ export class Checker {
   }
 
   #cancelled({ key }: Of<'cancel'>, outcome: Outcome, { status }: Value, at: number): void {
-    const erasure = this.#erasures.get(key)
+    const erasure = this.#known.erasures.get(key)
     if (erasure === undefined) return
     if (outcome === 'fail') erasure.notCancelled()
     if (outcome === 'unknown') erasure.perhapsCancelled()
@@ -360,12 +229,12 @@ export class Checker {
   }
 
   #verified({ key }: Of<'verify'>, outcome: Outcome, value: Value, since: number, at: number): void {
-    const erasure = this.#erasures.get(key)
+    const erasure = this.#known.erasures.get(key)
     if (outcome !== 'ok' || erasure === undefined || value.isClean !== false) return
     if (erasure.state !== 'completed' || erasure.endedAt > since) return
-    const mayBeThere = this.#selectedRows(erasure.org, erasure.selected).some(
-      (row) => this.#whyUnseen(row, since, at) === null,
-    )
+    const mayBeThere = this.#known
+      .selectedRows(erasure.org, erasure.selected)
+      .some((row) => this.#known.whyUnseen(row, since, at) === null)
     if (!mayBeThere)
       this.#violate(
         'verify finds rows where none are',
@@ -374,7 +243,7 @@ export class Checker {
   }
 
   #certified(op: Of<'certificate'>, outcome: Outcome, value: Value, at: number): void {
-    const erasure = this.#erasures.get(op.key)
+    const erasure = this.#known.erasures.get(op.key)
     if (outcome !== 'ok' || erasure === undefined) return
     const { backups = [], jti = '', jws = '' } = value
     const known = this.#signatures.get(jti)
@@ -386,14 +255,14 @@ export class Checker {
   }
 
   #checkBackups(op: Of<'certificate'>, erasure: ErasureRecord, named: readonly string[]): void {
-    const rows = [...this.rows.values()].filter(
+    const rows = [...this.#known.rows.values()].filter(
       (row) =>
         row.org === op.org &&
         selects(erasure.selected, row) &&
         row.firstKnownAt !== null &&
         row.firstKnownAt < erasure.askedAt &&
-        !this.#isProtected(row, erasure) &&
-        !this.#wasErased(row, erasure.askedAt),
+        !this.#known.isProtected(row, erasure) &&
+        !this.#known.wasErased(row, erasure.askedAt),
     )
     for (const { doneAt, id, sure } of this.#backups.values()) {
       if (id === null || doneAt === null || doneAt > erasure.askedAt || !op.backups.includes(id)) continue
@@ -405,54 +274,42 @@ export class Checker {
 
   // Holds
 
-  #change(key: string, changes: (hold: Hold) => Partial<Hold>): void {
-    const hold = this.#holds.get(key)
-    if (hold !== undefined) this.#holds.set(key, { ...hold, ...changes(hold) })
-  }
-
   #placed({ key }: Of<'hold'>, outcome: Outcome, at: number): void {
-    if (outcome === 'ok') this.#change(key, () => ({ placedAt: at, surelySince: at }))
-    else if (outcome === 'fail') this.#holds.delete(key)
+    if (outcome === 'ok') this.#known.change(key, () => ({ placedAt: at, surelySince: at }))
+    else if (outcome === 'fail') this.#known.holds.delete(key)
   }
 
   #lookedHold({ key, org }: Of<'look-hold'>, outcome: Outcome, { status }: Value, at: number): void {
-    const hold = this.#holds.get(key)
+    const hold = this.#known.holds.get(key)
     if (outcome !== 'ok' || hold === undefined) return
     if (hold.isUnsure) {
       if (status === 'active')
-        this.#change(key, () => ({ isUnsure: false, surelySince: at, releasedAt: null }))
-      else this.#holds.delete(key)
+        this.#known.change(key, () => ({ isUnsure: false, surelySince: at, releasedAt: null }))
+      else this.#known.holds.delete(key)
       return
     }
     if (status === null && hold.placedAt !== null) this.#violate('hold lost', `${key} of ${org}`)
     if (status === 'active' && hold.placedAt === null)
-      this.#change(key, () => ({ placedAt: at, surelySince: at }))
+      this.#known.change(key, () => ({ placedAt: at, surelySince: at }))
   }
 
   // Backups
-
-  #snapshot(at: number): Backup {
-    const sure = new Set<number>()
-    for (const row of this.rows.values()) {
-      if (row.presence !== 'there') continue
-      if (this.#effects(row, at, at).every(({ effect }) => effect === 'none')) sure.add(row.n)
-    }
-    return { id: null, askedAt: at, doneAt: null, sure, possible: new Set(), holds: new Map(this.#holds) }
-  }
 
   #backedUp(id: number, outcome: Outcome, { backup }: Value, at: number): void {
     const taken = this.#backups.get(String(id))
     this.#backups.delete(String(id))
     if (taken === undefined || outcome !== 'ok' || backup === undefined) return
     const possible = new Set<number>()
-    for (const row of this.rows.values()) {
+    for (const row of this.#known.rows.values()) {
       const wasGone = row.presence === 'absent' && row.since < taken.askedAt
-      const wasErased = this.#erasuresFor(row).some(
-        (erasure) =>
-          erasure.state === 'completed' &&
-          erasure.endedAt < taken.askedAt &&
-          erasure.effect(row, at, at, () => this.#isProtected(row, erasure)) === 'hides',
-      )
+      const wasErased = this.#known
+        .erasuresFor(row)
+        .some(
+          (erasure) =>
+            erasure.state === 'completed' &&
+            erasure.endedAt < taken.askedAt &&
+            erasure.effect(row, at, at, () => this.#known.isProtected(row, erasure)) === 'hides',
+        )
       if (!wasGone && !wasErased) possible.add(row.n)
     }
     this.#backups.set(backup, { ...taken, id: backup, doneAt: at, possible })
@@ -461,19 +318,19 @@ export class Checker {
   #restored({ backup, controlPlane }: Of<'restore'>, outcome: Outcome, at: number): void {
     const taken = this.#backups.get(backup)
     if (outcome !== 'ok' || taken === undefined) return
-    for (const row of this.rows.values()) {
+    for (const row of this.#known.rows.values()) {
       row.presence = taken.sure.has(row.n) ? 'there' : taken.possible.has(row.n) ? 'maybe' : 'absent'
       row.since = at
     }
-    for (const erasure of this.#erasures.values()) erasure.restored(taken.askedAt, at, controlPlane)
+    for (const erasure of this.#known.erasures.values()) erasure.restored(taken.askedAt, at, controlPlane)
     if (controlPlane === 'keep') return
     // An older control plane doesn't know what was issued since, and issues it anew.
     for (const [jti, { at: issuedAt }] of this.#signatures)
       if (issuedAt > taken.askedAt) this.#signatures.delete(jti)
-    for (const [key, hold] of this.#holds) {
+    for (const [key, hold] of this.#known.holds) {
       const before = taken.holds.get(key)
       const isSame = before !== undefined && before.placedAt !== null && before.releasedAt === hold.releasedAt
-      if (!isSame) this.#change(key, () => ({ isUnsure: true }))
+      if (!isSame) this.#known.change(key, () => ({ isUnsure: true }))
     }
   }
 
@@ -481,8 +338,8 @@ export class Checker {
 
   #searched({ seen = [], files = [] }: Value, since: number): void {
     for (const [i, n] of seen.entries()) {
-      const row = this.rows.get(n)
-      if (row !== undefined && this.#isErased(row, since))
+      const row = this.#known.rows.get(n)
+      if (row !== undefined && this.#known.isErased(row, since))
         this.#once(row, 'bytes of an erased row on the disk', files[i] ?? '')
     }
   }

@@ -62,6 +62,9 @@ export type Operation =
   /** Searches every file of the data folder for the texts of rows. */
   | { readonly f: 'search-files' }
 
+/** An operation of one kind. */
+export type Of<F extends Operation['f']> = Extract<Operation, { f: F }>
+
 /** What an operation answered; which members are there depends on its kind. */
 export interface Value {
   /** Of `read` and `probe`: the numbers seen, each as often as it was seen. Of `search-files`: the rows found. */

@@ -147,7 +147,7 @@ export interface CommandResult {
 export function lethe(
   env: Readonly<Record<string, string>>,
   args: readonly string[],
-  limitMs = 180_000,
+  limitMs = 400_000,
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
     const options = { cwd: root, env: { ...process.env, ...env }, timeout: limitMs, maxBuffer: 64 << 20 }
