@@ -32,6 +32,8 @@ export interface NemesisDeps {
   readonly disk: SmallDisk | null
 }
 
+type Restore = Extract<Act, { act: 'restore' }>
+
 interface TakenBackup {
   readonly id: string
   /** Exports of each client's ledger that are older than it. */
@@ -42,6 +44,9 @@ export class Nemesis {
   readonly #deps: NemesisDeps
   readonly #backups: TakenBackup[] = []
   #backup: Promise<void> = Promise.resolve()
+  #isBackingUp = false
+  /** Waits until the backup under way has ended: its command would take the folder of a service that is stopped. */
+  #restoreLater: Restore | null = null
   #searchedAt = 0
 
   constructor(deps: NemesisDeps) {
@@ -61,6 +66,7 @@ export class Nemesis {
     else if (act.act === 'year') await this.#year(act)
     else await this.#fillDisk(act)
     await this.keepUp()
+    if (this.#restoreLater !== null && !this.#isBackingUp) await this.#restore(this.#restoreLater)
     await this.#searchNowAndThen()
   }
 
@@ -128,8 +134,9 @@ export class Nemesis {
   // Backups
 
   async #beginBackup(): Promise<void> {
-    await this.#backup
     const { clients, env, recorder } = this.#deps
+    if (this.#isBackingUp) return recorder.note('a backup is under way')
+    this.#isBackingUp = true
     const exports = clients.map((client) => client.exports.length)
     recorder.begin('backup')
     this.#backup = recorder
@@ -142,14 +149,17 @@ export class Nemesis {
         return ['ok', { backup: id }]
       })
       .then(([outcome, { note = '' }]) => {
+        this.#isBackingUp = false
         recorder.end('backup')
         if (outcome !== 'ok') recorder.note(`the backup failed: ${note}`)
       })
   }
 
-  async #restore({ back, controlPlane, kill }: Extract<Act, { act: 'restore' }>): Promise<void> {
+  async #restore(act: Restore): Promise<void> {
     const { clients, env, recorder, traffic } = this.#deps
-    await this.#backup
+    const { back, controlPlane, kill } = act
+    this.#restoreLater = this.#isBackingUp ? act : null
+    if (this.#isBackingUp) return recorder.note('it waits for the backup')
     const there = backupsIn(this.#deps.backupDir)
     const whole = this.#backups.filter(({ id }) => there.includes(id))
     const chosen = whole.at(-1 - Math.min(back, whole.length - 1))
@@ -269,5 +279,6 @@ export class Nemesis {
     await this.keepUp()
     await this.#backup
     await this.keepUp()
+    if (this.#restoreLater !== null) await this.#restore(this.#restoreLater)
   }
 }
