@@ -17,12 +17,9 @@ const documented: Readonly<Record<string, readonly Disturbance[] | null>> = {
   not_ready: ['start'],
   starting: ['start'],
   erasing: null,
-  hold_unkept: null,
   overloaded: ['pause', 'disk', 'backup', 'start'],
-  disk_full: ['disk'],
-  insufficient_storage: ['disk'],
-  no_space: ['disk'],
   storage_full: ['disk'],
+  storage_unavailable: ['disk'],
 }
 
 export class Recorder {
