@@ -12,11 +12,11 @@ export const filesystems = ['ext4', 'xfs'] as const
 export type Filesystem = (typeof filesystems)[number]
 
 /** Sparse, so it takes what is written. XFS refuses to be smaller than 300 MB. */
-const imageBytes = 4 * 2 ** 30
+const usualImageBytes = 4 * 2 ** 30
 
-/** Sentences about what this machine lacks; empty where power can be cut. */
-export function whatIsMissing(filesystem: Filesystem): string[] {
-  const tools = [`mkfs.${filesystem}`, 'mount', 'umount', 'xfs_io']
+/** Sentences about what this machine lacks; empty where such a disk can be made and `others` are there too. */
+export function whatIsMissing(filesystem: Filesystem, others: readonly string[] = ['xfs_io']): string[] {
+  const tools = [`mkfs.${filesystem}`, 'mount', 'umount', ...others]
   const lacking = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)
   return [
     ...(process.getuid?.() === 0 ? [] : ['it has to run as root']),
@@ -38,7 +38,17 @@ export interface Disk {
   remove(): void
 }
 
-export function makeDisk(root: string, filesystem: Filesystem): Disk {
+export interface DiskOptions {
+  readonly imageBytes?: number
+  /** More for `mkfs`. */
+  readonly options?: readonly string[]
+}
+
+export function makeDisk(
+  root: string,
+  filesystem: Filesystem,
+  { imageBytes = usualImageBytes, options = [] }: DiskOptions = {},
+): Disk {
   const folder = mkdtempSync(join(root, 'lethe-power-'))
   const [image, mount] = [join(folder, 'image'), join(folder, 'mount')]
   const attach = () => execFileSync('mount', ['-o', 'loop', '-t', filesystem, image, mount])
@@ -51,7 +61,7 @@ export function makeDisk(root: string, filesystem: Filesystem): Disk {
     mkdirSync(mount)
     writeFileSync(image, '')
     truncateSync(image, imageBytes)
-    execFileSync(`mkfs.${filesystem}`, ['-q', image])
+    execFileSync(`mkfs.${filesystem}`, ['-q', ...options, image])
     attach()
   } catch (error) {
     remove()

@@ -181,7 +181,8 @@ export function filesHolding(folder: string, canaries: readonly Canary[]): Map<s
   return found
 }
 
-function filesBelow(folder: string): string[] {
+/** Paths of every file below a folder, at this moment. */
+export function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false)

@@ -1,0 +1,18 @@
+// Which rows' texts are still in any file of the data folder, the engine's columns unpacked.
+
+import { readFile } from 'node:fs/promises'
+import { filesBelow } from '../scenario/canaries.ts'
+import { unpackColumns } from '../scenario/engine-files.ts'
+import type { NumberedRows } from './numbered-rows.ts'
+
+/** Numbers found, each with the first file that has it. A file that goes while it is looked at has nothing. */
+export async function searchFiles(folder: string, rows: NumberedRows): Promise<Map<number, string>> {
+  const found = new Map<number, string>()
+  for (const path of filesBelow(folder)) {
+    const file = await readFile(path).catch(() => Buffer.alloc(0))
+    const contents = path.endsWith('.bin') ? [file, unpackColumns(file)] : [file]
+    for (const content of contents)
+      for (const n of rows.numbersIn(content.toString('latin1'))) if (!found.has(n)) found.set(n, path)
+  }
+  return found
+}
