@@ -26,12 +26,12 @@ import {
   ErasureStopped,
   erasePartitions,
   type Failpoint,
-  waitUntilRemoved,
 } from './eraser.ts'
 import { reasonOf } from './failure-reason.ts'
 import { type ActiveHold, promised } from './holds-and-steps.ts'
 import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
+import { waitUntilRemoved } from './removed-parts.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import { type CountAnomalies, type ReadBack, readBack } from './verifier.ts'

@@ -1,15 +1,12 @@
-// Takes selected rows out of a partition, and waits until their bytes have left the disk. A partition that
+// Takes selected rows out of a partition; removed-parts.ts waits until their bytes have left the disk. A partition that
 // holds nothing else is dropped whole, a metadata step; otherwise the survivors are copied to a side table and
 // swapped in by REPLACE PARTITION, which leaves no mutation file and costs only that partition. REPLACE PARTITION
 // is not atomic when the process is killed: the old parts and the survivors may then both be there. So the copy is
 // renamed once it is whole and counted; a table under the second name is a promise to repeat the swap before
 // anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
 
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { type Signal, tables, tablesOf } from '../telemetry/schema/tables.ts'
+import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import type { DeletionSelection, ErasureTarget } from './deletion.ts'
@@ -22,7 +19,6 @@ export type Failpoint = (name: string) => Promise<void>
 export interface EraserDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
-  readonly clock: Clock
   readonly failpoint: Failpoint
   /** What legal holds keep of the organisation now. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
@@ -44,10 +40,6 @@ export class ErasureStopped extends ErasureError {
     super('The service was stopped; the erasure goes on when it starts again')
   }
 }
-
-/** How often, and how far apart, the disk is looked at before the attempt counts as failed. Usually a second is enough. */
-const removalPolls = 1200
-const removalPollMs = 50
 
 /** A table named this, placement and table is an unfinished copy of survivors. */
 const copyPrefix = 'erasure_copy_'
@@ -73,7 +65,7 @@ export interface ErasureRecord<Step extends PartitionStep> {
 /**
  * Erases the selection from partitions, while nobody else writes to their placement: first those of a table that
  * hold nothing else, at once, then the others one by one. The rows are then gone from the tables; their old parts may
- * be on disk a moment longer, see {@link waitUntilRemoved}. Throws ErasureStopped between two of them when `signal`
+ * be on disk a moment longer, see removed-parts.ts. Throws ErasureStopped between two of them when `signal`
  * aborts.
  */
 export async function erasePartitions<Step extends PartitionStep>(
@@ -233,106 +225,6 @@ export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]>
   return engine.select<{ name: string }>(sql`
     SELECT name FROM system.tables WHERE database = currentDatabase()
       AND (startsWith(name, ${copyPrefix}) OR startsWith(name, ${swapPrefix}))`)
-}
-
-/**
- * Waits until no part that the engine had replaced or dropped in this placement by now is listed by it or found
- * in a folder, and until the disk knows: a folder that is only in memory as it should be would have its removed
- * parts again after power loss, and the engine would read them. It looks at all of them rather than at those of known steps, so that parts which an attempt before
- * a crash left behind are waited for too.
- */
-export async function waitUntilRemoved(
-  deps: EraserDeps,
-  place: TenantPlace,
-  signals: readonly Signal[],
-  signal: AbortSignal,
-): Promise<void> {
-  const stores: PartStore[] = []
-  for (const { name } of tablesOf(signals)) {
-    stores.push({ table: name, folder: await deps.engine.tableFolder(name) })
-  }
-  await waitUntilGone(deps, place, stores, signal)
-  for (const { folder } of stores) if (folder !== null) await flushFolder(folder)
-}
-
-async function flushFolder(path: string): Promise<void> {
-  for (const folder of [path, join(path, 'detached')]) {
-    const handle = await open(folder, 'r')
-    try {
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-  }
-}
-
-async function waitUntilGone(
-  deps: EraserDeps,
-  place: TenantPlace,
-  stores: readonly PartStore[],
-  signal: AbortSignal,
-): Promise<void> {
-  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
-  for (const store of stores) waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
-  waiting = waiting.filter(({ parts }) => parts.size > 0)
-  for (const { store } of waiting) await clearNow(deps.engine, store.table)
-  for (let poll = 0; waiting.length > 0; poll++) {
-    if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
-    const left = []
-    for (const { store, parts } of waiting) {
-      const dead = await deadParts(deps.engine, store, place)
-      left.push({ store, parts: parts.intersection(dead) })
-    }
-    waiting = left.filter(({ parts }) => parts.size > 0)
-    if (waiting.length === 0) return
-    if (signal.aborted) throw new ErasureStopped()
-    await deps.clock.sleep(removalPollMs, signal)
-  }
-}
-
-/**
- * The engine clears replaced parts in rounds a second apart; dropping a partition, also one that isn't there, has it
- * clear all it can at once.
- */
-async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
-  await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
-}
-
-/** Where the parts of a table are; no folder where the engine is elsewhere. */
-interface PartStore {
-  readonly table: string
-  readonly folder: string | null
-}
-
-/**
- * Parts of a placement that are no longer part of the table but still listed or on disk. A merge under way writes into a
- * folder of its own, for minutes where much is merged; while all it merges is still part of the table, that folder
- * holds nothing that a count of the table would not find, and nobody waits for it.
- */
-async function deadParts(
-  engine: TelemetryEngine,
-  { table, folder }: PartStore,
-  place: TenantPlace,
-): Promise<Set<string>> {
-  // First: what is still part of the table afterwards was so while the merge was seen.
-  const merges = await engine.select<{ result: string; sources: string[] }>(
-    sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
-      WHERE database = currentDatabase() AND table = ${table}`,
-  )
-  const onDisk =
-    folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
-  const listed = await engine.select<{ name: string; active: number }>(
-    sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
-  )
-  const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
-  const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
-  const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
-  const harmless = new Set(
-    merges
-      .filter(({ sources }) => sources.every((name) => active.has(name)))
-      .map(({ result }) => `tmp_merge_${result}`),
-  )
-  return new Set(dead.filter((name) => !active.has(name) && !harmless.has(name)))
 }
 
 /** One table, seen from one organisation's selection. */

@@ -26,7 +26,8 @@ import {
   times,
   weekNs,
 } from './deletion-fixture.ts'
-import { sideTables, waitUntilRemoved } from './eraser.ts'
+import { sideTables } from './eraser.ts'
+import { waitUntilRemoved } from './removed-parts.ts'
 
 let stores: Stores
 before(async () => {
@@ -337,7 +338,7 @@ test('a swap that cannot be made closes its placement alone, until it can be mad
 test('nobody waits for a merge under way of what is still part of the table, however long it takes', {
   timeout: 60_000,
 }, async () => {
-  const { own, gate } = await scene()
+  const { own } = await scene()
   const pause = 'merge_task_projection_stage_pause'
   const week = `${own.placement}-20260119`
   const run = (statement: string) => stores.engine.command(raw(statement))
@@ -348,13 +349,7 @@ test('nobody waits for a merge under way of what is still part of the table, how
   await run(`SYSTEM ENABLE FAILPOINT ${pause}`)
   const merging = run(`OPTIMIZE TABLE otel_logs PARTITION ID '${week}' FINAL`)
   const merges = () => stores.engine.select(sql`select 1 from system.merges where partition_id = ${week}`)
-  const deps = {
-    engine: stores.engine,
-    gate,
-    clock: systemClock,
-    failpoint: async () => {},
-    activeHolds: async () => [],
-  }
+  const deps = { engine: stores.engine, clock: systemClock }
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
     await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)
