@@ -202,7 +202,7 @@ function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): 
       'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
     ),
   })
-  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, s, start) AS span,
+  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, if(is_untold, t, s), start) AS span,
   if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_untold,
   if(is_untold AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
   multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_untold, intDiv(span, 2), 0) AS on

@@ -140,7 +140,8 @@ type Of = (point: Point) => number
 
 function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
   const { s, t } = point
-  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: t - s } : null
+  const lengthNs = s <= axis.unknownStart ? 0 : t - s
+  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs } : null
 }
 
 /** What a cumulative point adds to the one before it, and over which time; null where that is unknown or outside. */
