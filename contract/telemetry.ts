@@ -55,7 +55,11 @@ export const aggregations = [
   'p95',
   'p99',
 ] as const
-export const Aggregation = z.enum(aggregations)
+export const Aggregation = z
+  .enum(aggregations)
+  .describe(
+    '`increase` is what counters, or the counts of histograms, added in a step; `rate` is that over the seconds of the step. Resets and start times are minded, and only the ends of a series are extrapolated, by half an interval at most: docs/decisions/0025. Quantiles of a classic Prometheus histogram are those of `histogram_quantile` over the increase of each bucket, by the name of the histogram or of its buckets.',
+  )
 export type Aggregation = z.infer<typeof Aggregation>
 
 const acrossSeries = ['avg', 'sum', 'min', 'max'] as const
@@ -70,7 +74,9 @@ const SeriesQueryFields = z.strictObject({
     .string()
     .min(1)
     .max(longestName)
-    .describe('A metric name or a built-in key such as `spans.error_ratio`.'),
+    .describe(
+      'A metric name, of a classic Prometheus histogram with or without `_bucket`, or a built-in key such as `spans.error_ratio`.',
+    ),
   ...range,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
   aggregation: Aggregation.optional().describe(

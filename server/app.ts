@@ -44,6 +44,7 @@ import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { insertToken, type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
+import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
 import { Periodic } from './worker/periodic.ts'
 
@@ -171,13 +172,26 @@ export async function foundOrganisation(
   await insertToken(trx, token, nowMs)
 }
 
-async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
-  const { config, clock, logger } = options
-  const gate = new TelemetryGate()
+/** What the rooms share. A clock that is wrong from the start is found here, before anything is done by it. */
+async function openShared(
+  { config, clock, logger, failpoint = async () => {} }: AppOptions,
+  engine: TelemetryEngine,
+  control: Control,
+) {
+  const watch = new ClockWatch({ control, clock, logger })
+  const trustedNowMs = () => watch.now()
+  await trustedNowMs()
   const tenancy = new TenancyStore(control, clock)
   const instanceSecret = readInstanceId(config.dataDir)
-  const failpoint = options.failpoint ?? (async () => {})
-  const stores = { config, clock, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+  const gate = new TelemetryGate()
+  const clocks = { clock, watch, trustedNowMs }
+  return { config, ...clocks, logger, failpoint, engine, control, gate, tenancy, instanceSecret }
+}
+
+async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: Control): Promise<App> {
+  const { config, clock, logger } = options
+  const stores = await openShared(options, engine, control)
+  const { gate, instanceSecret, tenancy, trustedNowMs } = stores
   const deletion = joinDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = joinBackups(issuing)
@@ -195,6 +209,7 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
   const runner = new DetectorRunner({ ...stores, store: detectors })
   const leases = new Leases(control, clock, instanceSecret)
   const round = async (signal: AbortSignal) => {
+    await trustedNowMs()
     // First, so that no erasure acts while a backup is taken.
     await backups.round(signal)
     await deletion.round(signal)
@@ -247,7 +262,10 @@ async function joinRooms(options: AppOptions, engine: TelemetryEngine, control: 
       detectionLoop.start()
       return address
     },
-    takeBackups: () => backups.round(stopping.signal),
+    async takeBackups() {
+      await trustedNowMs()
+      await backups.round(stopping.signal)
+    },
     round: () => round(stopping.signal),
     readerOf: (place) => new TenantReader(engine, place, gate),
     close,
@@ -281,6 +299,7 @@ async function closeStores(engine: TelemetryEngine, control: Control): Promise<v
 interface RouteNeeds {
   readonly config: Config
   readonly clock: Clock
+  readonly watch: ClockWatch
   readonly logger: FastifyBaseLogger
   readonly engine: TelemetryEngine
   readonly control: Control
@@ -296,12 +315,13 @@ interface RouteNeeds {
 /** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
 async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
   const { clock, control, deletion, engine, gate, ingest } = needs
-  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock })
+  const isClockInDoubt = () => needs.watch.doubt !== null
+  const metrics = new ServiceMetrics({ ...ingest, requests: deletion.requests, clock, isClockInDoubt })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
   await addOpenApi(http, version)
   addFrontPage(http, version)
-  addHealthRoutes(http, metrics.registry, needs.isReady)
+  addHealthRoutes(http, metrics.registry, { isReady: needs.isReady, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })

@@ -14,6 +14,7 @@ export interface MetricSources {
   readonly budget: BodyBudget
   readonly requests: DeletionRequests
   readonly clock: Clock
+  readonly isClockInDoubt: () => boolean
 }
 
 export class ServiceMetrics {
@@ -21,7 +22,7 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, budget, requests, clock }: MetricSources) {
+  constructor({ writer, budget, requests, clock, isClockInDoubt }: MetricSources) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -61,6 +62,14 @@ export class ServiceMetrics {
       async collect() {
         const [oldest] = await requests.inStatus(workingStatuses)
         this.set(oldest === undefined ? 0 : Math.max(0, (clock.nowMs() - oldest.createdAtMs) / 1000))
+      },
+    })
+    new Gauge({
+      name: 'lethe_clock_in_doubt',
+      help: '1 while retention, expiry of backups and delayed deletions wait for "lethe clock confirm", because the clock jumped.',
+      registers,
+      collect() {
+        this.set(isClockInDoubt() ? 1 : 0)
       },
     })
   }

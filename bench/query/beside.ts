@@ -81,6 +81,11 @@ const reads: Readonly<Record<string, Read>> = {
   'window of a histogram, middle': ofMiddle(series(histograms?.other, { service })),
   'chart of the busiest counter by service': series(counters?.busiest, { groupBy: 'service' }),
   'chart of the busiest histogram': series(histograms?.busiest, {}),
+  'chart 30 d of the busiest counter by service': series(
+    counters?.busiest,
+    { groupBy: 'service', aggregation: 'rate', stepSeconds: 7200 },
+    30 * day,
+  ),
   'events, error ratio': series('spans.error_ratio', { service }),
   'events, rate by route': series('spans.rate', { groupBy: 'http.route' }),
   'events, rate of a host': series('spans.rate', { attributes: host }),

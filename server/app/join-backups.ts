@@ -16,6 +16,7 @@ import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 export interface BackupNeeds {
   readonly config: Config
   readonly clock: Clock
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: (name: string) => Promise<void>
   readonly engine: TelemetryEngine

@@ -26,7 +26,7 @@ export function joinCertificates(needs: CertificateNeeds): CertificateStore {
     clock,
     control,
     keys: new SigningKeys(control, clock),
-    backupsHolding: (untilMs) => register.holding(untilMs),
+    backupsHolding: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceId: instanceSecret,
       serviceVersion,

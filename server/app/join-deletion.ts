@@ -2,7 +2,7 @@
 // and the register of backups. The rooms themselves don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { ErasureJournal } from '../backup/journal.ts'
+import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
 import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -15,7 +15,7 @@ import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
 import { LateRowCounts } from '../deletion/late-row-counts.ts'
-import { DeletionLedger } from '../deletion/ledger.ts'
+import { DeletionLedger, type RecordedErasure } from '../deletion/ledger.ts'
 import { approvalRuleOf, DeletionPolicies, needsApproval } from '../deletion/policy.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
@@ -34,6 +34,7 @@ import type { TenancyStore } from '../tenancy/store.ts'
 export interface DeletionNeeds {
   readonly config: Config
   readonly clock: Clock
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
   readonly engine: TelemetryEngine
@@ -62,7 +63,7 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock)
   const ledger = new DeletionLedger(control, clock)
-  const requests = new DeletionRequests(control, () => backups.holding(Number.MAX_SAFE_INTEGER))
+  const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, ledger, requests })
   const lateRows = new LateRowCounts(ledger)
   const retentionStore = new RetentionStore(control, clock)
@@ -126,7 +127,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...needs,
     ...rooms,
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
-    knownBackups: () => backups.holding(Number.MAX_SAFE_INTEGER),
+    knownBackups: async () => (await backups.holding()).all,
     needsApproval: async (tenantId, selection) =>
       needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), selection),
   })
@@ -149,7 +150,18 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
 }
 
 function createWorker(
-  { clock, config, control, engine, failpoint, gate, instanceSecret, logger, tenancy }: DeletionNeeds,
+  {
+    clock,
+    config,
+    control,
+    engine,
+    failpoint,
+    gate,
+    instanceSecret,
+    logger,
+    tenancy,
+    trustedNowMs,
+  }: DeletionNeeds,
   rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
 ): DeletionWorker {
   const journal = new ErasureJournal(config.backupDir, instanceSecret)
@@ -160,36 +172,14 @@ function createWorker(
     engine,
     gate,
     clock,
+    trustedNowMs,
     logger,
     failpoint,
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>
-      journal.append({
-        request_id: request.requestId,
-        tenant_id: request.tenantId,
-        placement,
-        scope: request.scope,
-        signals: [...request.signals],
-        range_start_ns: request.range.startNs?.toString() ?? null,
-        range_end_ns: request.range.endNs?.toString() ?? null,
-        requested_by: request.requestedBy,
-        created_at_ms: request.createdAtMs,
-        refuse_late: request.refuseLate,
-        reason: request.reason,
-      }),
-    journalled: async () =>
-      journal.read().map((entry) => ({
-        requestId: entry.request_id,
-        tenantId: entry.tenant_id,
-        scope: entry.scope,
-        signals: entry.signals,
-        range: { startNs: nsOf(entry.range_start_ns), endNs: nsOf(entry.range_end_ns) },
-        requestedBy: entry.requested_by,
-        createdAtMs: entry.created_at_ms,
-        refuseLate: entry.refuse_late,
-        reason: entry.reason,
-      })),
+      journal.append(entryOf(request, placement, await tenancy.foundingHash(request.tenantId))),
+    journalled: async () => journal.read().map(erasureOf),
     countAnomalies: async (tenantId, { signals, range, held }) => {
       const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
       return inRange + learntFrom
@@ -199,9 +189,42 @@ function createWorker(
         const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
         return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
       }),
-    foundedAtMs: (tenantId) => tenancy.foundedAtMs(tenantId),
+    foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
     flushControl: () => flushWriteAheadLog(control),
   })
+}
+
+/** What the journal keeps of a request. */
+function entryOf(request: StoredDeletion, placement: number, foundingHash: string | null): JournalEntry {
+  return {
+    request_id: request.requestId,
+    tenant_id: request.tenantId,
+    placement,
+    scope: request.scope,
+    signals: [...request.signals],
+    range_start_ns: request.range.startNs?.toString() ?? null,
+    range_end_ns: request.range.endNs?.toString() ?? null,
+    requested_by: request.requestedBy,
+    created_at_ms: request.createdAtMs,
+    refuse_late: request.refuseLate,
+    reason: request.reason,
+    ...(foundingHash !== null && { founding_hash: foundingHash }),
+  }
+}
+
+function erasureOf(entry: JournalEntry): RecordedErasure {
+  return {
+    requestId: entry.request_id,
+    tenantId: entry.tenant_id,
+    scope: entry.scope,
+    signals: entry.signals,
+    range: { startNs: nsOf(entry.range_start_ns), endNs: nsOf(entry.range_end_ns) },
+    requestedBy: entry.requested_by,
+    createdAtMs: entry.created_at_ms,
+    refuseLate: entry.refuse_late,
+    reason: entry.reason,
+    foundingHash: entry.founding_hash ?? null,
+  }
 }
 
 function nsOf(text: string | null): bigint | null {

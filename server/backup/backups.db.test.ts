@@ -40,7 +40,11 @@ let engine: TelemetryEngine
 let control: Control
 /** Moved by a test; otherwise the machine's own time. */
 let laterMs = 0
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + laterMs }
+const clock = {
+  ...systemClock,
+  nowMs: () => systemClock.nowMs() + laterMs,
+  steady: () => ({ boot: 'of this test', ms: systemClock.steady().ms + laterMs }),
+}
 const register = () => new BackupRegister(control, clock)
 
 before(async () => {
@@ -73,6 +77,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     journal: new ErasureJournal(backupDir, instanceId),
     engine,
     clock,
+    trustedNowMs: async () => clock.nowMs(),
     logger: silent,
     backupDir,
     instanceId,
@@ -104,7 +109,7 @@ async function assertFailed(row: BackupRow, reason: RegExp): Promise<void> {
     [],
     'nothing of it is left',
   )
-  assert.deepEqual(await register().holding(systemClock.nowMs()), [])
+  assert.deepEqual((await register().holding()).all, [])
 }
 
 test('a backup is whole, private and sealed', async () => {
@@ -227,7 +232,7 @@ test('an expired backup is removed, and only that', async () => {
   assert.deepEqual(namesThere(), [long.backup_id, 'erasures.ndjson'].sort())
   assert.equal((await register().find(short.backup_id))?.status, 'removed')
   assert.deepEqual(
-    (await register().holding(clock.nowMs())).map(({ backup_id }) => backup_id),
+    (await register().holding()).all.map(({ backup_id }) => backup_id),
     [long.backup_id],
   )
 })
@@ -264,7 +269,7 @@ test('after a crash at any point a backup is ready and whole, or failed and gone
     void round(newBackups({ failpoint }))
     await standing.promise
     assert.equal((await register().find(backupId))?.status, 'running', point)
-    assert.equal((await register().holding(0)).length, 1, 'it counts while it is under way')
+    assert.equal((await register().holding()).all.length, 1, 'it counts while it is under way')
     await newBackups().settle()
     const row = (await register().find(backupId)) ?? assert.fail()
     assert.equal(row.status, status, point)

@@ -31,6 +31,8 @@ export interface BackupsDeps {
   readonly journal: ErasureJournal
   readonly engine: TelemetryEngine
   readonly clock: Clock
+  /** The time to remove backups by; null while the clock is in doubt, and then none is. */
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
   /** The data folder's secret. */
@@ -54,8 +56,8 @@ const removalPauseMs = 60_000
 
 export class Backups {
   readonly #deps: BackupsDeps
-  /** No try to remove before this. */
-  #notBeforeMs = 0
+  /** No try to remove before this, by the clock that nobody sets. */
+  #notBeforeMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
@@ -82,20 +84,22 @@ export class Backups {
 
   /** One pass: takes everything that was asked for, oldest first, then removes what has expired. Throws nothing but what the control plane throws. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, logger, register } = this.#deps
+    const { clock, logger, register, trustedNowMs } = this.#deps
     for (const row of await register.inStatus('requested')) {
       if (signal.aborted) return
       await this.#take(row, signal)
     }
-    if (clock.nowMs() < this.#notBeforeMs) return
+    if (clock.steady().ms < this.#notBeforeMs) return
     for (const row of await register.inStatus('ready')) {
-      if (row.expires_at_ms > clock.nowMs()) continue
+      const nowMs = await trustedNowMs()
+      if (nowMs === null) return
+      if (row.expires_at_ms > nowMs) continue
       try {
         await this.#removeExpired(row)
         logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
       } catch (err) {
         logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
-        this.#notBeforeMs = clock.nowMs() + removalPauseMs
+        this.#notBeforeMs = clock.steady().ms + removalPauseMs
       }
     }
   }
@@ -125,7 +129,8 @@ export class Backups {
       return
     }
     await register.succeed(row.backup_id, taken)
-    logger.info({ backupId: row.backup_id, ...taken }, 'backup taken')
+    const { bytes, takenAtMs } = taken
+    logger.info({ backupId: row.backup_id, takenAtMs, bytes }, 'backup taken')
   }
 
   /** Where what was written can't be removed, the backup stays `running`: it may hold telemetry until the next start removes it. */
@@ -141,12 +146,13 @@ export class Backups {
 
   /** The folder is in place when this resolves. */
   async #write(row: BackupRow, signal: AbortSignal): Promise<TakenBackup> {
-    const { backupDir, clock, copyControl, engine, failpoint, instanceId } = this.#deps
+    const { backupDir, clock, copyControl, engine, failpoint, instanceId, register } = this.#deps
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
     await writeFile(join(folder, instanceFile), instanceId, { mode: 0o600 })
     const takenAtMs = clock.nowMs()
+    const erased = await register.completedErasures()
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
     await copyEngine({ engine, clock }, row.backup_id, path, signal)
     await failpoint('backup engine copied')
@@ -154,11 +160,11 @@ export class Backups {
     await copyControl(join(folder, controlFile))
     await failpoint('backup control plane copied')
     const files = await sealFolder(folder, signal)
-    await writeManifest(folder, await this.#describe(row, takenAtMs, files))
+    await writeManifest(folder, await this.#describe(row, { takenAtMs, erased }, files))
     await failpoint('backup sealed')
     await renameSynced(folder, join(backupDir, row.backup_id))
     await failpoint('backup in place')
-    return { takenAtMs, bytes: bytesOf(files) }
+    return { takenAtMs, bytes: bytesOf(files), erased }
   }
 
   async #assertPossible(row: BackupRow): Promise<void> {
@@ -178,13 +184,18 @@ export class Backups {
     if (lack !== null) throw new BackupError(lack)
   }
 
-  async #describe(row: BackupRow, takenAtMs: number, files: Manifest['files']): Promise<Manifest> {
+  async #describe(
+    row: BackupRow,
+    { takenAtMs, erased }: { readonly takenAtMs: number; readonly erased: readonly string[] },
+    files: Manifest['files'],
+  ): Promise<Manifest> {
     const { engine, instanceId, migration, serviceVersion } = this.#deps
     return {
       format: 1,
       backup_id: row.backup_id,
       taken_at_ms: takenAtMs,
       expires_at_ms: row.expires_at_ms,
+      erased: [...erased],
       service_version: serviceVersion,
       engine_version: await engineVersion(engine),
       telemetry_schema: telemetrySchemaHash(),
@@ -206,7 +217,11 @@ export class Backups {
     try {
       const manifest = await readManifest(folder)
       if (manifest?.backup_id !== name || manifest.instance_hash !== instanceHash(instanceId)) return
-      const taken = { takenAtMs: manifest.taken_at_ms, bytes: bytesOf(manifest.files) }
+      const taken = {
+        takenAtMs: manifest.taken_at_ms,
+        bytes: bytesOf(manifest.files),
+        erased: manifest.erased ?? null,
+      }
       await register.adopt({ backupId: name, folder, expiresAtMs: manifest.expires_at_ms, taken })
     } catch (error) {
       if (!(error instanceof BackupError)) throw error

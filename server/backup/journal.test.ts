@@ -84,6 +84,18 @@ test('the same erasure is written once, whatever the order of its fields', () =>
   assert.deepEqual(readFileSync(journal.path), before)
 })
 
+test('a line of an earlier version, which names no founding, stays what it was and is not written again', () => {
+  const journal = filled()
+  const founded = entryOf('del_1', { founding_hash: 'a'.repeat(64) })
+  journal.append(founded)
+  assert.deepEqual(journal.read(), three)
+  const younger = newJournal()
+  younger.append(founded)
+  younger.append(entryOf('del_1'))
+  assert.deepEqual(younger.read(), [founded])
+  assert.throws(() => younger.append(entryOf('del_1', { founding_hash: 'b'.repeat(64) })), JournalError)
+})
+
 test('the same request with another selection is refused', () => {
   const journal = filled()
   assert.throws(() => journal.append(entryOf('del_2', { range_end_ns: '5' })), JournalError)

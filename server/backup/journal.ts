@@ -38,6 +38,11 @@ const JournalEntry = z.strictObject({
   created_at_ms: z.int(),
   refuse_late: z.boolean(),
   reason: z.string().nullable(),
+  /** Hash of the organisation's first audit entry: tells it from another that bears its name. Older lines have none. */
+  founding_hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 })
 
 /** An erasure as it was asked for: enough to carry it out again without the control plane that took it. */
@@ -93,7 +98,7 @@ export class ErasureJournal {
     const known = this.#load()
     const text = textOf(JournalEntry.parse(entry))
     const found = known.entries.get(entry.request_id)
-    if (found?.text === text) return
+    if (found !== undefined && isSameErasure(found.entry, entry)) return
     if (found !== undefined) {
       throw new JournalError(`${this.path} has the erasure ${entry.request_id} with another selection.`)
     }
@@ -168,6 +173,14 @@ function textOf(entry: JournalEntry): string {
   const text = canonicalize(entry)
   if (text === undefined) throw new TypeError('A journal entry must be a JSON object.')
   return text
+}
+
+/** What one of the two doesn't say of the organisation, because it is older, doesn't tell them apart. */
+function isSameErasure(a: JournalEntry, b: JournalEntry): boolean {
+  const { founding_hash: foundingA, ...erasureA } = a
+  const { founding_hash: foundingB, ...erasureB } = b
+  const isSameFounding = foundingA === undefined || foundingB === undefined || foundingA === foundingB
+  return isSameFounding && canonicalize(erasureA) === canonicalize(erasureB)
 }
 
 function isSame(mac: string, expected: string): boolean {

@@ -24,6 +24,11 @@ const Manifest = z.strictObject({
   /** What was committed before this is in it. */
   taken_at_ms: z.int(),
   expires_at_ms: z.int(),
+  /**
+   * Ids of all erasures that were completed when it was begun: it holds nothing of them, whatever the dates say. Backups
+   * of earlier versions don't name any.
+   */
+  erased: z.array(z.string()).optional(),
   service_version: z.string(),
   engine_version: z.string(),
   /** SHA-256 of the text of all telemetry tables. */

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
+import { sql } from 'kysely'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
@@ -25,44 +26,91 @@ beforeEach(async () => {
 })
 after(() => control?.destroy())
 
-const held = async (untilMs: number) => (await register.holding(untilMs)).map(({ backup_id }) => backup_id)
+const idsOf = (backups: readonly { backup_id: string }[]) => backups.map(({ backup_id }) => backup_id)
+const all = async () => idsOf((await register.holding()).all)
+const holding = async (erasure: string) => idsOf((await register.holding([erasure])).fromBefore(erasure))
 
 /** A backup taken now. */
 async function taken(): Promise<string> {
   const id = await register.request('backups', 30, 'operator')
-  await register.begin(id)
-  await register.succeed(id, { takenAtMs: clock.nowMs(), bytes: 5 })
-  await clock.advance(1000)
+  await take(id)
   return id
 }
 
-test('a backup holds what was there before it was taken, and nothing that was erased by then', async () => {
-  const first = await taken()
-  const erasedAtMs = clock.nowMs()
+async function take(id: string): Promise<void> {
+  await register.begin(id)
+  const erased = await register.completedErasures()
+  await register.succeed(id, { takenAtMs: clock.nowMs(), bytes: 5, erased })
   await clock.advance(1000)
+}
+
+/** An erasure that is completed now, as the ledger writes it. */
+async function complete(id: string): Promise<void> {
+  await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
+    values (${id}, 'acme', 'all', '[]', 'owner', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
+  await sql`insert into erasure_backups select ${id}, backup_id from backups
+    where status in ('requested', 'running', 'ready')`.execute(openControl())
+}
+
+function openControl(): Control {
+  return control ?? assert.fail()
+}
+
+test('a backup holds what was there before it was taken, and nothing that was erased by then, whatever the clock said', async () => {
+  const first = await taken()
+  // Each thing is dated before the one that came before it.
+  await clock.advance(-400 * dayMs)
+  await complete('del_1')
+  await clock.advance(-400 * dayMs)
   const second = await taken()
-  assert.deepEqual(await held(startMs - 1), [])
-  assert.deepEqual(await held(erasedAtMs), [first])
-  assert.deepEqual(await held(clock.nowMs()), [second, first])
+  await clock.advance(-400 * dayMs)
+  await complete('del_2')
+  assert.deepEqual(await holding('del_1'), [first])
+  assert.deepEqual(await holding('del_2'), [first, second].sort().reverse())
+  assert.deepEqual((await all()).sort(), [first, second].sort())
 })
 
-test('one that is asked for or under way counts, because its moment isn’t settled', async () => {
-  const id = await register.request('backups', 30, 'operator')
-  assert.deepEqual(await held(startMs - dayMs), [id])
-  await register.begin(id)
-  assert.deepEqual(await register.holding(startMs - dayMs), [
-    { backup_id: id, taken_at_ms: null, expires_at_ms: startMs + 30 * dayMs },
-  ])
-  await register.fail(id, 'The disk is full.')
-  assert.deepEqual(await held(startMs + dayMs), [])
+test('one that is asked for or under way when an erasure completes counts until it is taken', async () => {
+  const asked = await register.request('backups', 30, 'operator')
+  const underWay = await register.request('backups', 30, 'operator')
+  await register.begin(underWay)
+  const erased = await register.completedErasures()
+  await complete('del_1')
+  assert.deepEqual(await holding('del_1'), [asked, underWay].sort().reverse())
+  const [unsettled] = (await register.holding()).all
+  assert.deepEqual([unsettled?.taken_at_ms, unsettled?.expires_at_ms], [null, startMs + 30 * dayMs])
+  await register.succeed(underWay, { takenAtMs: clock.nowMs(), bytes: 5, erased })
+  await take(asked)
+  assert.deepEqual(await holding('del_1'), [underWay], 'the other one was begun afterwards')
+  const failed = await register.request('backups', 30, 'operator')
+  await complete('del_2')
+  await register.fail(failed, 'The disk is full.')
+  assert.deepEqual(await holding('del_2'), [asked, underWay].sort().reverse())
+})
+
+test('a backup that doesn’t say what was erased before it counts as holding everything', async () => {
+  await complete('del_1')
+  const taken = { takenAtMs: startMs + dayMs, bytes: 7, erased: null }
+  await register.adopt({ backupId: 'bak_old', folder: 'backups/x', expiresAtMs: startMs, taken })
+  await complete('del_2')
+  assert.deepEqual([await holding('del_1'), await holding('del_2')], [['bak_old'], ['bak_old']])
+  await register.remove('bak_old')
+  assert.deepEqual(await holding('del_1'), [])
+})
+
+test('a backup that comes from another life of the control plane holds what it doesn’t name', async () => {
+  for (const id of ['del_1', 'del_2']) await complete(id)
+  const taken = { takenAtMs: startMs, bytes: 7, erased: ['del_1', 'del_that_nobody_knows'] }
+  await register.adopt({ backupId: 'bak_of_then', folder: 'backups/x', expiresAtMs: startMs, taken })
+  assert.deepEqual([await holding('del_1'), await holding('del_2')], [[], ['bak_of_then']])
 })
 
 test('one that is past its time holds until it is removed', async () => {
   const id = await taken()
   await clock.advance(40 * dayMs)
-  assert.deepEqual(await held(clock.nowMs()), [id])
+  assert.deepEqual(await all(), [id])
   await register.remove(id)
-  assert.deepEqual(await held(clock.nowMs()), [])
+  assert.deepEqual(await all(), [])
   const row = await register.find(id)
   assert.equal(row?.status, 'removed')
   assert.equal(row?.removed_at_ms, clock.nowMs())
@@ -77,7 +125,12 @@ test('a folder found whole is held again, whether it is unknown, half taken, fai
   await register.remove(removed)
   for (const backupId of [running, failed, removed, 'bak_of_a_later_day']) {
     const expiresAtMs = startMs + dayMs
-    const found = { backupId, folder: 'backups/x', expiresAtMs, taken: { takenAtMs: startMs, bytes: 7 } }
+    const found = {
+      backupId,
+      folder: 'backups/x',
+      expiresAtMs,
+      taken: { takenAtMs: startMs, bytes: 7, erased: [] },
+    }
     await register.adopt(found)
     await register.adopt(found)
     const row = await register.find(backupId)
@@ -86,7 +139,7 @@ test('a folder found whole is held again, whether it is unknown, half taken, fai
       ['ready', startMs, 7, null, null],
     )
   }
-  assert.equal((await held(startMs)).length, 4)
+  assert.equal((await all()).length, 4)
   assert.equal((await register.find('bak_of_a_later_day'))?.expires_at_ms, startMs + dayMs)
 })
 
@@ -97,7 +150,7 @@ test('what is known and ready is left as it is', async () => {
     backupId: id,
     folder: 'elsewhere',
     expiresAtMs: 0,
-    taken: { takenAtMs: 0, bytes: 0 },
+    taken: { takenAtMs: 0, bytes: 0, erased: null },
   })
   assert.deepEqual(await register.find(id), before)
 })

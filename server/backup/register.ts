@@ -1,8 +1,11 @@
 // The register of backups: which were asked for, taken, failed and removed, and which may still hold what has
 // since been erased. A backup counts as held from the moment it is asked for until its folder is known to be gone.
+// Whether it was taken before or after an erasure is told by what is written down at both, never by a clock: when an
+// erasure completes, the backups of that moment are noted beside it (deletion/ledger.ts), and a backup names the
+// erasures that were completed when it was begun. Where neither says anything it counts as holding.
 
 import type { Insertable, Selectable } from 'kysely'
-import type { BackupsTable, Control } from '../control/database.ts'
+import type { BackupsTable, Control, ControlTransaction } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 
@@ -20,7 +23,20 @@ export interface HoldingBackup {
 export interface TakenBackup {
   readonly takenAtMs: number
   readonly bytes: number
+  /** Erasures that were completed before it was begun, so that it holds nothing of them; null where it doesn't say. */
+  readonly erased: readonly string[] | null
 }
+
+/** Which of the known backups may hold what an erasure has erased, newest first. */
+export interface HoldingBackups {
+  /** Everything that is there, or will be when it is taken. */
+  readonly all: readonly HoldingBackup[]
+  /** Those that are not known to be from after its completion; only for the erasures that were asked about. */
+  fromBefore(requestId: string): readonly HoldingBackup[]
+}
+
+/** States of a backup whose folder holds telemetry, or will. */
+const holdingStatuses = ['requested', 'running', 'ready'] as const
 
 const msPerDay = 86_400_000
 
@@ -48,6 +64,7 @@ export class BackupRegister {
       bytes: null,
       error: null,
       removed_at_ms: null,
+      order_known: 1,
     })
     return backupId
   }
@@ -67,33 +84,38 @@ export class BackupRegister {
     return this.#rows().where('status', '=', status).orderBy('backup_id').execute()
   }
 
-  /**
-   * Backups that may hold what was there at `untilMs`, newest first: those taken by then, and those under way,
-   * whose moment isn't settled. A failed backup has no folder and holds nothing.
-   */
-  async holding(untilMs: number): Promise<HoldingBackup[]> {
+  /** Backups that may hold what completed erasures have erased. A failed backup has no folder and holds nothing. */
+  async holding(requestIds: readonly string[] = []): Promise<HoldingBackups> {
     const rows = await this.#rows()
-      .where((where) =>
-        where.or([
-          where('status', 'in', ['requested', 'running']),
-          where.and([where('status', '=', 'ready'), where('taken_at_ms', '<=', untilMs)]),
-        ]),
-      )
+      .where('status', 'in', holdingStatuses)
       .orderBy('backup_id', 'desc')
       .execute()
-    return rows.map(({ backup_id, taken_at_ms, expires_at_ms }) => ({
-      backup_id,
-      taken_at_ms,
-      expires_at_ms,
-    }))
+    const noted = await this.#control
+      .selectFrom('erasure_backups')
+      .selectAll()
+      .where('request_id', 'in', [...requestIds])
+      .execute()
+    const before = new Set(noted.map(({ request_id, backup_id }) => `${request_id} ${backup_id}`))
+    return {
+      all: rows.map(toHolding),
+      fromBefore: (requestId) =>
+        rows
+          .filter((row) => row.order_known !== 1 || before.has(`${requestId} ${row.backup_id}`))
+          .map(toHolding),
+    }
+  }
+
+  /** Erasures that are completed, so that a backup that is begun now holds nothing of them. */
+  async completedErasures(): Promise<string[]> {
+    return completedIn(this.#control)
   }
 
   async begin(backupId: string): Promise<void> {
     await this.#update(backupId, { status: 'running' })
   }
 
-  async succeed(backupId: string, { takenAtMs, bytes }: TakenBackup): Promise<void> {
-    await this.#update(backupId, { status: 'ready', taken_at_ms: takenAtMs, bytes, error: null })
+  async succeed(backupId: string, taken: TakenBackup): Promise<void> {
+    await this.#control.transaction().execute((trx) => markReady(trx, backupId, taken))
   }
 
   async fail(backupId: string, error: string): Promise<void> {
@@ -101,7 +123,11 @@ export class BackupRegister {
   }
 
   async remove(backupId: string): Promise<void> {
-    await this.#update(backupId, { status: 'removed', removed_at_ms: this.#clock.nowMs() })
+    const removed = { status: 'removed', removed_at_ms: this.#clock.nowMs() }
+    await this.#control.transaction().execute(async (trx) => {
+      await trx.updateTable('backups').set(removed).where('backup_id', '=', backupId).execute()
+      await forgetOrder(trx, backupId)
+    })
   }
 
   /**
@@ -115,29 +141,25 @@ export class BackupRegister {
     taken: TakenBackup
   }): Promise<void> {
     const known = await this.find(found.backupId)
-    if (known === null) {
-      await this.#insert({
-        backup_id: found.backupId,
-        folder: found.folder,
-        status: 'ready',
-        requested_by: 'system:found',
-        requested_at_ms: found.taken.takenAtMs,
-        taken_at_ms: found.taken.takenAtMs,
-        expires_at_ms: found.expiresAtMs,
-        bytes: found.taken.bytes,
-        error: null,
-        removed_at_ms: null,
-      })
-    } else if (known.status !== 'ready') {
-      const { takenAtMs, bytes } = found.taken
-      await this.#update(found.backupId, {
-        status: 'ready',
-        taken_at_ms: takenAtMs,
-        bytes,
-        error: null,
-        removed_at_ms: null,
-      })
-    }
+    if (known?.status === 'ready') return
+    await this.#control.transaction().execute(async (trx) => {
+      if (known === null) {
+        const row = {
+          backup_id: found.backupId,
+          folder: found.folder,
+          status: 'ready',
+          requested_by: 'system:found',
+          requested_at_ms: found.taken.takenAtMs,
+          taken_at_ms: null,
+          expires_at_ms: found.expiresAtMs,
+          bytes: null,
+          error: null,
+          removed_at_ms: null,
+        }
+        await trx.insertInto('backups').values(row).execute()
+      }
+      await markReady(trx, found.backupId, found.taken)
+    })
   }
 
   #rows() {
@@ -148,10 +170,47 @@ export class BackupRegister {
     await this.#control.insertInto('backups').values(row).execute()
   }
 
-  async #update(
-    backupId: string,
-    changes: Partial<Pick<BackupRow, 'status' | 'taken_at_ms' | 'bytes' | 'error' | 'removed_at_ms'>>,
-  ): Promise<void> {
+  async #update(backupId: string, changes: Partial<Pick<BackupRow, 'status' | 'error'>>): Promise<void> {
     await this.#control.updateTable('backups').set(changes).where('backup_id', '=', backupId).execute()
   }
+}
+
+function toHolding({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): HoldingBackup {
+  return { backup_id, taken_at_ms, expires_at_ms }
+}
+
+/** What is completed and not named by the backup was completed after it, or in a life of the control plane that it doesn't know. */
+async function markReady(
+  trx: ControlTransaction,
+  backupId: string,
+  { takenAtMs, bytes, erased }: TakenBackup,
+): Promise<void> {
+  const ready = { status: 'ready', taken_at_ms: takenAtMs, bytes, error: null, removed_at_ms: null }
+  const order_known = erased === null ? 0 : 1
+  await trx
+    .updateTable('backups')
+    .set({ ...ready, order_known })
+    .where('backup_id', '=', backupId)
+    .execute()
+  await forgetOrder(trx, backupId)
+  if (erased === null) return
+  const isNamed = new Set(erased)
+  for (const request_id of await completedIn(trx)) {
+    if (isNamed.has(request_id)) continue
+    await trx.insertInto('erasure_backups').values({ request_id, backup_id: backupId }).execute()
+  }
+}
+
+async function forgetOrder(trx: ControlTransaction, backupId: string): Promise<void> {
+  await trx.deleteFrom('erasure_backups').where('backup_id', '=', backupId).execute()
+}
+
+async function completedIn(control: Control | ControlTransaction): Promise<string[]> {
+  const rows = await control
+    .selectFrom('deletion_requests')
+    .select('request_id')
+    .where('status', '=', 'completed')
+    .orderBy('request_id')
+    .execute()
+  return rows.map(({ request_id }) => request_id)
 }

@@ -9,6 +9,7 @@ import { addDetectCommand } from './commands/detect.ts'
 import { addCertificateCommands, addChainCommands } from './commands/evidence.ts'
 import { withExamples } from './commands/help.ts'
 import {
+  addClockCommands,
   addHoldCommands,
   addKeyCommands,
   addOrganisationCommands,
@@ -27,6 +28,7 @@ const groups: readonly (readonly [title: string, ...adds: readonly ((program: Co
     addTokenCommands,
     addQuotaCommands,
     addHoldCommands,
+    addClockCommands,
     addKeyCommands,
     addBackupCommands,
     addChainCommands,

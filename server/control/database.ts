@@ -75,6 +75,8 @@ export interface DeletionRequestsTable {
   has_mark: number
   /** 1 from a restore that brought its telemetry back until that is erased again. */
   came_back: number
+  /** Counts requests in the order they were put on record, of all organisations. Clocks are set back, this is not. */
+  seq: ColumnType<number, number | undefined, never>
 }
 
 /** What was counted for somebody who is about to erase; counts only, no telemetry. */
@@ -145,6 +147,14 @@ export interface BackupsTable {
   bytes: number | null
   error: string | null
   removed_at_ms: number | null
+  /** 1 where `erasure_backups` says of every completed erasure whether this may hold what it erased; 0: it may. */
+  order_known: ColumnType<number, number | undefined, number>
+}
+
+/** Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row. */
+export interface ErasureBackupsTable {
+  request_id: Fixed<string>
+  backup_id: Fixed<string>
 }
 
 export interface DeletionStepsTable {
@@ -294,6 +304,7 @@ export interface Database {
   signing_keys: SigningKeysTable
   certificates: CertificatesTable
   backups: BackupsTable
+  erasure_backups: ErasureBackupsTable
   ledger_entries: LedgerEntriesTable
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable

@@ -7,14 +7,16 @@ import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
-import { trafficByHour } from './migrations/0009-traffic-by-hour.ts'
+import { order } from './migrations/0005-order.ts'
+import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
 
 const migrations = {
   '0001-foundation': foundation,
   '0002-proof': proof,
   '0003-quotas': quotas,
   '0004-quiet': quiet,
-  '0009-traffic-by-hour': trafficByHour,
+  '0005-order': order,
+  '0006-traffic-by-hour': trafficByHour,
 }
 
 /** Names of all migrations this program knows, oldest first. */

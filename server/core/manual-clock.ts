@@ -2,7 +2,7 @@
 // deadlines, and `advance` lets each of them run before the next, so a test sees what a real wait would do
 // without waiting.
 
-import type { Clock } from './clock.ts'
+import type { Clock, SteadyTime } from './clock.ts'
 
 interface Sleeper {
   readonly atMs: number
@@ -11,6 +11,7 @@ interface Sleeper {
 
 export class ManualClock implements Clock {
   #nowMs: number
+  #steadyMs = 0
   #sleepers: Sleeper[] = []
 
   constructor(startMs: number) {
@@ -23,6 +24,10 @@ export class ManualClock implements Clock {
 
   nowNs(): bigint {
     return BigInt(this.#nowMs) * 1_000_000n
+  }
+
+  steady(): SteadyTime {
+    return { boot: 'manual', ms: this.#steadyMs }
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -46,9 +51,16 @@ export class ManualClock implements Clock {
     return this.#sleepers.length
   }
 
+  /** Somebody sets the clock by this much; no time passes, and nobody wakes. */
+  set(byMs: number): void {
+    this.#nowMs += byMs
+  }
+
   /** Moves time, also backwards (a corrected clock), and wakes whoever is due. */
   async advance(ms: number): Promise<void> {
     this.#nowMs += ms
+    // Only a clock can go back.
+    this.#steadyMs += Math.max(0, ms)
     for (;;) {
       this.#sleepers.sort((a, b) => a.atMs - b.atMs)
       const next = this.#sleepers[0]

@@ -55,19 +55,15 @@ let serial = 0
 export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
   serial++
   const { own, neighbour } = placesOf(serial, isShared)
-  const fill = async () => {
-    for (const place of [own, neighbour]) {
-      for (const { name } of tables) await insertRows(stores.engine, place, batchOf(name, times))
-    }
-  }
+  const fill = () => fillAll(stores, [own, neighbour])
   await fill()
   await new DoneMarks(stores.engine).prepare()
   const ledger = new DeletionLedger(stores.control, clock)
-  const requests = new DeletionRequests(stores.control, async () => [])
+  const requests = new DeletionRequests(stores.control, async () => ({ all: [], fromBefore: () => [] }))
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
-  const founded = { atMs: 0 }
+  const founded: { hash: string | null } = { hash: 'first entry' }
   const newWorker = (gate: TelemetryGate) =>
     new DeletionWorker({
       ledger,
@@ -77,11 +73,12 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       engine: stores.engine,
       gate,
       clock: waitingFor(clock),
+      trustedNowMs: async () => clock.nowMs(),
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
-      foundedAtMs: async () => founded.atMs,
+      foundingHash: async () => founded.hash,
       activeHolds: (tenantId) => holds.active(tenantId),
-      journal: async (request) => void journal.push(request),
+      journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,
       countAnomalies: async () => 0,
       removeAnomalies: async () => 0,
@@ -100,7 +97,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
     worker,
     faults,
     journal,
-    /** When the organisations were founded. */
+    /** Hash of the first audit entry of the organisations. */
     founded,
     fill,
     count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
@@ -123,6 +120,12 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
   }
 }
 
+async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {
+  for (const place of places) {
+    for (const { name } of tables) await insertRows(engine, place, batchOf(name, times))
+  }
+}
+
 function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighbour: TenantPlace } {
   const placement = 2 * number
   return {
@@ -133,7 +136,12 @@ function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighb
 
 /** What waits for the engine to take parts off the disk waits for real, whatever time the test has set. */
 function waitingFor(clock: Clock): Clock {
-  return { nowMs: () => clock.nowMs(), nowNs: () => clock.nowNs(), sleep: systemClock.sleep }
+  return {
+    nowMs: () => clock.nowMs(),
+    nowNs: () => clock.nowNs(),
+    steady: () => clock.steady(),
+    sleep: systemClock.sleep,
+  }
 }
 
 /** What happens at the failpoints of a scene. */

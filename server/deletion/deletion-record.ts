@@ -16,6 +16,8 @@ export interface StoredDeletion extends DeletionSelection {
   readonly status: DeletionStatus
   readonly attempts: number
   readonly crashes: number
+  /** Counts requests in the order they were put on record; the dates are for people. */
+  readonly seq: number
   readonly createdAtMs: number
   readonly finishedAtMs: number | null
   readonly retryAtMs: number | null
@@ -87,6 +89,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     status: DeletionStatus.parse(row.status),
     attempts: row.attempts,
     crashes: row.crashes,
+    seq: row.seq,
     createdAtMs: row.created_at_ms,
     finishedAtMs: row.finished_at_ms,
     retryAtMs: row.retry_at_ms,
@@ -111,20 +114,26 @@ export interface HoldingBackup {
   readonly expires_at_ms: number
 }
 
+/** What is known of backups, as the register of backups says it. */
+export interface HoldingBackups {
+  /** All that are there, or asked for. */
+  readonly all: readonly HoldingBackup[]
+  /** Those that may hold what this erasure had erased when it was completed. */
+  fromBefore(requestId: string): readonly HoldingBackup[]
+}
+
 /** States in which nothing is erased, now or later: what a backup holds of it is what everybody can read. */
 const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
 
 /** When the last of the backups that may hold what this request erases is gone; null where there is none. */
-export function backupsClearByMs(row: RequestRow, backups: readonly HoldingBackup[]): number | null {
+export function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
   if (givenBack.some((status) => status === row.status)) return null
-  const holding = backups.filter(
-    ({ taken_at_ms }) => (taken_at_ms ?? 0) <= (row.removed_at_ms ?? Number.POSITIVE_INFINITY),
-  )
+  const holding = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
   return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))
 }
 
-/** The wire form. `backups` are all that are known. */
-export function toRequest(row: RequestRow, backups: readonly HoldingBackup[]): DeletionRequest {
+/** The wire form. */
+export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionRequest {
   const stored = toStored(row)
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {

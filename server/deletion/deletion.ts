@@ -266,10 +266,16 @@ export interface Queued {
 /**
  * What may be attempted now, per organisation: full erasures first, because they finish what waits behind them, then
  * in the order given. A request that waits for its next attempt holds up those behind it in its own organisation.
+ * What waits for a date starts by `dueMs`, and not while that is null.
  */
-export function queuesOf<T extends Queued>(requests: readonly T[], nowMs: number): T[][] {
+export function queuesOf<T extends Queued>(
+  requests: readonly T[],
+  nowMs: number,
+  dueMs: number | null = nowMs,
+): T[][] {
+  const isDue = ({ startsAtMs }: T) => startsAtMs === null || (dueMs !== null && startsAtMs <= dueMs)
   const byTenant = Map.groupBy(
-    requests.filter((request) => request.status !== 'scheduled' || (request.startsAtMs ?? 0) <= nowMs),
+    requests.filter((request) => request.status !== 'scheduled' || isDue(request)),
     ({ tenantId }) => tenantId,
   )
   return [...byTenant.values()].map((own) => {

@@ -7,7 +7,7 @@ import type { Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
-import { type Clock, systemClock } from '../core/clock.ts'
+import { type Clock, type SteadyTime, systemClock } from '../core/clock.ts'
 import { render, type Sql } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated } from '../tenancy/lineage.ts'
@@ -35,6 +35,10 @@ export class SetClock implements Clock {
 
   nowNs(): bigint {
     return BigInt(this.#nowMs) * 1_000_000n
+  }
+
+  steady(): SteadyTime {
+    return systemClock.steady()
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

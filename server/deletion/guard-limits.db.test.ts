@@ -25,7 +25,8 @@ const never = new AbortController().signal
 function journalled(scene: GovernedScene, createdAtMs = startMs - minuteMs): string {
   const requestId = newId('del', createdAtMs)
   const { tenantId } = scene.own
-  scene.journal.push({ ...all, requestId, tenantId, requestedBy: 'ada', createdAtMs })
+  const foundingHash = scene.founded.hash
+  scene.journal.push({ ...all, requestId, tenantId, requestedBy: 'ada', createdAtMs, foundingHash })
   return requestId
 }
 
@@ -53,14 +54,34 @@ test('a completion that the engine was never told of, as of an older version, is
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length)
 })
 
-test('an organisation that was founded after the erasure is another one of the same name', async () => {
+test('an organisation with another first audit entry is another one of the same name', async () => {
   const scene = await governedSceneOf(stores)
-  journalled(scene)
-  scene.founded.atMs = startMs
+  // Later than anything here, as a fast clock would have it: dates say nothing.
+  journalled(scene, startMs + 400 * 86_400_000)
+  scene.founded.hash = 'another first entry'
   const { worker } = scene.restarted()
   await worker.restore()
   await worker.eraseWhatCameBack(never)
   await assertRows(scene, times.length)
+})
+
+test('where nobody wrote down which organisation asked, what it erased is erased again', async () => {
+  for (const [written, present] of [
+    [null, 'first entry'],
+    ['first entry', null],
+  ] as const) {
+    const scene = await governedSceneOf(stores)
+    scene.founded.hash = written
+    // As old as the world: a founding date could only be after it.
+    const id = journalled(scene, 0)
+    scene.founded.hash = present
+    const { worker } = scene.restarted()
+    await assertRows(scene, times.length)
+    await worker.restore()
+    await worker.eraseWhatCameBack(never)
+    assert.equal((await scene.status(id)).status, 'completed')
+    await assertRows(scene, 0)
+  }
 })
 
 test('an erasure of the journal that this engine has completed is put on record and erases nothing', async () => {
@@ -83,7 +104,8 @@ for (const born of ['awaiting_approval', 'scheduled'] as const) {
     const { request } = await scene.request({ ...firstWeek, delayMinutes: born === 'scheduled' ? 600 : 0 })
     assert.equal(request.status, born)
     const requestId = request.request_id
-    scene.journal.push({ ...(await scene.requests.stored(scene.own.tenantId, requestId)) })
+    const stored = await scene.requests.stored(scene.own.tenantId, requestId)
+    scene.journal.push({ ...stored, foundingHash: scene.founded.hash })
     const { gate, worker } = scene.restarted()
     await worker.restore()
     assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)

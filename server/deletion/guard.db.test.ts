@@ -121,6 +121,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     createdAtMs: startMs - minuteMs,
     refuseLate: false,
     reason: 'personal_data',
+    foundingHash: scene.founded.hash,
   })
   scene.journal.push({
     ...all,
@@ -128,6 +129,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     tenantId: 'gone',
     requestedBy: 'x',
     createdAtMs: 0,
+    foundingHash: null,
   })
   const { gate, worker } = scene.restarted()
   await worker.restore()
@@ -176,6 +178,7 @@ test('an erasure that the journal knows to have begun is carried out, whatever a
       createdAtMs: startMs,
       refuseLate: false,
       reason: null,
+      foundingHash: scene.founded.hash,
     })
     scene.clock.advance(minuteMs)
     const { gate, worker } = scene.restarted()
@@ -198,7 +201,8 @@ for (const older of ['held', 'running'] as const) {
     if (older === 'held') await scene.round()
     const known = await scene.status(id)
     assert.deepEqual([known.status, known.detail.attempts], [older, 0])
-    scene.journal.push(await scene.requests.stored(scene.own.tenantId, id))
+    const stored = await scene.requests.stored(scene.own.tenantId, id)
+    scene.journal.push({ ...stored, foundingHash: scene.founded.hash })
     const { gate, worker } = scene.restarted()
     await worker.restore()
     await worker.eraseWhatCameBack(never)
@@ -218,7 +222,15 @@ test('an erasure that only the journal knows can’t be cancelled under a hold',
   await scene.hold()
   const requestId = newId('del', startMs)
   const { tenantId } = scene.own
-  scene.journal.push({ ...all, requestId, tenantId, requestedBy: 'ada', createdAtMs: startMs })
+  const foundingHash = scene.founded.hash
+  scene.journal.push({
+    ...all,
+    requestId,
+    tenantId,
+    requestedBy: 'ada',
+    createdAtMs: startMs,
+    foundingHash,
+  })
   const { gate, worker } = scene.restarted()
   await worker.restore()
   await worker.eraseWhatCameBack(never)

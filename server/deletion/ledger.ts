@@ -1,6 +1,7 @@
 // The deletion requests of all organisations and every move in their lives. A move is one transaction: the new
 // state by compare-and-set, its ledger entry, and for the moves people care about an audit entry. Nothing here
-// updates a request any other way, so the ledger can't fall behind the truth.
+// updates a request any other way, so the ledger can't fall behind the truth. Requests are counted as they come, and a
+// completion notes the backups that are there, because clocks can't be trusted to say what was before what.
 
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
@@ -62,6 +63,8 @@ export interface RecordedErasure extends DeletionSelection {
   readonly createdAtMs: number
   readonly refuseLate: boolean
   readonly reason: string | null
+  /** Hash of the first audit entry of the organisation that asked; null where nobody wrote it down. */
+  readonly foundingHash: string | null
 }
 
 export class DeletionLedger {
@@ -208,6 +211,7 @@ export class DeletionLedger {
         .where('attempts', '=', seen.attempts)
         .executeTakeFirst()
       if (numUpdatedRows === 0n) return null
+      if (to === 'completed') await noteBackups(trx, seen.requestId)
       const request = toStored(await requireRow(trx, seen.tenantId, seen.requestId))
       await this.#record(trx, seen, request, {
         actor: by.actor,
@@ -287,7 +291,7 @@ export class DeletionLedger {
   }
 }
 
-interface NewRequest extends RecordedErasure {
+interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
   readonly idempotencyKey: string | null
   readonly selectionHash: string
   readonly note: string | null
@@ -302,6 +306,10 @@ interface NewRequest extends RecordedErasure {
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
+  const newest = await trx
+    .selectFrom('deletion_requests')
+    .select((select) => select.fn.max('seq').as('seq'))
+    .executeTakeFirstOrThrow()
   await trx
     .insertInto('deletion_requests')
     .values({
@@ -336,9 +344,29 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       attempts_forgiven: request.attempts ?? 0,
       has_mark: request.status === 'completed' ? 1 : 0,
       came_back: request.cameBack === true ? 1 : 0,
+      seq: Number(newest.seq ?? 0) + 1,
     })
     .execute()
+  if (request.status === 'completed') await noteBackups(trx, request.requestId)
   return toStored(await requireRow(trx, request.tenantId, request.requestId))
+}
+
+/**
+ * Every backup that is there, or asked for, when an erasure completes may hold what it erased; one that is asked for
+ * afterwards can't. One of an erasure that a restore brought back stays noted.
+ */
+async function noteBackups(trx: ControlTransaction, requestId: string): Promise<void> {
+  await trx
+    .insertInto('erasure_backups')
+    .columns(['request_id', 'backup_id'])
+    .expression((from) =>
+      from
+        .selectFrom('backups')
+        .select(({ val }) => [val(requestId).as('request_id'), 'backup_id'])
+        .where('status', 'in', ['requested', 'running', 'ready']),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
 }
 
 function selectionFacts({ scope, signals, range }: DeletionSelection): Record<string, unknown> {

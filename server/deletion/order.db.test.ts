@@ -38,6 +38,25 @@ test('requests of an organisation are carried out in the order they were made', 
   await assertRows(scene, 0)
 })
 
+test('a clock that is set back changes nothing of the order, nor of what a wider one completes', async () => {
+  const scene = await governedSceneOf(stores)
+  const first = await ask(scene, firstWeek)
+  scene.clock.advance(-60 * minuteMs)
+  const second = await ask(scene, secondWeek)
+  scene.clock.advance(-60 * minuteMs)
+  const wide = await ask(scene, between(null, monday + 3n * weekNs))
+  scene.clock.advance(-60 * minuteMs)
+  const later = await ask(scene, between(monday, monday + weekNs))
+  await scene.round()
+  assert.deepEqual(await completed(scene), [first, second, wide, later])
+  const covering = await governedSceneOf(stores)
+  const delayed = await ask(covering, { ...firstWeek, delayMinutes: 600 })
+  covering.clock.advance(-60 * minuteMs)
+  const full = await ask(covering, all)
+  await covering.round()
+  assert.deepEqual(await completed(covering), [full, delayed])
+})
+
 test('a full erasure goes first, and what it erased for those before it is read back and not erased again', async () => {
   const scene = await governedSceneOf(stores)
   const range = await ask(scene, firstWeek)

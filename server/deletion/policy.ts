@@ -10,6 +10,7 @@ import {
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import { isClockInDoubt } from '../worker/clock-watch.ts'
 import type { DeletionSelection } from './deletion.ts'
 
 /** Long enough for a working day of everybody who has to notice. */
@@ -97,7 +98,9 @@ async function readPolicy(
   const approval = ruleOf(row.approval)
   if (row.pending_approval === null || row.pending_from_ms === null) return { approval, pending: null }
   const pending = { approval: ruleOf(row.pending_approval), fromMs: row.pending_from_ms }
-  return pending.fromMs <= nowMs ? { approval: pending.approval, pending: null } : { approval, pending }
+  // A clock that jumps ahead doesn't end the time that the others have to notice.
+  const isInForce = pending.fromMs <= nowMs && !(await isClockInDoubt(control))
+  return isInForce ? { approval: pending.approval, pending: null } : { approval, pending }
 }
 
 /**

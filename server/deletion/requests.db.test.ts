@@ -8,7 +8,7 @@ import { openSqlite } from '../control/sqlite.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { all } from './deletion-fixture.ts'
-import type { HoldingBackup } from './deletion-record.ts'
+import type { HoldingBackup, HoldingBackups } from './deletion-record.ts'
 import { DeletionLedger } from './ledger.ts'
 import { DeletionRequests } from './requests.ts'
 
@@ -24,45 +24,60 @@ const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): Ho
 })
 let organisations = 0
 
-/** A request that was removed at `removedAtMs`, or not yet, as it is read alone and in its list. */
-async function clearBy(removedAtMs: number | null, backups: readonly HoldingBackup[]) {
+/** All backups, and those from before a completion. */
+const known = (all: readonly HoldingBackup[], before: readonly HoldingBackup[]): HoldingBackups => ({
+  all,
+  fromBefore: () => before,
+})
+
+/** What a request in this state says, as it is read alone and in its list. */
+async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: HoldingBackups) {
   const tenantId = `organisation-${++organisations}`
   const ledger = new DeletionLedger(control, new ManualClock(nowMs))
-  const requests = new DeletionRequests(control, async () => backups)
+  const asked: string[] = []
+  const requests = new DeletionRequests(control, async (ids) => {
+    asked.push(...ids)
+    return backups
+  })
   const { row } = await ledger.create(tenantId, all, { requester: 'owner', idempotencyKey: null }, () => {})
-  const stored = await requests.stored(tenantId, row.request_id)
-  await ledger.saveProgress(stored, { removedAtMs })
+  await control
+    .updateTable('deletion_requests')
+    .set({ status, removed_at_ms: status === 'running' ? null : nowMs })
+    .where('request_id', '=', row.request_id)
+    .execute()
   const alone = await requests.get(tenantId, row.request_id)
   const [listed] = await requests.list(tenantId, { limit: 1, beforeId: null, status: null })
   assert.equal(listed?.backups_clear_by, alone.backups_clear_by)
+  assert.deepEqual(asked, [row.request_id, row.request_id])
   return alone.backups_clear_by
 }
 
 test('without a backup there is nothing to wait for', async () => {
-  assert.equal(await clearBy(null, []), null)
-  assert.equal(await clearBy(nowMs, []), null)
+  for (const status of ['running', 'verifying', 'completed'] as const)
+    assert.equal(await clearBy(status, known([], [])), null)
 })
 
-test('until it is removed every backup may hold it, also one that is still to be taken', async () => {
-  const backups = [
-    backup('old', nowMs - 1, nowMs + 10),
-    backup('due', null, nowMs + 99),
-    backup('new', nowMs + 5, nowMs + 50),
-  ]
-  assert.equal(await clearBy(null, backups), instantText(nowMs + 99))
+test('until it is completed every backup may hold it, also one that is still to be taken', async () => {
+  const backups = known(
+    [
+      backup('old', nowMs - 1, nowMs + 10),
+      backup('due', null, nowMs + 99),
+      backup('new', nowMs + 5, nowMs + 50),
+    ],
+    [],
+  )
+  assert.equal(await clearBy('running', backups), instantText(nowMs + 99))
+  assert.equal(await clearBy('verifying', backups), instantText(nowMs + 99))
 })
 
-test('once it is removed only backups from before may hold it, and the last of them to expire counts', async () => {
-  const backups = [
-    backup('before', nowMs - 100, nowMs + 300),
-    backup('same moment', nowMs, nowMs + 200),
-    backup('after', nowMs + 1, nowMs + 9999),
-  ]
-  assert.equal(await clearBy(nowMs, backups), instantText(nowMs + 300))
-  assert.equal(await clearBy(nowMs, backups.slice(1)), instantText(nowMs + 200), 'in doubt it may hold it')
-  assert.equal(await clearBy(nowMs, backups.slice(2)), null)
+test('once it is completed those from before may hold it, by whatever clock, and the last of them to expire counts', async () => {
+  const later = backup('dated after the completion', nowMs + 1, nowMs + 300)
+  const earlier = backup('dated before it', nowMs - 100, nowMs + 9999)
+  const before = [later, backup('another', nowMs, nowMs + 200)]
+  assert.equal(await clearBy('completed', known([...before, earlier], before)), instantText(nowMs + 300))
+  assert.equal(await clearBy('completed', known([...before, earlier], [])), null)
 })
 
-test('a backup that is under way may have read before the removal, so it counts', async () => {
-  assert.equal(await clearBy(nowMs, [backup('under way', null, nowMs + 400)]), instantText(nowMs + 400))
+test('what was given back is in no need of expiring', async () => {
+  assert.equal(await clearBy('cancelled', known([backup('any', nowMs, nowMs + 1)], [])), null)
 })

@@ -6,15 +6,15 @@ import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import {
-  type HoldingBackup,
+  type HoldingBackups,
   type RequestRow,
   type StoredDeletion,
   toRequest,
   toStored,
 } from './deletion-record.ts'
 
-/** Every backup that is known and not removed. */
-export type KnownBackups = () => Promise<readonly HoldingBackup[]>
+/** Which backups may hold what these requests erase. */
+export type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
 
 const stepsShownMax = 1000
 
@@ -35,7 +35,7 @@ export class DeletionRequests {
 
   /** The wire form of a row that is known. */
   async wireForm(row: RequestRow): Promise<DeletionRequest> {
-    return toRequest(row, await this.#knownBackups())
+    return toRequest(row, await this.#knownBackups([row.request_id]))
   }
 
   /** The same request as the rest of the room sees it. */
@@ -86,11 +86,11 @@ export class DeletionRequests {
     if (page.beforeId !== null) query = query.where('request_id', '<', page.beforeId)
     if (page.status !== null) query = query.where('status', '=', page.status)
     const rows = await query.execute()
-    const backups = await this.#knownBackups()
+    const backups = await this.#knownBackups(rows.map(({ request_id }) => request_id))
     return rows.map((row) => toRequest(row, backups))
   }
 
-  /** Requests of every organisation, or of one, in the given states, oldest first. */
+  /** Requests of every organisation, or of one, in the given states, in the order they were put on record. */
   async inStatus(
     statuses: readonly DeletionStatus[],
     tenantId: string | null = null,
@@ -99,8 +99,7 @@ export class DeletionRequests {
       .selectFrom('deletion_requests')
       .selectAll()
       .where('status', 'in', [...statuses])
-      .orderBy('created_at_ms')
-      .orderBy('request_id')
+      .orderBy('seq')
     if (tenantId !== null) query = query.where('tenant_id', '=', tenantId)
     return (await query.execute()).map(toStored)
   }

@@ -17,10 +17,12 @@ import { settleSideTables } from './eraser.ts'
 import type { RecordedErasure } from './ledger.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
+  /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
+  readonly trustedNowMs: () => Promise<number | null>
   /** Erasures that began at any time, as written down outside the control plane. */
   readonly journalled: () => Promise<readonly RecordedErasure[]>
-  /** When the organisation of this name was founded; null where it is unknown or has been removed. */
-  readonly foundedAtMs: (tenantId: string) => Promise<number | null>
+  /** Hash of the first audit entry of this name; null where it has none. */
+  readonly foundingHash: (tenantId: string) => Promise<string | null>
 }
 
 /** Ledger entries of what a restore made necessary name this actor. */
@@ -102,12 +104,12 @@ export class DeletionWorker {
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, gate, logger, requests } = this.#deps
+    const { clock, gate, logger, requests, trustedNowMs } = this.#deps
     if (gate.closedPlacements().length > 0) await this.#settle()
     await this.#expireUnanswered()
     await this.#releaseHeld()
     const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    for (const queue of queuesOf(waiting, clock.nowMs())) {
+    for (const queue of queuesOf(waiting, clock.nowMs(), await trustedNowMs())) {
       await this.#workOff(queue, signal).catch((err: unknown) => {
         // What can't even be recorded is tried again with the next round, and holds no other organisation up.
         logger.error({ err, tenantId: queue[0]?.tenantId }, 'the erasures of an organisation could not go on')
@@ -155,7 +157,7 @@ export class DeletionWorker {
       wide.tenantId,
     )
     for (const request of open) {
-      if (request.createdAtMs > wide.createdAtMs || !includesSelection(wide, request)) continue
+      if (request.seq > wide.seq || !includesSelection(wide, request)) continue
       if (request.status === 'awaiting_approval') {
         await ledger.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
       } else await this.#attempts.completeIfClean(request, wide.requestId)
@@ -231,11 +233,14 @@ export class DeletionWorker {
     this.hide(again)
   }
 
-  /** An organisation that was founded after the erasure is another one that bears the name. */
+  /**
+   * An organisation with another first audit entry is another one that bears the name. Where one of the two isn't
+   * known, it counts as the one that asked.
+   */
   async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
-    const { findPlace, foundedAtMs, ledger, logger } = this.#deps
-    const founded = await foundedAtMs(erasure.tenantId)
-    const isOther = founded !== null && founded > erasure.createdAtMs
+    const { findPlace, foundingHash, ledger, logger } = this.#deps
+    const founded = await foundingHash(erasure.tenantId)
+    const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
     if ((await findPlace(erasure.tenantId)) === null || isOther) {
       logger.error(
         { requestId: erasure.requestId },

@@ -24,6 +24,7 @@ function openHastyClock(): Clock & { readonly waits: number[] } {
     waits,
     nowMs: () => nowMs,
     nowNs: () => BigInt(nowMs) * 1_000_000n,
+    steady: () => ({ boot: 'hasty', ms: nowMs }),
     sleep(ms) {
       waits.push(ms)
       nowMs += ms

@@ -101,7 +101,10 @@ async function placedAround(
     if (nsOf(started_at) < startNs) startNs = nsOf(started_at)
     if (nsOf(seen_until) > endNs) endNs = nsOf(seen_until)
   }
-  const filter = { start: startNs > slackNs ? startNs - slackNs - 1n : 0n, end: endNs + slackNs + 1n }
+  const filter = {
+    range_start: startNs > slackNs ? startNs - slackNs - 1n : 0n,
+    range_end: endNs + slackNs + 1n,
+  }
   const found = await store.listAnomalies(tenantId, { limit: lookedThroughMax, filter, before: null })
   if (found.length === lookedThroughMax && rest.length > 0 && halvings < halvingsMax) {
     const middle = anomalies.length >> 1

@@ -374,6 +374,7 @@ describe('grouping', () => {
     const clock = {
       nowMs: () => steady.nowMs() + offsetMs,
       nowNs: () => steady.nowNs() + BigInt(offsetMs) * 1_000_000n,
+      steady: () => steady.steady(),
       sleep: (ms: number, signal?: AbortSignal) => steady.sleep(ms, signal),
     }
     const gate = new TelemetryGate()

@@ -57,7 +57,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'spans.rate',
     signals: ['traces'],
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{span}/s',
     of: entrySpans,
     counted: every,
@@ -80,7 +80,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'logs.rate',
     signals: ['logs'],
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{record}/s',
     of: every,
     counted: every,
@@ -90,7 +90,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'logs.error_count',
     signals: ['logs'],
-    aggregations: ['count', 'rate'],
+    aggregations: ['count', 'rate', 'increase'],
     unit: '{record}',
     of: every,
     counted: raw('SeverityNumber >= 17'),
@@ -100,7 +100,7 @@ export const eventSeries: readonly EventSeries[] = [
   {
     key: 'ingest.rate',
     signals,
-    aggregations: ['rate', 'count'],
+    aggregations: ['rate', 'count', 'increase'],
     unit: '{row}/s',
     of: every,
     counted: every,

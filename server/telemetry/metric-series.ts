@@ -153,9 +153,11 @@ function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grow
   const [passed, counted] = [passedNs(frame), countedNs(frame)]
   const isWhole = counted.from === 0n && counted.to === lengthNs(frame) && passed === counted.to
   const end = sql`if(is_delta, ${int64(counted.to)}, ${int64(passed)})`
+  const ofStep = sql`least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})`
+  // A delta may tell of a longer time than is left of a cut step, and is no spike there.
   const over = isWhole
     ? raw(frame.stepSeconds.toFixed(1))
-    : sql`(least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})) / 1e9`
+    : sql`if(is_delta, least(${int64(stepNs(frame))}, greatest(${ofStep}, span)), ${ofStep}) / 1e9`
   const reading = aggregation === 'rate' ? sql`sum(gained / (${over}))` : raw('sum(gained)')
   return packed(
     frame,
@@ -182,7 +184,7 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * Rows of (grp, is_delta, step, gained), and the part of each where parts are told apart: what a point added to a step.
+ * Rows of (grp, is_delta, step, span, gained), and the part of each where parts are told apart: what a point added to a step, and the time that it tells of.
  * A point without a told start that is the first of its series counts from half an interval before it, or from when
  * the series was zero; the last one of a series goes on to the end where the next one isn't late yet, or for half an
  * interval where no start was told. That much is extrapolated, and nothing else.
@@ -200,7 +202,7 @@ function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): 
       'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
     ),
   })
-  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - start AS span,
+  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, s, start) AS span,
   if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_untold,
   if(is_untold AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
   multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_untold, intDiv(span, 2), 0) AS on
@@ -210,7 +212,7 @@ FROM (${added}) WHERE is_delta OR f < to`
   const spread = sql`SELECT grp, ${ofPart}is_delta, gain, span, f, to,
   arrayJoin(range(toUInt32(intDiv(f, ${step})), toUInt32(intDiv(to - NOT is_delta, ${step})) + 1)) AS step
 FROM (${inside})`
-  return sql`SELECT grp, ${ofPart}is_delta, step,
+  return sql`SELECT grp, ${ofPart}is_delta, step, span,
   if(is_delta, gain, gain * ((least(to, (toInt64(step) + 1) * ${step}) - greatest(f, toInt64(step) * ${step})) / 1e9) / (span / 1e9)) AS gained
 FROM (${spread})`
 }

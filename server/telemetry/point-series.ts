@@ -96,7 +96,9 @@ function flow(
         const [start, end] = [step * stepNs, (step + 1) * stepNs]
         const seconds = (Math.min(to, end) - Math.max(from, start)) / 1e9
         const gained = isDelta ? gain : (gain * seconds) / (lengthNs / 1e9)
-        const over = Math.min(end, isDelta ? toNs : passedNs) - Math.max(start, fromNs)
+        const counted = Math.min(end, isDelta ? toNs : passedNs) - Math.max(start, fromNs)
+        // A delta may tell of a longer time than is left of a cut step, and is no spike there.
+        const over = isDelta ? Math.min(stepNs, Math.max(counted, lengthNs)) : counted
         into.readings[step] = (into.readings[step] ?? 0) + gained / (isRate ? over / 1e9 : 1)
         into.amounts[step] = (into.amounts[step] ?? 0) + 1
       }
@@ -137,8 +139,8 @@ interface Span {
 type Of = (point: Point) => number
 
 function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
-  const { t } = point
-  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: 0 } : null
+  const { s, t } = point
+  return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs: t - s } : null
 }
 
 /** What a cumulative point adds to the one before it, and over which time; null where that is unknown or outside. */

@@ -10,6 +10,7 @@ import { TelemetryGate } from './gate.ts'
 import { type FixtureRow, insertFixture } from './row-fixture.ts'
 import type { TableName } from './schema/tables.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
+import { replaySeries } from './series-replay.ts'
 import { TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-series-'))
@@ -328,6 +329,17 @@ test('a delta counter counts in the step of its point and is zero in steps witho
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [null, 60, 0, 6])
 })
 
+test('a delta that tells of more time than is left of a cut step is no spike there', async () => {
+  const delta = (seconds: number, since: number, value: number) =>
+    counter(seconds, value, { AggregationTemporality: 1, StartTimeUnix: at(since) })
+  const minutes = await organisation({ otel_metrics_sum: [delta(60, 0, 30), delta(122, 62, 30)] })
+  const ask: Ask = { metricKey: 'requests', isExact: true, endNs: at(125) }
+  assert.deepEqual(await values(minutes, ask), [null, 0.5, 0.5])
+  assert.deepEqual(await values(minutes, { ...ask, aggregation: 'increase' }), [null, 30, 30])
+  const seconds = await organisation({ otel_metrics_sum: [delta(121, 120, 3), delta(122, 121, 2)] })
+  assert.deepEqual(await values(seconds, ask), [null, null, 1])
+})
+
 test('a sum that may fall is a level by default, and its rate is its change', async () => {
   const level = { IsMonotonic: false }
   const reader = await organisation({
@@ -511,6 +523,21 @@ test('counters of a classic histogram are read as the histogram that they are, b
     ]),
     'a bucket is a counter too',
   )
+})
+
+test('a replay of the past reads a classic histogram as a read at its instant does', async () => {
+  const points = [0, 60, 120, 180].flatMap((t) => scrape(t, { '0.5': t, '1': t * 2, '+Inf': t * 3 }, t))
+  const reader = await organisation({ otel_metrics_sum: points })
+  const whole = { startNs: at(0), endNs: at(240), stepSeconds: 60, maxGroups: 5 }
+  const window = { startNs: at(60), endNs: at(120) }
+  for (const metricKey of ['wait_seconds', 'wait_seconds_bucket']) {
+    const request = { ...whole, metricKey, aggregation: 'p50' } as const
+    const replay = await replaySeries(reader, request)
+    assert.equal(replay.rows, 12)
+    const found = await replay.window({ ...window, knownUntilNs: at(130) })
+    assert.deepEqual(found, await readSeries(reader.until(at(130)), { ...request, ...window }))
+    assert.deepEqual(rounded(found.groups[0]?.values), [0.75])
+  }
 })
 
 test('bounds are numbers however they are spelled, per group, and without the open bucket there is no quantile', async () => {

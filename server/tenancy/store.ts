@@ -104,14 +104,13 @@ export class TenancyStore {
     return action === created ? { tenantId, placement: facts.placement } : null
   }
 
-  /** Null where the organisation is unknown or has been removed. */
-  async foundedAtMs(tenantId: string): Promise<number | null> {
-    const row = await this.#control
-      .selectFrom('organisations')
-      .select('created_at_ms')
-      .where('tenant_id', '=', tenantId)
-      .executeTakeFirst()
-    return row?.created_at_ms ?? null
+  /**
+   * Which organisation this is among all that ever bore the name: the hash of its first audit entry. Null where there
+   * is none.
+   */
+  async foundingHash(tenantId: string): Promise<string | null> {
+    const [first] = await readChainFrom(this.#control, chainTables.audit, tenantId, { afterSeq: 0, limit: 1 })
+    return first?.hash ?? null
   }
 
   /** Whether the tenant_id belonged to an organisation that is gone. */

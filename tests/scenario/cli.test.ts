@@ -210,6 +210,13 @@ test('the command of a clone says its version through a link, from any folder an
   assert.equal(existsSync(join(clone, 'node_modules')), false)
 })
 
+test('output that can’t be written is a sentence and a failure', async () => {
+  const words = [process.execPath, ...nodeWords, 'completion', 'bash'].map((word) => `'${word}'`).join(' ')
+  const ended = await promisify(execFile)('sh', ['-c', `${words} > /dev/full`]).catch((error) => error)
+  assert.deepEqual([ended.code, ended.stderr.split('\n').length], [1, 2], ended.stderr)
+  assert.match(ended.stderr, /^lethe: the output can't be written: ENOSPC/)
+})
+
 test('a mistyped data folder is not made by looking into it', async () => {
   const refused = await lethe(environment(newFolder()), 'token', 'list', '--org', 'acme')
   assert.equal(refused.code, 1)

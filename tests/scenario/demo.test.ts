@@ -21,6 +21,7 @@ const aheadMs = anchorMs + 10_000 - systemClock.nowMs()
 const clock: Clock = {
   nowMs: () => systemClock.nowMs() + aheadMs,
   nowNs: () => systemClock.nowNs() + BigInt(aheadMs) * 1_000_000n,
+  steady: () => systemClock.steady(),
   sleep: (ms, signal) => systemClock.sleep(ms, signal),
 }
 /** Of two weeks of eight services, watched by six detectors: a budget of the reader's patience, not of theirs. */

@@ -9,25 +9,35 @@ import type { Saved, World } from './world.ts'
 const keptMax = 2
 
 export async function backUp(world: World): Promise<void> {
-  world.tell('a backup')
-  const folder = await world.subject.backUp()
+  const keepDays = world.pick([10, 40, 3650])
+  const { model, subject, time } = world
+  time.look()
+  const expiresAtMs = subject.nowMs() + keepDays * 86_400_000
+  const { done } = model.snapshot()
+  const folder = await subject.backUp(keepDays)
+  world.tell(`a backup for ${keepDays} days: ${folder?.split('/').at(-1) ?? 'failed'}`)
+  if (folder !== null) time.keep({ folder, expiresAtMs, done })
+  time.expire(subject.nowMs())
   if (folder === null) {
     // Between a copy of survivors and its swap nothing can be copied.
     assert.ok([...world.model.requests.values()].some(({ status }) => status === 'incomplete'))
     return
   }
-  world.backups.push({ folder, snapshot: world.model.snapshot(), rules: new Map(world.rules) })
+  world.backups.push({ folder, snapshot: model.snapshot(), rules: new Map(world.rules), clock: time.state })
   if (world.backups.length > keptMax) world.backups.shift()
 }
 
 export async function restore(world: World): Promise<void> {
-  if (world.backups.length === 0) return
-  const saved = world.pick(world.backups)
+  const there = new Set(world.time.taken.map(({ folder }) => folder))
+  const left = world.backups.filter(({ folder }) => there.has(folder))
+  if (left.length === 0) return
+  const saved = world.pick(left)
   const isControlReplaced = world.chance(0.4)
   world.tell(`a restore, ${isControlReplaced ? 'with its control plane' : 'of telemetry alone'}`)
   world.counts.restores++
   world.touchAll()
   world.closed.clear()
+  for (const { id } of [...world.model.requests.values(), ...world.begun.values()]) world.time.again.add(id)
   if (isControlReplaced) putBackControl(world, saved)
   // Anomalies are the control plane's.
   const isAnomaly = ({ table }: Arrival) => table === 'anomalies'
@@ -40,6 +50,7 @@ export async function restore(world: World): Promise<void> {
     world.model.requests.set(id, { ...request, status: 'running' })
   }
   world.model.exposeToAttempts(Number.MAX_SAFE_INTEGER)
+  world.time.look()
   await world.subject.restore(saved.folder, isControlReplaced)
   await world.check('any move')
   for (const id of world.begun.keys()) {
@@ -50,7 +61,7 @@ export async function restore(world: World): Promise<void> {
 }
 
 /** What the backup's control plane knows, and what the journal adds to it. */
-function putBackControl(world: World, { rules, snapshot }: Saved): void {
+function putBackControl(world: World, { clock, rules, snapshot }: Saved): void {
   const { model } = world
   model.requests = new Map(snapshot.requests)
   model.holds = new Map(snapshot.holds)
@@ -61,6 +72,7 @@ function putBackControl(world: World, { rules, snapshot }: Saved): void {
       model.requests.set(id, { ...known, status: 'running', cameBack: true })
     }
   }
+  world.time.state = clock
   world.rules.clear()
   for (const [tenantId, rule] of rules) world.rules.set(tenantId, rule)
   world.forgetChains()

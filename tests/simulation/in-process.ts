@@ -66,6 +66,10 @@ export class InProcess implements Subject {
     this.#clock.advance(ms)
   }
 
+  async setClock(byMs: number): Promise<void> {
+    this.#clock.set(byMs)
+  }
+
   async start(beforeReady: (app: App) => Promise<void> = async () => {}): Promise<void> {
     const life = new Life(this.#clock)
     const failpoints = new Failpoints()
@@ -146,9 +150,9 @@ export class InProcess implements Subject {
     await this.start()
   }
 
-  async backUp(): Promise<string | null> {
+  async backUp(keepDays = 3650): Promise<string | null> {
     const register = new BackupRegister(this.control, this.#clock)
-    const backupId = await register.request(this.#config.backupDir, 3650, 'operator:simulation')
+    const backupId = await register.request(this.#config.backupDir, keepDays, 'operator:simulation')
     await this.app.takeBackups()
     return (await register.find(backupId))?.status === 'ready' ? join(this.#config.backupDir, backupId) : null
   }

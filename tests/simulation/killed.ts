@@ -146,6 +146,11 @@ export class Killed implements Subject {
     await this.start(false)
   }
 
+  /** So is a clock that is set. */
+  async setClock(): Promise<void> {
+    assert.fail('The clock of a service that is killed is not set.')
+  }
+
   /** Restores are for simulations in one process, which are cheaper and see the same. */
   async backUp(): Promise<string | null> {
     return null

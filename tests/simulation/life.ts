@@ -3,7 +3,7 @@
 // never wakes it and no statement of it reaches the engine any more, as if the process had gone.
 
 import { readdir } from 'node:fs/promises'
-import { type Clock, systemClock } from '../../server/core/clock.ts'
+import { type Clock, type SteadyTime, systemClock } from '../../server/core/clock.ts'
 import { sideTables } from '../../server/deletion/eraser.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
@@ -16,6 +16,7 @@ const removalPollMs = 50
 /** Time passes when it is told to, and where a loop waits so long that it means time to pass. */
 export class SimulatedClock implements Clock {
   #nowMs: number
+  #steadyMs = 0
   /** Called by who waits for the engine to remove parts, which it does once a second by itself. */
   hurry: () => Promise<void> = async () => {}
 
@@ -31,8 +32,18 @@ export class SimulatedClock implements Clock {
     return BigInt(this.#nowMs) * 1_000_000n
   }
 
+  steady(): SteadyTime {
+    return { boot: 'simulated', ms: this.#steadyMs }
+  }
+
   advance(ms: number): void {
     this.#nowMs += ms
+    this.#steadyMs += ms
+  }
+
+  /** Somebody sets the clock by this much; no time passes. */
+  set(byMs: number): void {
+    this.#nowMs += byMs
   }
 
   /** Short waits are for the engine or the disk, which are real: a tenth of them is waited. */
@@ -57,6 +68,7 @@ export class Life {
     return {
       nowMs: () => this.#clock.nowMs(),
       nowNs: () => this.#clock.nowNs(),
+      steady: () => this.#clock.steady(),
       sleep: (ms, signal) => this.#while(() => this.#clock.sleep(ms, signal)),
     }
   }

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
+import { assertBackups, beginPass, confirm } from './clocks.ts'
 import { ask, decide, hold, verify } from './people.ts'
 import { predictPass } from './prediction.ts'
 import { send } from './programs.ts'
@@ -65,6 +66,10 @@ function randomFault(world: World): Fault {
   }
 }
 
+export async function undisturbed(world: World): Promise<void> {
+  await passWith(world, null)
+}
+
 type End = 'continue' | 'throw' | 'crash'
 
 async function passWith(world: World, fault: Fault | null, end: End | null = null): Promise<void> {
@@ -73,8 +78,10 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   world.tell(
     `a pass, ${fault === null ? 'undisturbed' : `${fault.how} at "${fault.point}" (${fault.occurrence})`}`,
   )
-  const predicted = predictPass(model, subject.nowMs())
-  model.exposeToAttempts(subject.nowMs())
+  beginPass(world)
+  const dueMs = world.time.dueMs(subject.nowMs())
+  const predicted = predictPass(model, subject.nowMs(), dueMs)
+  model.exposeToAttempts(dueMs)
   world.closed.clear()
   const came = await subject.round(fault)
   if (came === 'standing') return stand(world, end)
@@ -137,6 +144,7 @@ export async function crash(world: World): Promise<void> {
   world.model.exposeToAttempts(world.subject.nowMs())
   await world.loseWaiting()
   world.closed.clear()
+  world.time.look()
   await world.subject.crash()
   await world.learnHolds()
   await world.check('any move')
@@ -146,6 +154,7 @@ export async function restart(world: World): Promise<void> {
   const { model, subject } = world
   world.tell('a restart')
   world.touchAll()
+  world.time.look()
   world.closed.clear()
   // What a restore brought back and nobody could erase yet has its next attempt before anybody is answered.
   if ([...model.requests.values()].some(({ cameBack }) => cameBack)) {
@@ -177,6 +186,7 @@ export async function finish(world: World): Promise<void> {
     await subject.ask('POST', `/usage/storage/holds/${one.id}/release`, { secret: own?.secrets[0] ?? '' })
     model.holds.set(one.id, { ...one, isActive: false })
   }
+  await confirm(world, undisturbed)
   for (let round = 0; round < 4; round++) {
     await subject.advance(40 * 1440 * minuteMs)
     await passWith(world, null)
@@ -185,6 +195,7 @@ export async function finish(world: World): Promise<void> {
     ({ status }) => !['completed', 'failed', 'cancelled', 'rejected', 'expired'].includes(status),
   )
   assert.deepEqual(left, [], 'requests that did not come to an end')
+  assertBackups(world)
   await world.checkWholeChains()
   for (let look = 0; ; look++) {
     const remains = await subject.remains()

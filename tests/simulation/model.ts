@@ -33,6 +33,8 @@ export interface Request extends Selected {
   readonly id: string
   readonly tenantId: string
   readonly scope: 'range' | 'all'
+  /** As the service counts requests; in the order of asking. */
+  readonly seq: number
   readonly createdAtMs: number
   readonly startsAtMs: number | null
   readonly approveByMs: number | null

@@ -11,10 +11,10 @@ interface Mover {
 
 const retryPauseMaxMs = 300_000
 
-/** The status that every request must have after an undisturbed pass that begins now. */
-export function predictPass(model: Model, nowMs: number): ReadonlyMap<string, Status> {
+/** The status that every request must have after an undisturbed pass that begins now; what is delayed starts by `dueMs`. */
+export function predictPass(model: Model, nowMs: number, dueMs: number): ReadonlyMap<string, Status> {
   const movers = [...model.requests.values()]
-    .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+    .sort((a, b) => a.seq - b.seq)
     .map((request): Mover => ({ request, status: request.status, attempts: request.attempts }))
   for (const mover of movers) {
     const { approveByMs, heldBy } = mover.request
@@ -24,7 +24,7 @@ export function predictPass(model: Model, nowMs: number): ReadonlyMap<string, St
     }
   }
   for (const own of Map.groupBy(movers, ({ request }) => request.tenantId).values()) {
-    for (const mover of queueOf(own, nowMs)) {
+    for (const mover of queueOf(own, nowMs, dueMs)) {
       if (final.has(mover.status)) continue
       attempt(model, mover)
       if (mover.status === 'completed') completeCovered(own, mover)
@@ -37,10 +37,10 @@ function isActive(model: Model, holdId: string): boolean {
   return model.holds.get(holdId)?.isActive === true
 }
 
-function queueOf(own: readonly Mover[], nowMs: number): Mover[] {
+function queueOf(own: readonly Mover[], nowMs: number, dueMs: number): Mover[] {
   const due = own.filter(
     ({ request, status }) =>
-      (status === 'scheduled' && (request.startsAtMs ?? 0) <= nowMs) ||
+      (status === 'scheduled' && (request.startsAtMs ?? 0) <= dueMs) ||
       status === 'running' ||
       status === 'verifying' ||
       status === 'incomplete',
@@ -74,7 +74,7 @@ const coverable = new Set<Status>(['awaiting_approval', 'scheduled', 'running', 
 
 function completeCovered(own: readonly Mover[], wide: Mover): void {
   for (const other of own) {
-    if (!coverable.has(other.status) || other.request.createdAtMs > wide.request.createdAtMs) continue
+    if (!coverable.has(other.status) || other.request.seq > wide.request.seq) continue
     if (!includes(wide.request, other.request)) continue
     other.status = other.status === 'awaiting_approval' ? 'cancelled' : 'completed'
   }

@@ -28,7 +28,9 @@ for (let run = 0; run < runs; run++) {
     t.diagnostic(`LETHE_SIM_SEED=${seed + run} LETHE_SIM_STEPS=${stepCount}`)
     const subject = new InProcess(startMs)
     try {
-      await subject.start((app) => populate(app, subject.control, newOrganisations()))
+      await subject.start((app) =>
+        populate(app, subject.control, newOrganisations(), (byMs) => subject.setClock(byMs)),
+      )
       const begunMs = performance.now()
       const { counts } = await simulate(
         subject,

@@ -10,7 +10,8 @@ import type { Control } from '../../server/control/database.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { backUp, restore } from './backups.ts'
 import { chart } from './charts.ts'
-import { crash, finish, killedPass, pass, restart, wait } from './machine.ts'
+import { certify, confirm, setClock } from './clocks.ts'
+import { crash, finish, killedPass, pass, restart, undisturbed, wait } from './machine.ts'
 import { ask, decide, hold, rule, verify } from './people.ts'
 import { find, send } from './programs.ts'
 import type { Subject } from './subject.ts'
@@ -28,20 +29,29 @@ export function newOrganisations(): Organisation[] {
   }))
 }
 
-/** Creates them at the first start. Placements are given by who came first; here they are set, so that two share one. */
+/** How wrong the clock is while each of the organisations is founded. */
+const foundedMs = [40 * 86_400_000, -40 * 86_400_000, 0]
+
+/**
+ * Creates them at the first start. Placements are given by who came first; here they are set, so that two share one.
+ * Where the clock can be set they are founded by a wrong one, which is then set right.
+ */
 export async function populate(
   app: App,
   control: Control,
   organisations: readonly Organisation[],
+  setClock: (byMs: number) => Promise<void> = async () => {},
 ): Promise<void> {
-  for (const { place, secrets } of organisations) {
+  for (const [i, { place, secrets }] of organisations.entries()) {
     const { tenantId, placement } = place
+    await setClock(foundedMs[i] ?? 0)
     await app.createOrganisation({ tenantId, name: tenantId, actor: 'simulation' }, secrets[0])
     const second = { tenantId, name: 'second owner', role: 'owner', secret: secrets[1] } as const
     await app.tenancy.createToken({ ...second, expiresAtMs: null, actor: 'simulation' })
     await sql`update organisations set placement = ${placement} where tenant_id = ${tenantId}`.execute(
       control,
     )
+    await setClock(-(foundedMs[i] ?? 0))
   }
 }
 
@@ -83,6 +93,9 @@ export const allSteps: Weighted = [
   [1, restart],
   [1.5, backUp],
   [0.8, restore],
+  [1.5, setClock],
+  [1.5, (world) => confirm(world, undisturbed)],
+  [2, certify],
 ]
 
 /** For a service in a process of its own: every pass is to end with it. */

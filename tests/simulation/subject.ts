@@ -31,6 +31,8 @@ export interface Subject {
   readonly control: Control
   nowMs(): number
   advance(ms: number): Promise<void>
+  /** Somebody sets the clock; no time passes. */
+  setClock(byMs: number): Promise<void>
   ask(method: 'GET' | 'POST' | 'PUT' | 'PATCH', path: string, asked: Asked): Promise<Answered>
   /** What the organisation's own readers see in these tables. */
   visible(place: TenantPlace, names: readonly TableName[]): Promise<Counted>
@@ -46,8 +48,8 @@ export interface Subject {
   crash(): Promise<void>
   /** Ends in order and starts again. */
   restart(): Promise<void>
-  /** Takes a backup; false where it failed. */
-  backUp(): Promise<string | null>
+  /** Takes a backup that is to be kept for so long; null where it failed. */
+  backUp(keepDays: number): Promise<string | null>
   /** Stops, puts a backup's telemetry back and keeps the control plane or takes the backup's, starts again. */
   restore(backup: string, isControlReplaced: boolean): Promise<void>
   /** Side tables, and parts that are no longer part of a table but listed or on disk. */

@@ -12,6 +12,7 @@ import type { TenantPlace } from '../../server/telemetry/telemetry.ts'
 import { differences, final, isMove, Model, type Request, type Snapshot, type Status } from './model.ts'
 import type { Answered, Subject } from './subject.ts'
 import { keyOf, tableNames } from './telemetry.ts'
+import { type ClockState, SimulatedTime } from './time.ts'
 
 export interface Organisation {
   readonly place: TenantPlace
@@ -29,6 +30,7 @@ export interface Saved {
   readonly folder: string
   readonly snapshot: Snapshot
   readonly rules: World['rules']
+  readonly clock: ClockState
 }
 
 const chains = ['audit', 'ledger'] as const
@@ -41,6 +43,7 @@ export class World {
   readonly organisations: readonly Organisation[]
   readonly random: Random
   model = new Model()
+  readonly time = new SimulatedTime()
   /** Closed placements: a swap was promised and not made. */
   readonly closed = new Set<number>()
   waiting: Waiting[] = []
@@ -159,7 +162,7 @@ export class World {
       assert.ok(isExpected, `${now.id} went from ${known.status} to ${now.status}: ${row.blocked_reason}`)
       const due = expected === 'any move' ? now.status : (expected.get(now.id) ?? known.status)
       assert.equal(now.status, due, `${now.id} is ${now.status}: ${row.blocked_reason}`)
-      assertClocks(row)
+      assertClocks(row, this.time.wasSet)
       if (now.status === 'completed' && known.status !== 'completed') {
         this.counts.erasures++
         this.model.erase(now)
@@ -173,6 +176,7 @@ export class World {
   /** Nobody but retention asks by itself, and it asks for what is old. */
   #adopt(row: RequestRow): Request {
     assert.equal(row.requested_by, 'system:retention', `${row.request_id} came from nowhere`)
+    assert.ok(!this.time.state.isInDoubt, `${row.request_id} goes by a clock that is in doubt`)
     const request = requestOf(row)
     this.model.requests.set(request.id, request)
     return request
@@ -242,7 +246,8 @@ function followMove(
 
 const neverHidden = new Set(['awaiting_approval', 'rejected', 'expired'])
 
-function assertClocks(row: RequestRow): void {
+/** Dates are what the clock said, so they are in order where nobody ever set it. */
+function assertClocks(row: RequestRow, wasSet: boolean): void {
   const { created_at_ms, finished_at_ms, hidden_at_ms, removed_at_ms, status, verified_at_ms } = row
   const what = `${row.request_id}, ${status}:`
   assert.equal(finished_at_ms !== null, final.has(status as Status), `${what} finished_at`)
@@ -250,8 +255,10 @@ function assertClocks(row: RequestRow): void {
   if (status === 'completed' && hidden_at_ms === null) return
   assert.equal(verified_at_ms !== null, status === 'completed', `${what} verified_at`)
   if (neverHidden.has(status)) assert.equal(hidden_at_ms, null, `${what} hidden_at`)
-  else if (status !== 'cancelled') assert.ok((hidden_at_ms ?? 0) >= created_at_ms, `${what} hidden_at`)
-  if (status === 'completed') {
+  else if (status !== 'cancelled')
+    assert.ok(wasSet ? hidden_at_ms !== null : (hidden_at_ms ?? 0) >= created_at_ms, `${what} hidden_at`)
+  if (status === 'completed' && wasSet) assert.ok(removed_at_ms !== null, `${what} removed_at`)
+  else if (status === 'completed') {
     assert.ok((hidden_at_ms ?? Infinity) <= (removed_at_ms ?? 0), `${what} removed_at`)
     assert.ok((removed_at_ms ?? Infinity) <= (verified_at_ms ?? 0), `${what} verified_at`)
   }
@@ -283,7 +290,15 @@ export function requestOf(row: RequestRow): Request {
 function withBookkeeping(
   request: Omit<
     Request,
-    'attempts' | 'cameBack' | 'forgiven' | 'crashes' | 'retryAtMs' | 'heldBy' | 'doneAtMs' | 'startsAtMs'
+    | 'seq'
+    | 'attempts'
+    | 'cameBack'
+    | 'forgiven'
+    | 'crashes'
+    | 'retryAtMs'
+    | 'heldBy'
+    | 'doneAtMs'
+    | 'startsAtMs'
   >,
   row: RequestRow,
 ): Request {
@@ -291,6 +306,8 @@ function withBookkeeping(
     ...request,
     status: row.status as Status,
     startsAtMs: row.starts_at_ms,
+    // Counted anew where a restore has taken it up.
+    seq: row.seq,
     attempts: row.attempts,
     forgiven: row.attempts_forgiven,
     crashes: row.crashes,

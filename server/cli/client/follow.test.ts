@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
 import type { DeletionRequest } from '../../../contract/deletion.ts'
-import type { Clock } from '../../core/clock.ts'
+import { type Clock, systemClock } from '../../core/clock.ts'
 import { ApiClient } from './api.ts'
 import { deletionLines, progressOf } from './deletion-view.ts'
 import { followDeletion } from './follow.ts'
@@ -50,7 +50,7 @@ before(async () => {
 })
 after(() => service.close())
 
-const clock: Clock = { nowMs: () => 0, nowNs: () => 0n, sleep: async () => {} }
+const clock: Clock = { ...systemClock, nowMs: () => 0, nowNs: () => 0n, sleep: async () => {} }
 const follower = () => ({ api: new ApiClient({ url: address, token: 't' }), clock })
 
 test('a change is told once, and a service that starts again meanwhile is waited for', async () => {

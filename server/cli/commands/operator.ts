@@ -1,4 +1,4 @@
-// Commands of the operator on the machine itself: organisations, access tokens, quotas, legal holds and signing keys.
+// Commands of the operator on the machine itself: organisations, access tokens, quotas, legal holds, the clock, signing keys.
 // They open the control plane directly and work beside a running service. Definitions only; what they do is loaded
 // when one is called.
 
@@ -94,6 +94,23 @@ export function addHoldCommands(program: Command): void {
       .addOption(ofOrg())
       .action(async (id, options) => (await load()).releaseHold(await config(), id, options)),
     'lethe hold release 01KAMPLE0000000000000000000 --org acme',
+  )
+}
+
+export function addClockCommands(program: Command): void {
+  const clock = program.command('clock').description('whether the machine’s clock can be believed')
+  const load = () => import('../clock.ts')
+  withExamples(
+    withJson(clock.command('show'))
+      .description('say whether the clock is in doubt, and what is paused by it')
+      .action(async (options) => (await load()).showClock(await config(), options)),
+    'lethe clock show',
+  )
+  withExamples(
+    withJson(clock.command('confirm'))
+      .description('say that the clock is right now; what erases by date goes on')
+      .action(async (options) => (await load()).confirmClockNow(await config(), options)),
+    'lethe clock confirm',
   )
 }
 

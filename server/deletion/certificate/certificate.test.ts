@@ -55,6 +55,7 @@ const request: RequestRow = {
   attempts_forgiven: 0,
   has_mark: 1,
   came_back: 0,
+  seq: 1,
 }
 
 let ordinal = 0

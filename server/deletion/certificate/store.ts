@@ -21,8 +21,8 @@ export interface CertificateDeps {
   readonly control: Control
   readonly clock: Clock
   readonly keys: Pick<SigningKeys, 'sign'>
-  /** Known backups that may hold what was there at this time. */
-  readonly backupsHolding: (untilMs: number) => Promise<readonly CoveredBackup[]>
+  /** Known backups that may hold what this completed request has erased. */
+  readonly backupsHolding: (requestId: string) => Promise<readonly CoveredBackup[]>
   readonly issuer: () => Promise<Issuer>
 }
 
@@ -65,7 +65,7 @@ export class CertificateStore {
     const certificate = buildCertificate({
       ...completed,
       issuer: await issuer(),
-      backups: await backupsHolding(completed.request.removed_at_ms ?? clock.nowMs()),
+      backups: await backupsHolding(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,
       issuedAtMs: clock.nowMs(),
     })

@@ -32,7 +32,7 @@ async function retained() {
       store,
       ledger: scene.ledger,
       engine: stores.engine,
-      clock,
+      trustedNowMs: async () => clock.nowMs(),
       logger: silent,
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
@@ -149,7 +149,7 @@ test('a rule that is taken back while it is carried out erases nothing', async (
     store,
     ledger: scene.ledger,
     engine: stores.engine,
-    clock,
+    trustedNowMs: async () => clock.nowMs(),
     logger: silent,
     // Between reading the rule and writing the request.
     findPlace: async () => scene.own,

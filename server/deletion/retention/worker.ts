@@ -4,7 +4,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
-import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
 import type { DeletionDraft, HeldPart } from '../deletion.ts'
 import type { StoredDeletion } from '../deletion-record.ts'
@@ -17,7 +16,8 @@ export interface RetentionWorkerDeps {
   readonly store: RetentionStore
   readonly ledger: DeletionLedger
   readonly engine: TelemetryEngine
-  readonly clock: Clock
+  /** The time to erase by; null while the clock is in doubt, and then nothing is asked for. */
+  readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   /** Which deletions of the organisation need a second person. */
@@ -57,10 +57,10 @@ export class RetentionWorker {
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
-    const { activeHolds, clock, engine, findPlace, ruleOf, store } = this.#deps
+    const { activeHolds, engine, findPlace, ruleOf, store, trustedNowMs } = this.#deps
     const place = await findPlace(tenantId)
-    if (place === null) return
-    const nowMs = clock.nowMs()
+    const nowMs = await trustedNowMs()
+    if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
     // Nobody is asked, but where every deletion needs two people the second one has a day to take it back.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
@@ -69,19 +69,19 @@ export class RetentionWorker {
       const key = retentionKey(draft, nowMs)
       if (this.#hasSeen(tenantId, key)) continue
       const plan = await planErasure(engine, place, { ...draft, held: [] })
-      if (plan.length > 0) await this.#request(tenantId, draft, key)
+      if (plan.length > 0) await this.#request(tenantId, draft, nowMs)
       this.#seen.add(`${tenantId} ${key}`)
     }
   }
 
-  async #request(tenantId: string, draft: DeletionDraft, idempotencyKey: string): Promise<void> {
+  async #request(tenantId: string, draft: DeletionDraft, nowMs: number): Promise<void> {
     const { hide, ledger, nudge, unhide } = this.#deps
     let hidden: StoredDeletion | null = null
     try {
       const by = {
         requester: retentionRequester,
-        idempotencyKey,
-        precondition: (trx: ControlTransaction) => this.#requireRule(trx, tenantId, draft),
+        idempotencyKey: retentionKey(draft, nowMs),
+        precondition: (trx: ControlTransaction) => requireRule(trx, tenantId, draft, nowMs),
       }
       await ledger.create(tenantId, draft, by, (request) => {
         hidden = request
@@ -94,21 +94,26 @@ export class RetentionWorker {
     nudge()
   }
 
-  /** The rule may have been taken back since it was read. */
-  async #requireRule(trx: ControlTransaction, tenantId: string, draft: DeletionDraft): Promise<void> {
-    const rule = await readRule(trx, tenantId)
-    const { endNs } = draft.range
-    const isStill = draft.signals.every((signal) => {
-      const days = rule.get(signal)
-      return days !== undefined && endNs !== null && endNs <= cutOffNs(this.#deps.clock.nowMs(), days)
-    })
-    if (!isStill) throw new Error('The retention rule was changed while it was carried out.')
-  }
-
   #hasSeen(tenantId: string, key: string): boolean {
     const day = key.split('|')[1] ?? ''
     if (day !== this.#day) this.#seen = new Set()
     this.#day = day
     return this.#seen.has(`${tenantId} ${key}`)
   }
+}
+
+/** The rule may have been taken back since it was read. */
+async function requireRule(
+  trx: ControlTransaction,
+  tenantId: string,
+  draft: DeletionDraft,
+  nowMs: number,
+): Promise<void> {
+  const rule = await readRule(trx, tenantId)
+  const { endNs } = draft.range
+  const isStill = draft.signals.every((signal) => {
+    const days = rule.get(signal)
+    return days !== undefined && endNs !== null && endNs <= cutOffNs(nowMs, days)
+  })
+  if (!isStill) throw new Error('The retention rule was changed while it was carried out.')
 }

@@ -1,0 +1,144 @@
+// When the clock is believed: what each kind of jump comes to, within a run, over starts of the service and of the
+// machine, and what an operator's word changes. On a real control plane with a clock that is moved by hand.
+
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import type { Control } from '../control/database.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import type { Clock } from '../core/clock.ts'
+import { ClockWatch, confirmClock, isClockInDoubt } from './clock-watch.ts'
+
+const startMs = Date.UTC(2026, 0, 14, 12)
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+let control: Control | undefined
+let wallMs = startMs
+let steadyMs = 0
+let boot = 'first'
+const told: string[] = []
+let watch: ClockWatch
+
+const clock: Clock = {
+  nowMs: () => wallMs,
+  nowNs: () => BigInt(wallMs) * 1_000_000n,
+  steady: () => ({ boot, ms: steadyMs }),
+  sleep: async () => {},
+}
+const logger = { error: (_: unknown, text: string) => told.push(text), info: () => {} }
+
+function open(): Control {
+  return control ?? assert.fail()
+}
+
+function started(): ClockWatch {
+  return new ClockWatch({ control: open(), clock, logger: logger as never })
+}
+
+beforeEach(async () => {
+  await control?.destroy()
+  control = openSqlite(':memory:')
+  await migrate(control)
+  wallMs = startMs
+  steadyMs = 0
+  boot = 'first'
+  told.length = 0
+  watch = started()
+  assert.equal(await watch.now(), startMs)
+})
+after(() => control?.destroy())
+
+function pass(ms: number): void {
+  wallMs += ms
+  steadyMs += ms
+}
+
+test('time that passes is believed, also while nobody looks and over a start of the service', async () => {
+  pass(400 * dayMs)
+  assert.equal(await watch.now(), wallMs)
+  pass(400 * dayMs)
+  assert.equal(await started().now(), wallMs, 'the machine was on, so it knows')
+  assert.equal(await isClockInDoubt(open()), false)
+})
+
+test('a jump of more than a day in either direction is a doubt that no later look takes back', async () => {
+  for (const byMs of [25 * hourMs, -25 * hourMs, 365 * dayMs]) {
+    watch = started()
+    wallMs += byMs
+    assert.equal(await watch.now(), null, `${byMs}`)
+    assert.deepEqual(watch.doubt, { expected_ms: wallMs - byMs, found_ms: wallMs })
+    wallMs -= byMs
+    assert.equal(await watch.now(), null)
+    assert.equal(await started().now(), null, 'over a start')
+    assert.equal(await isClockInDoubt(open()), true)
+    await confirmClock(open(), wallMs)
+    assert.equal(await watch.now(), wallMs)
+  }
+})
+
+test('a jump of less than a day is believed, but such jumps add up', async () => {
+  wallMs += 20 * hourMs
+  assert.equal(await watch.now(), wallMs)
+  wallMs += 20 * hourMs
+  assert.equal(await watch.now(), null)
+})
+
+test('over a start of the machine the last time that was written down counts, to the minute', async () => {
+  for (const [awayMs, isRight] of [
+    [23 * hourMs, true],
+    [25 * hourMs, false],
+    [-25 * hourMs, false],
+  ] as const) {
+    await open().deleteFrom('instance').execute()
+    watch = started()
+    await watch.now()
+    pass(30 * dayMs)
+    await watch.now()
+    boot = `after ${awayMs}`
+    steadyMs = 5000
+    wallMs += awayMs
+    assert.equal((await started().now()) !== null, isRight, `${awayMs}`)
+  }
+})
+
+test('a container whose time begins anew is taken for a machine that was started', async () => {
+  pass(30 * dayMs)
+  await watch.now()
+  steadyMs = 5000
+  wallMs += hourMs
+  assert.equal(await started().now(), wallMs)
+})
+
+test('a confirmation counts once, and only for the day it names', async () => {
+  await confirmClock(open(), wallMs)
+  pass(2 * 60_000)
+  await watch.now()
+  wallMs += 2 * dayMs
+  assert.equal(await watch.now(), null, 'it was used up while nothing was in doubt')
+  await confirmClock(open(), wallMs - 30 * hourMs)
+  assert.equal(await watch.now(), null)
+  await confirmClock(open(), wallMs)
+  assert.equal(await watch.now(), wallMs)
+  assert.equal(watch.doubt, null)
+  wallMs += 2 * dayMs
+  assert.equal(await watch.now(), null)
+})
+
+test('a doubt is told once, and again at each start', async () => {
+  wallMs += 2 * dayMs
+  await watch.now()
+  await watch.now()
+  assert.equal(told.length, 1)
+  assert.match(told[0] ?? '', /lethe clock confirm/)
+  await started().now()
+  assert.equal(told.length, 2)
+})
+
+test('a clock that can’t be written down is judged all the same', async () => {
+  await open().schema.dropTable('instance').execute()
+  pass(2 * 60_000)
+  assert.equal(await watch.now(), wallMs)
+  wallMs += 2 * dayMs
+  await assert.rejects(watch.now(), /instance/, 'nobody can confirm it, and nothing acts by it')
+})
