@@ -24,8 +24,8 @@ export function attribute(column: string, key: string): Sql {
   const label = labelOf(column, key)
   const ways = waysOf(column, key)
   const cases = [
-    sql`${own}, ${valueIn(raw(column), key)}`,
-    sql`${resource}, ${valueIn(raw(resourceColumn), key)}`,
+    sql`${own}, ${valueIn(column, key)}`,
+    sql`${resource}, ${valueIn(resourceColumn, key)}`,
     ...(label === undefined ? [] : [label]),
     ...(ways.length === 0 ? [] : [sql`${mayLead(column, key)}, ${nestedText(ways)}`]),
   ]
@@ -42,7 +42,7 @@ export function hasAttribute(column: string, key: string, value: string): Sql {
   const ways = waysOf(column, key)
   const isAbsent = sql`NOT ${hasKey(column, key)} AND NOT ${hasKey(resourceColumn, key)}`
   const elsewhere = [
-    sql`${isList(column, key)} AND ${hasItem(sql`${valueIn(bothOf(column), key)}`, value)}`,
+    sql`${isList(column, key)} AND ${hasItem(valueOfKey(column, key), value)}`,
     ...(label === undefined ? [] : [sql`${isAbsent} AND multiIf(${label}, '') = ${value}`]),
     ...(ways.length === 0 ? [] : [sql`${mayLead(column, key)} AND ${isAbsent} AND ${isNested(ways, value)}`]),
   ]
@@ -73,15 +73,18 @@ export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`
 }
 
-/** The value of a key in a text of pairs; empty where it isn't there. */
-function valueIn(pairs: Sql, key: string): Sql {
-  const rest = sql`splitByString(${bytes(pairStart, key, pairMiddle)}, ${pairs})[2]`
+/** The value of a key of a set that has it. */
+function valueIn(column: string, key: string): Sql {
+  const before = bytes(pairStart, key, pairMiddle)
+  const rest = sql`substring(${raw(column)}, position(${raw(column)}, ${before}) + length(${before}))`
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
 
-/** The pairs of the record and those of its resource; of what both have the record's are found. */
-function bothOf(column: string): Sql {
-  return raw(`concat(${column}, toString(${resourceColumn}))`)
+/** The value that the record has of a key, else its resource; empty where neither has. */
+function valueOfKey(column: string, key: string): Sql {
+  const both = sql`concat(${raw(column)}, toString(${raw(resourceColumn)}))`
+  const rest = sql`splitByString(${bytes(pairStart, key, pairMiddle)}, ${both})[2]`
+  return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
 
 /** Whether the attribute may be a list. */
@@ -110,7 +113,7 @@ function waysOf(column: string, key: string): Way[] {
   if (parts.length > partsMax) return []
   return parts.slice(1).flatMap((_, i) => {
     const rest = parts.slice(i + 1)
-    const json = valueIn(bothOf(column), parts.slice(0, i + 1).join('.'))
+    const json = valueOfKey(column, parts.slice(0, i + 1).join('.'))
     return rest.map((_, j) => {
       const keys = [...rest.slice(0, j), rest.slice(j).join('.')]
       const path = join(
@@ -159,9 +162,9 @@ const instance = 'service.instance.id'
 const labels: ReadonlyMap<string, Sql> = new Map([
   [
     'job',
-    sql`ServiceName != '', concat(if(${hasKey(resourceColumn, namespace)}, concat(${valueIn(raw(resourceColumn), namespace)}, '/'), ''), toString(ServiceName))`,
+    sql`ServiceName != '', concat(if(${hasKey(resourceColumn, namespace)}, concat(${valueIn(resourceColumn, namespace)}, '/'), ''), toString(ServiceName))`,
   ],
-  ['instance', sql`${hasKey(resourceColumn, instance)}, ${valueIn(raw(resourceColumn), instance)}`],
+  ['instance', sql`${hasKey(resourceColumn, instance)}, ${valueIn(resourceColumn, instance)}`],
   ['otel_scope_name', raw(`ScopeName != '', toString(ScopeName)`)],
   ['otel_scope_version', raw(`ScopeVersion != '', toString(ScopeVersion)`)],
 ])
