@@ -104,8 +104,9 @@ test('a preview counts what its own organisation has in the range, per signal, a
   await insertForBoth('otel_logs', monday + weekNs, 4)
   const preview = await previewsWith().create(own, untilSecondWeek)
   assert.deepEqual(DeletionPreview.parse(preview), preview)
-  const { preview_id, bytes, signals: perSignal, work, ...rest } = preview
-  assert.match(preview_id, /^prv_[0-9a-z]{26}$/)
+  const { id, preview_id, bytes, signals: perSignal, work, ...rest } = preview
+  assert.match(id, /^prv_[0-9a-z]{26}$/)
+  assert.equal(preview_id, id)
   assert.deepEqual(rest, {
     created_at: '2026-02-01T00:00:00.000Z',
     expires_at: '2026-02-01T00:15:00.000Z',
