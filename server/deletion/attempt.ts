@@ -5,7 +5,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
-import { covers } from '../core/time-range.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import {
@@ -16,6 +15,7 @@ import {
   erasedTime,
   fencingStatuses,
   holdsWithin,
+  keepsWhole,
   retryDelayMs,
 } from './deletion.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
@@ -116,7 +116,7 @@ export class Attempts {
     // A request that was cancelled meanwhile has been unhidden, and its fence lowered, by whoever won.
     if (request === null) return this.#reconcileGate(found)
     const holds = await this.#deps.activeHolds(request.tenantId)
-    const wholeHold = holds.find((hold) => keepsAll(hold, found))
+    const wholeHold = holds.find((hold) => keepsWhole(hold, found))
     if (wholeHold !== undefined) {
       // Before the attempt is counted or journalled: nothing has begun, so it can still be cancelled.
       return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
@@ -384,12 +384,6 @@ export class Attempts {
     const { status } = await requests.stored(lost.tenantId, lost.requestId)
     if (status === 'held' || status === 'cancelled') gate.unfence(lost.tenantId, lost.requestId)
   }
-}
-
-function keepsAll(hold: ActiveHold, selection: DeletionSelection): boolean {
-  return (
-    covers(hold.range, selection.range) && selection.signals.every((signal) => hold.signals.includes(signal))
-  )
 }
 
 function hasPartition(step: StoredStep): step is StoredStep & { readonly partitionId: string } {

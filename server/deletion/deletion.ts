@@ -146,6 +146,13 @@ export function holdsWithin<T extends HeldPart>(selection: DeletionSelection, ho
   )
 }
 
+/** Whether a hold keeps everything that is selected. */
+export function keepsWhole(hold: HeldPart, selection: DeletionSelection): boolean {
+  return (
+    covers(hold.range, selection.range) && selection.signals.every((signal) => hold.signals.includes(signal))
+  )
+}
+
 export interface DeletionDraft extends DeletionSelection {
   readonly reason: (typeof deletionReasons)[number] | null
   readonly note: string | null

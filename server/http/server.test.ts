@@ -2,6 +2,8 @@
 // what must never leave the house, neither in an answer nor in the log.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, describe, test } from 'node:test'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import pino from 'pino'
@@ -434,4 +436,40 @@ test('no secret is ever logged, at the most talkative level and on every kind of
   assert.ok(logged.length > 0, 'the failures were logged')
   assert.doesNotMatch(logged.join(''), /secret-of/)
   assert.ok(!logged.join('').includes(encoded.slice(8, 40)))
+})
+
+test('who still asks while the service closes is refused in the words of the contract', async () => {
+  let isServing = true
+  const own = createHttp({
+    clock: new ManualClock(1_763_717_400_000),
+    logger: pino({ level: 'silent' }),
+    authenticate: async (secret) => callerOf(secret),
+    isReady: () => isServing,
+  })
+  route(own, {
+    method: 'GET',
+    url: '/late',
+    access: ['owner'],
+    tag: 'Things',
+    summary: 'Late',
+    result: Thing,
+    handle: async () => ({ body: { name: 'late' } }),
+  })
+  let askAgain = async () => ''
+  let answer = ''
+  own.addHook('preClose', async () => {
+    answer = await askAgain()
+  })
+  await own.listen({ host: '127.0.0.1', port: 0 })
+  const address = own.server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const socket = connect(address.port, '127.0.0.1').setEncoding('utf8')
+  askAgain = async () => {
+    socket.write(`GET /late HTTP/1.1\r\nhost: lethe\r\nauthorization: Bearer ${secretOf('owner')}\r\n\r\n`)
+    return String((await once(socket, 'data'))[0])
+  }
+  assert.match(await askAgain(), /^HTTP\/1.1 200/)
+  isServing = false
+  await own.close()
+  assert.match(answer, /^HTTP\/1.1 503[^]*retry-after: 1[^]*"code":"not_ready"/)
 })

@@ -58,7 +58,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     routerOptions: { maxParamLength: 16_384 },
     genReqId: () => newId('req', options.clock.nowMs()),
     requestIdHeader: false,
-    return503OnClosing: true,
+    // The guard answers while the service stops, in the words of the contract.
+    return503OnClosing: false,
     clientErrorHandler: answerUnreadable,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
