@@ -10,7 +10,6 @@ import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import {
   attemptsMax,
   crashesMax,
-  type DeletionSelection,
   type ErasureTarget,
   erasedTime,
   fencingStatuses,
