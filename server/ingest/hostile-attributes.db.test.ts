@@ -217,7 +217,7 @@ for (const encoding of ['protobuf', 'json'] as const) {
     const reader = new TenantReader(stores.engine, place, new TelemetryGate())
     const answered = async (filter: readonly string[]) => {
       const query = LogQuery.parse({
-        start: new Date(startMs).toISOString(),
+        range_start: new Date(startMs).toISOString(),
         limit: '100',
         attribute: filter,
       })
