@@ -77,7 +77,8 @@ test('a 202 holds the nine fields of the interface, says where to look, and has 
   assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
   assert.equal(answer.headers.get('location'), `${url}/${body.request_id}`)
   assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/)
-  const { request_id, created_at, requested_by, detail, ...rest } = body
+  const { id, request_id, created_at, requested_by, detail, ...rest } = body
+  assert.equal(id, request_id)
   assert.match(request_id, /^del_[0-9a-z]{26}$/)
   assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   assert.match(requested_by, /^token:owner \(tok_[0-9a-z]{26}\)$/)
@@ -320,7 +321,6 @@ test('an address answers a method it does not have with those it has, and no add
     assert.equal(answer.headers.get('allow'), allow, `${method} ${path}`)
   }
   for (const path of [
-    '/',
     '/usage',
     '/usage//storage',
     '/Usage/Storage',

@@ -167,7 +167,7 @@ test('the catalogue names every instrument, its kind, unit and services, and whe
       .sort()
       .at(-1)
     const last_seen = formatInstant(lastNs ?? 0n)
-    return { metric, kind, unit, description, services, last_seen }
+    return { metric_key: metric, metric, kind, unit, description, services, last_seen }
   }
   assert.deepEqual(
     items.map((item) => ({ ...item, services: item.services.toSorted() })),
