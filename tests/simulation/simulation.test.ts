@@ -12,8 +12,8 @@ import {
 } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
-/** Makes a replayed run as long as when it failed, or longer. */
-const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 700)
+/** Makes a replayed run as long as when it failed, or longer. `npm run simulate` is for thousands of steps. */
+const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 400)
 const runs = ['any', undefined].includes(process.env.LETHE_SIM_SEED) ? 3 : 1
 
 /** A run that failed while an erasure stands still would wait for it for ever. */
