@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
 import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
@@ -61,6 +62,8 @@ export interface AppOptions {
   readonly openEngine?: typeof openChdb
   /** No background work is started; what it does in one pass is done by {@link App.round}. */
   readonly isManual?: boolean
+  /** The command that works in the data folder without being the service; null or absent for the service. */
+  readonly command?: string | null
 }
 
 export interface App {
@@ -119,6 +122,7 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     backupFolder: config.backupDir,
     commitSync: config.commitSync,
     logger,
+    command: options.command ?? null,
     beforeOpen: async () => {
       disk.prepareStart()
       await settleRestore(config)
@@ -287,32 +291,6 @@ async function joinRooms(
     readerOf: (place) => new TenantReader(engine, place, gate),
     close,
   }
-}
-
-/** The first call does it, and every other one waits for the same. */
-function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
-  let done: Promise<T> | undefined
-  return () => {
-    done ??= work()
-    return done
-  }
-}
-
-/** Nobody else would close what was opened by then, and it would keep the process from ending. */
-async function orClose<T>(close: () => Promise<void>, open: () => Promise<T>): Promise<T> {
-  try {
-    return await open()
-  } catch (error) {
-    await close()
-    throw error
-  }
-}
-
-/** Each in its turn, also after one that failed: what is left open would keep the folder. Throws the first error at the end. */
-async function inTurn(works: readonly (() => Promise<unknown>)[]): Promise<void> {
-  const errors: unknown[] = []
-  for (const work of works) await work().catch((error: unknown) => errors.push(error))
-  if (errors.length > 0) throw errors[0]
 }
 
 interface DeletionLoopNeeds {

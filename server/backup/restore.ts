@@ -9,7 +9,8 @@ import { dirname, join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
-import { lockFolder, openChdb } from '../telemetry/chdb.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { lockFolder } from '../telemetry/folder-lock.ts'
 import { restoreEngine } from './engine-copy.ts'
 import { findDifference, findLackOfSpace, renameSynced, syncPath, syncTree } from './files.ts'
 import { ErasureJournal } from './journal.ts'
@@ -77,7 +78,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   assertReadable(manifest)
   const places = placesOf(dataDir)
   await mkdir(places.telemetry, { recursive: true, mode: 0o700 })
-  const lock = lockFolder(places.telemetry)
+  const lock = lockFolder(places.telemetry, { command: 'lethe backup restore' })
   try {
     await settleRestore(options)
     const instanceId = await assertSameInstance(options, manifest)

@@ -13,7 +13,7 @@ import { BackupRegister, type BackupRow } from '../backup/register.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
-import { lockFolder } from '../telemetry/chdb.ts'
+import { lockFolder } from '../telemetry/folder-lock.ts'
 import { EngineError } from '../telemetry/telemetry.ts'
 import { hasControl, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson, say } from './print.ts'
@@ -150,7 +150,7 @@ function isServed(config: Config): boolean {
 /** Does what the service would do, with all that it does before it is ready. */
 async function takeHere(config: Config): Promise<void> {
   const logger = createLogger({ ...config, logLevel: 'silent' })
-  const app = await createApp({ config, clock: systemClock, logger })
+  const app = await createApp({ config, clock: systemClock, logger, command: 'lethe backup create' })
   try {
     await app.takeBackups()
   } finally {

@@ -47,11 +47,14 @@ const countLogs = async (engine: TelemetryEngine) =>
   Number((await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`))[0]?.rows)
 
 /** Another process that opens the folder, says so or why not, and stays until its input ends. */
-async function openElsewhere(folder: string): Promise<{ child: ChildProcess; said: string }> {
+async function openElsewhere(
+  folder: string,
+  command: string | null = null,
+): Promise<{ child: ChildProcess; said: string }> {
   const program = `
     import { openChdb } from ${JSON.stringify(new URL('./chdb.ts', import.meta.url).href)}
     try {
-      const engine = await openChdb({ folder: ${JSON.stringify(folder)}, maxMemoryBytes: ${2 ** 30} })
+      const engine = await openChdb({ folder: ${JSON.stringify(folder)}, maxMemoryBytes: ${2 ** 30}, command: ${JSON.stringify(command)} })
       process.stdout.write('open\\n')
       for await (const _ of process.stdin);
       await engine.close()
@@ -81,6 +84,20 @@ test('a second process on the folder is refused with a sentence, and the first g
     )
     assert.equal(await countLogs(engine), 1)
   })
+})
+
+test('a start waits for a command that works in the folder, and says for which', async () => {
+  const folder = newFolder()
+  const elsewhere = await openElsewhere(folder, 'lethe backup create')
+  assert.equal(elsewhere.said, 'open\n')
+  const told: unknown[] = []
+  const warn = (holder: unknown) => {
+    told.push(holder)
+    elsewhere.child.stdin?.end()
+  }
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, logger: { warn, error: assert.fail } })
+  await engine.close()
+  assert.deepEqual(told, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
 })
 
 test('a folder is free again when its process has closed, and also when it was killed', async () => {

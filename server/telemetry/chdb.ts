@@ -6,12 +6,11 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
-import { storageFaultOf } from '../core/storage-fault.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
+import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
@@ -31,6 +30,8 @@ export interface ChdbOptions {
   readonly commitSync?: CommitSync
   /** Is told what a cut of power left broken. */
   readonly logger?: Pick<FastifyBaseLogger, 'warn' | 'error'>
+  /** The command that opens the folder; null or absent for a service, which waits for such a command to end. */
+  readonly command?: string | null
   /** Runs once the folder is ours and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
@@ -90,7 +91,7 @@ const costCodes = new Set([159, 241, 158, 160, 307, 396])
 /** Opens the engine on its folder and brings the telemetry tables into being. */
 export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   mkdirSync(options.folder, { recursive: true })
-  const lock = lockFolder(options.folder, folderWaitMs)
+  const lock = await lockFolderToServe(options.folder, options.command ?? null, options.logger)
   let engine: ChdbEngine
   try {
     await options.beforeOpen?.()
@@ -122,31 +123,6 @@ function removeTemporaryFiles(folder: string): void {
   if (!existsSync(temporary)) return
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
-/** How long a start waits for the folder: a command that looks whether it is free, or a process that is about to end, may have it. */
-const folderWaitMs = 2000
-
-/**
- * One process per folder, for which it waits as long as said, and everything in this process with it. The lock is an SQLite write transaction that stays open: the operating system releases
- * it with the process, however that ends, so there is no stale lock file to explain or to delete.
- */
-export function lockFolder(folder: string, waitMs = 0): { close(): void } {
-  const lock = new DatabaseSync(join(folder, 'process.lock'))
-  try {
-    // The journal in memory: a lock must be had on a full disk too, so that one can erase to free it.
-    lock.exec(
-      `pragma busy_timeout = ${waitMs}; pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive`,
-    )
-    return lock
-  } catch (cause) {
-    lock.close()
-    if (storageFaultOf(cause) !== null) throw cause
-    throw new EngineError(
-      `Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.`,
-      { cause },
-    )
-  }
-}
-
 /**
  * Server settings can only be given in a file. The caches are capped so that an idle process stays small as data
  * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be
@@ -192,12 +168,12 @@ class ChdbEngine implements TelemetryEngine {
   readonly #writing: Pool<Session>
   readonly #reading: Pool<Session>
   readonly #spool: Spool
-  readonly #lock: { close(): void }
+  readonly #lock: FolderLock
   #diskSync: DiskSync | null = null
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
-  constructor(options: ChdbOptions, lock: { close(): void }) {
+  constructor(options: ChdbOptions, lock: FolderLock) {
     this.#lock = lock
     this.#spool = new Spool(join(options.folder, 'spool'))
     const config = writeServerConfig(options)

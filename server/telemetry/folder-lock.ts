@@ -1,0 +1,98 @@
+// One process per data folder. The lock is an SQLite write transaction that stays open: the operating system releases it
+// with the process, however that ends, so there is no stale lock file to explain or to delete. A command that works in
+// the folder for a while leaves its name beside the lock, so that a service which starts meanwhile waits for it.
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { FastifyBaseLogger } from 'fastify'
+import { z } from 'zod'
+import { systemClock } from '../core/clock.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
+import { EngineError } from './telemetry.ts'
+
+export interface FolderLock {
+  close(): void
+}
+
+export interface FolderLockOptions {
+  /** How long to wait for whoever has it, milliseconds, and everything in this process with it; not at all where absent. */
+  readonly waitMs?: number
+  /** The command that takes it, such as `lethe backup create`; null or absent for a service. */
+  readonly command?: string | null
+}
+
+const commandFile = 'process.command'
+const Holder = z.object({ pid: z.int().positive(), command: z.string() })
+
+/** Throws EngineError where another process has the folder, and what the disk says where it takes no lock. */
+export function lockFolder(
+  folder: string,
+  { waitMs = 0, command = null }: FolderLockOptions = {},
+): FolderLock {
+  const lock = new DatabaseSync(join(folder, 'process.lock'))
+  try {
+    // The journal in memory: a lock must be had on a full disk too, so that one can erase to free it.
+    lock.exec(
+      `pragma busy_timeout = ${waitMs}; pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive`,
+    )
+  } catch (cause) {
+    lock.close()
+    if (storageFaultOf(cause) !== null) throw cause
+    throw new EngineError(
+      `Another process uses the data folder ${folder}. Stop it, or give this one its own folder with LETHE_DATA_DIR.`,
+      { cause },
+    )
+  }
+  if (command === null) return lock
+  const path = join(folder, commandFile)
+  writeFileSync(path, JSON.stringify({ pid: process.pid, command }), { mode: 0o600 })
+  return {
+    close() {
+      rmSync(path, { force: true })
+      lock.close()
+    },
+  }
+}
+
+/** A command that looks whether the folder is free, or a process that is about to end, may have it for so long. */
+const shortWaitMs = 2000
+/** Between two looks while a command works in the folder. */
+const pollMs = 500
+/** A backup of much telemetry takes minutes. Whoever supervises the service sees it starting, and the log says why. */
+const commandWaitMs = 15 * 60_000
+
+/**
+ * As {@link lockFolder}; a service waits until a command that works in the folder has ended. A command waits for nobody
+ * but those who look.
+ */
+export async function lockFolderToServe(
+  folder: string,
+  command: string | null,
+  logger: Pick<FastifyBaseLogger, 'warn'> | undefined,
+): Promise<FolderLock> {
+  let isTold = false
+  for (let waitedMs = 0; ; waitedMs += pollMs) {
+    try {
+      return lockFolder(folder, { waitMs: isTold ? 0 : shortWaitMs, command })
+    } catch (error) {
+      const holder = holderOf(folder)
+      const isWorthWaiting = command === null && error instanceof EngineError && waitedMs < commandWaitMs
+      if (holder === null || !isWorthWaiting) throw error
+      if (!isTold) logger?.warn(holder, 'a command works in the data folder; the start waits for its end')
+      isTold = true
+      await systemClock.sleep(pollMs)
+    }
+  }
+}
+
+/** The command that has the folder; null where none does, or where it ended without a word. */
+function holderOf(folder: string): z.infer<typeof Holder> | null {
+  try {
+    const holder = Holder.parse(JSON.parse(readFileSync(join(folder, commandFile), 'utf8')))
+    process.kill(holder.pid, 0)
+    return holder
+  } catch {
+    return null
+  }
+}
