@@ -310,6 +310,11 @@ describe('erasures', () => {
       verify(false, (s) => s.send([2])),
       [],
     )
+    const hiddenSince = (s: Story) => {
+      s.send([2])
+      s.erase('later')
+    }
+    assert.deepEqual(verify(false, hiddenSince), [], 'what another one hides is there until it is erased')
   })
 })
 

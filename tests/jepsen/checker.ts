@@ -234,7 +234,7 @@ export class Checker {
     if (erasure.state !== 'completed' || erasure.endedAt > since) return
     const mayBeThere = this.#known
       .selectedRows(erasure.org, erasure.selected)
-      .some((row) => this.#known.whyUnseen(row, since, at) === null)
+      .some((row) => this.#known.mayBeStored(row, since, at))
     if (!mayBeThere)
       this.#violate(
         'verify finds rows where none are',

@@ -105,6 +105,14 @@ export class Knowledge {
     return null
   }
 
+  /** Whether it may lie in the tables, also where an erasure that has not ended hides it from every reader. */
+  mayBeStored(row: Row, since: number, at: number): boolean {
+    if (row.presence === 'absent' && row.since < since) return false
+    return !this.effects(row, since, at).some(
+      ({ effect, erasure }) => effect === 'hides' && erasure.wasCompleted,
+    )
+  }
+
   selectedRows(org: string, selected: Selected): Row[] {
     return selected.signals.flatMap((signal: Signal) =>
       (this.#byPlace.get(`${org} ${signal}`) ?? []).filter((row) => overlaps(selected, row.timeS)),

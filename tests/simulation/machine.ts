@@ -187,6 +187,11 @@ export async function finish(world: World): Promise<void> {
     model.holds.set(one.id, { ...one, isActive: false })
   }
   await confirm(world, undisturbed)
+  // A clock that was ahead when something was asked for has set its dates as far ahead.
+  const dates = [...model.requests.values()].map(({ approveByMs, startsAtMs }) =>
+    Math.max(approveByMs ?? 0, startsAtMs ?? 0),
+  )
+  await subject.advance(Math.max(0, ...dates.map((dateMs) => dateMs - subject.nowMs())))
   for (let round = 0; round < 4; round++) {
     await subject.advance(40 * 1440 * minuteMs)
     await passWith(world, null)
