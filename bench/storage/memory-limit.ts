@@ -5,6 +5,7 @@
 //   node bench/storage/memory-limit.ts [--megabytes 330] [--seconds 25]
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -88,7 +89,7 @@ async function send(untilMs: number): Promise<void> {
     const logRecords = Array.from({ length: rowsOfBody }, (_, i) => ({
       timeUnixNano: `${Date.now()}000000`,
       body: { stringValue: `row ${i} ${'y'.repeat(300)}` },
-      attributes: [{ key: 'n', value: { stringValue: Math.random().toString(36).repeat(3) } }],
+      attributes: [{ key: 'n', value: { stringValue: randomBytes(24).toString('hex') } }],
     }))
     const body = { resourceLogs: [{ resource: {}, scopeLogs: [{ logRecords }] }] }
     const status = await ask('POST', '/v1/logs', body).then(

@@ -158,12 +158,14 @@ export class Attempts {
   }
 
   async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
-    const { clock, findPlace, gate, steps } = this.#deps
+    const { clock, findPlace, gate, journal, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) return false
     await gate.drain(request.tenantId)
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
+    // No attempt of its own did: a restored control plane would not know what is certified.
+    await journal(request, place)
     const { signal } = new AbortController()
     await this.#flushControl(signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)

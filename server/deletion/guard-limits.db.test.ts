@@ -173,6 +173,20 @@ test('a request that a wider one is about to complete takes nothing in meanwhile
   assert.equal(refuses(scene, monday), false)
 })
 
+test('a request that a wider one has completed is in the journal, so that an older control plane knows it again', async () => {
+  const scene = await governedSceneOf(stores)
+  const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
+  const wide = await scene.request(all)
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  const own = () =>
+    scene.journal.filter(({ tenantId }) => tenantId === scene.own.tenantId).map(({ requestId }) => requestId)
+  assert.deepEqual(new Set(own()), new Set([request.request_id, wide.request.request_id]))
+  scene.journal.length = 0
+  await scene.restarted().worker.restore()
+  assert.deepEqual(new Set(own()), new Set([request.request_id, wide.request.request_id]), 'a lost journal')
+})
+
 test('a request that could not be completed by a wider one accepts again', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })

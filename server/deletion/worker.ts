@@ -258,7 +258,8 @@ export class DeletionWorker {
     const { findPlace, journal, journalled, logger, requests } = this.#deps
     const written = new Set((await journalled()).map(({ requestId }) => requestId))
     for (const request of await requests.inStatus(deletionStatuses)) {
-      if (!hasBegun(request) || written.has(request.requestId)) continue
+      const isToBeKnown = hasBegun(request) || request.status === 'completed'
+      if (!isToBeKnown || written.has(request.requestId)) continue
       const place = await findPlace(request.tenantId)
       if (place === null) continue
       logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')

@@ -45,7 +45,7 @@ const sentences: Readonly<Record<StorageFault, string>> = {
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #fault: StorageFault | null = null
-  /** Whoever may use the reserve now; while there are any it isn't built again. */
+  /** Whoever may use the reserve now; while there are any it is built again only where there is room for both. */
   #users = 0
   readonly #stop = new AbortController()
   #loop: Promise<void> | null = null
@@ -156,12 +156,14 @@ export class DiskWatch {
   async #build(): Promise<boolean> {
     let isWhole = true
     for (const { isNeeded, reserve } of this.#options.disks) {
-      if (this.#users > 0) isWhole &&= reserve.isWhole || !isNeeded
+      // Erasures that go on for long must not keep telemetry out of a disk that has room for both.
+      const isAmple = hasRoomTwice(reserve)
+      if (this.#users > 0 && !isAmple) isWhole &&= reserve.isWhole || !isNeeded
       else {
         const isBuilt = await reserve.build().catch(() => false)
         isWhole &&= isBuilt || !isNeeded
         // Whoever came meanwhile may have found a disk without room.
-        if (this.#users > 0 && this.#fault !== null) reserve.release()
+        if (this.#users > 0 && this.#fault !== null && !isAmple) reserve.release()
       }
     }
     return isWhole
@@ -202,6 +204,11 @@ export class DiskWatch {
 /** Whether less is free than lets anything begin: a quarter of the reserve, and what the engine asks for. */
 function isShort({ reserve }: WatchedDisk): boolean {
   return freeBytes(reserve.folder) < Math.max(engineNeedsBytes, reserve.bytes / 4)
+}
+
+/** Whether there is room for the whole reserve and as much again for whoever would use it. */
+function hasRoomTwice({ bytes, folder, keptBytes }: Reserve): boolean {
+  return freeBytes(folder) + keptBytes >= 2 * bytes
 }
 
 function freeBytes(folder: string): number {

@@ -50,7 +50,7 @@ export class World {
   /** The rule of a second person by organisation, at any time from now on. */
   readonly rules = new Map<string, (atMs: number) => 'none' | 'all' | 'always'>()
   readonly backups: Saved[] = []
-  /** Requests of which an attempt has begun, ever. */
+  /** Requests of which an attempt has begun, or that a wider one has completed, ever. */
   readonly begun = new Map<string, Request>()
   /** How the service names who holds a secret. */
   readonly names = new Map<string, string>()
@@ -168,7 +168,7 @@ export class World {
         this.model.erase(now)
       }
       this.model.requests.set(now.id, now)
-      if (now.attempts > 0) this.begun.set(now.id, now)
+      if (now.attempts > 0 || now.status === 'completed') this.begun.set(now.id, now)
     }
     this.#assertSame('requests that are gone', [...unseen])
   }
