@@ -150,11 +150,15 @@ export class Attempts {
   async completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
     const { gate } = this.#deps
     const isFenced = fencingStatuses.some((status) => status === request.status)
+    let isCompleted = false
     // What comes between the count and the completion would be neither erased nor new.
     this.fence(request)
-    const isCompleted = await this.#completeFenced(request, erasedBy)
-    if (!isCompleted && !isFenced) gate.unfence(request.tenantId, request.requestId)
-    return isCompleted
+    try {
+      isCompleted = await this.#completeFenced(request, erasedBy)
+      return isCompleted
+    } finally {
+      if (!isCompleted && !isFenced) gate.unfence(request.tenantId, request.requestId)
+    }
   }
 
   async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {

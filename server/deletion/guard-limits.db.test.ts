@@ -187,6 +187,21 @@ test('a request that a wider one has completed is in the journal, so that an old
   assert.deepEqual(new Set(own()), new Set([request.request_id, wide.request.request_id]), 'a lost journal')
 })
 
+test('a request that something kept from being completed by a wider one accepts again', async () => {
+  const scene = await governedSceneOf(stores)
+  const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
+  const wide = await scene.request(all)
+  let marks = 0
+  scene.faults.runAt('marked done', () => {
+    if (++marks === 2) throw new Error('no')
+  })
+  await scene.round()
+  assert.equal(marks, 2)
+  assert.equal((await scene.status(wide.request.request_id)).status, 'completed')
+  assert.equal((await scene.status(request.request_id)).status, 'scheduled')
+  assert.equal(refuses(scene, monday), false)
+})
+
 test('a request that could not be completed by a wider one accepts again', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
