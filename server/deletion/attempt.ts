@@ -168,8 +168,6 @@ export class Attempts {
     await gate.drain(request.tenantId)
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
-    // No attempt of its own did: a restored control plane would not know what is certified.
-    await journal(request, place)
     const { signal } = new AbortController()
     await this.#flushControl(signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
@@ -177,10 +175,12 @@ export class Attempts {
     await steps.replan(request.requestId, [], clock.nowMs())
     const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
     const facts = erasedBy === null ? {} : { erased_by: erasedBy }
-    return this.#complete(request, progress, facts, {
-      removedAtMs: request.removedAtMs ?? clock.nowMs(),
-      retryAtMs: null,
-    })
+    const removedAtMs = request.removedAtMs ?? clock.nowMs()
+    const isCompleted = await this.#complete(request, progress, facts, { removedAtMs, retryAtMs: null })
+    // No attempt of its own wrote it down, and a control plane from before would not know what is certified. Not
+    // earlier: what the journal names counts as begun, and a completion that fails leaves it as it was.
+    if (isCompleted) await journal(request, place)
+    return isCompleted
   }
 
   async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
@@ -342,30 +342,26 @@ export class Attempts {
     logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
     const request = await requests.stored(attempted.tenantId, requestId)
     if (request.status !== 'running' && request.status !== 'verifying') return
-    const fault = error instanceof ErasureStopped ? null : await this.#deps.faultBehind(error)
-    const reason = reasonOf(error, fault)
     const isStopped = error instanceof ErasureStopped
+    const fault = isStopped ? null : await this.#deps.faultBehind(error)
+    const reason = reasonOf(error, fault)
+    const nowMs = clock.nowMs()
+    const isForgiven = isStopped || fault !== null
+    // A stopped attempt goes on at the next start. A failing disk is waited for, longer each time, since each try
+    // writes to the ledger.
+    const forgiven = {
+      attemptsForgiven: request.attemptsForgiven + 1,
+      blockedReason: reason,
+      retryAtMs: isStopped ? null : nowMs + retryDelayMs(request.attempts),
+    }
     // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
-    const changes = isStopped
-      ? { attemptsForgiven: request.attemptsForgiven + 1, blockedReason: reason, retryAtMs: null }
-      : fault !== null
-        ? this.#waitForDisk(request, reason, clock.nowMs())
-        : this.#waitBeforeRetry(request, reason, clock.nowMs())
+    const changes = isForgiven ? forgiven : this.#waitBeforeRetry(request, reason, nowMs)
     await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
   }
 
   #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
     const attempts = request.attempts - request.attemptsForgiven
     return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(attempts) }
-  }
-
-  /** Never given up, because nothing is wrong with the erasure; the pause grows all the same, since each try writes to the ledger. */
-  #waitForDisk(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
-    return {
-      attemptsForgiven: request.attemptsForgiven + 1,
-      blockedReason: reason,
-      retryAtMs: nowMs + retryDelayMs(request.attempts),
-    }
   }
 
   /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */

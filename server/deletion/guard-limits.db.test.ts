@@ -200,6 +200,14 @@ test('a request that something kept from being completed by a wider one accepts 
   assert.equal((await scene.status(wide.request.request_id)).status, 'completed')
   assert.equal((await scene.status(request.request_id)).status, 'scheduled')
   assert.equal(refuses(scene, monday), false)
+  const own = scene.journal.filter(({ tenantId }) => tenantId === scene.own.tenantId)
+  assert.deepEqual(
+    own.map(({ requestId }) => requestId),
+    [wide.request.request_id],
+    'what the journal names counts as begun',
+  )
+  await scene.restarted().worker.restore()
+  assert.equal((await scene.status(request.request_id)).status, 'scheduled')
 })
 
 test('a request that could not be completed by a wider one accepts again', async () => {
