@@ -151,8 +151,8 @@ async function eraseLocked<Step extends PartitionStep>(
   }
   await table.copySurvivors(partitionId, total - selected)
   await deps.failpoint('survivors copied')
-  deps.gate.closePlacement(place.placement)
   await record.promise(step, selected, holds)
+  deps.gate.closePlacement(place.placement)
   await table.promiseSwap()
   await deps.failpoint('swap promised')
   await swap(deps.engine, table.swapName)
