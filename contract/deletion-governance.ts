@@ -102,7 +102,9 @@ const days = z.int().min(1).max(3650).nullable()
 
 export const Retention = z
   .object({ metrics_days: days, logs_days: days, traces_days: days })
-  .describe('Telemetry older than this many whole UTC days is erased each night; null keeps it.')
+  .describe(
+    'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it.',
+  )
 export type Retention = z.infer<typeof Retention>
 
 export const SetRetention = z

@@ -60,7 +60,7 @@ export class JournalError extends Error {
 
 /** What was read of the file: whole lines only. */
 interface Known {
-  readonly entries: ReadonlyMap<string, { readonly entry: JournalEntry; readonly text: string }>
+  readonly entries: ReadonlyMap<string, JournalEntry>
   readonly lastMac: string
   /** Length of the whole lines; what follows is a line whose writing was cut short. */
   readonly sizeBytes: number
@@ -81,7 +81,7 @@ export class ErasureJournal {
 
   /** Every erasure that began, oldest first; none where there is no file. Throws JournalError naming the first bad line. */
   read(): JournalEntry[] {
-    return [...this.#load().entries.values()].map(({ entry }) => entry)
+    return [...this.#load().entries.values()]
   }
 
   /** Makes an empty journal where there is none, so that a missing one beside a backup means a lost one. */
@@ -98,7 +98,7 @@ export class ErasureJournal {
     const known = this.#load()
     const text = textOf(JournalEntry.parse(entry))
     const found = known.entries.get(entry.request_id)
-    if (found !== undefined && isSameErasure(found.entry, entry)) return
+    if (found !== undefined && isSameErasure(found, entry)) return
     if (found !== undefined) {
       throw new JournalError(`${this.path} has the erasure ${entry.request_id} with another selection.`)
     }
@@ -130,15 +130,14 @@ export class ErasureJournal {
     assertRegular(this.path)
     const bytes = readFileSync(this.path)
     const sizeBytes = bytes.lastIndexOf(0x0a) + 1
-    const entries = new Map<string, { entry: JournalEntry; text: string }>()
+    const entries = new Map<string, JournalEntry>()
     let lastMac = ''
     const lines = sizeBytes === 0 ? [] : bytes.toString('utf8', 0, sizeBytes - 1).split('\n')
     for (const [i, text] of lines.entries()) {
       const { entry, mac } = this.#readLine(text, i + 1)
-      const sealed = textOf(entry)
-      if (!isSame(mac, this.#mac(lastMac, sealed))) throw this.#bad(i + 1, 'does not match its seal')
+      if (!isSame(mac, this.#mac(lastMac, textOf(entry)))) throw this.#bad(i + 1, 'does not match its seal')
       if (entries.has(entry.request_id)) throw this.#bad(i + 1, 'repeats an erasure')
-      entries.set(entry.request_id, { entry, text: sealed })
+      entries.set(entry.request_id, entry)
       lastMac = mac
     }
     return { entries, lastMac, sizeBytes }

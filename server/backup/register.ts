@@ -5,7 +5,12 @@
 // erasures that were completed when it was begun. Where neither says anything it counts as holding.
 
 import type { Insertable, Selectable } from 'kysely'
-import type { BackupsTable, Control, ControlTransaction } from '../control/database.ts'
+import {
+  type BackupsTable,
+  type Control,
+  type ControlTransaction,
+  holdingStatuses,
+} from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 
@@ -34,9 +39,6 @@ export interface HoldingBackups {
   /** Those that are not known to be from after its completion; only for the erasures that were asked about. */
   fromBefore(requestId: string): readonly HoldingBackup[]
 }
-
-/** States of a backup whose folder holds telemetry, or will. */
-const holdingStatuses = ['requested', 'running', 'ready'] as const
 
 const msPerDay = 86_400_000
 

@@ -151,6 +151,9 @@ export interface BackupsTable {
   order_known: ColumnType<number, number | undefined, number>
 }
 
+/** States of a backup whose folder holds telemetry, or will. */
+export const holdingStatuses = ['requested', 'running', 'ready'] as const
+
 /** Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row. */
 export interface ErasureBackupsTable {
   request_id: Fixed<string>

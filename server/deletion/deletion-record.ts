@@ -6,6 +6,7 @@ import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../.
 import { formatInstant } from '../../contract/instant.ts'
 import type { DeletionRequestsTable } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
+import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { DeletionSelection } from './deletion.ts'
 
@@ -75,7 +76,12 @@ export function readSignals(json: string): Signal[] {
   return JSON.parse(json)
 }
 
-export function readNs(text: string | null): bigint | null {
+/** The range of a row whose bounds are nanoseconds as text. */
+export function readRange(row: Pick<RequestRow, 'range_start_ns' | 'range_end_ns'>): TimeRange {
+  return { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
+}
+
+function readNs(text: string | null): bigint | null {
   return text === null ? null : BigInt(text)
 }
 
@@ -85,7 +91,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     tenantId: row.tenant_id,
     scope: row.scope === 'all' ? 'all' : 'range',
     signals: readSignals(row.signals),
-    range: { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) },
+    range: readRange(row),
     status: DeletionStatus.parse(row.status),
     attempts: row.attempts,
     crashes: row.crashes,

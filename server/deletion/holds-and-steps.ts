@@ -5,7 +5,7 @@
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import { type DeletionSelection, type HeldPart, holdsWithin } from './deletion.ts'
-import { readNs, readSignals } from './deletion-record.ts'
+import { readRange, readSignals } from './deletion-record.ts'
 
 export interface ActiveHold extends HeldPart {
   readonly holdId: string
@@ -32,7 +32,7 @@ export async function readActiveHolds(
   return rows.map((row) => ({
     holdId: row.hold_id,
     signals: readSignals(row.signals),
-    range: { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) },
+    range: readRange(row),
   }))
 }
 
@@ -71,8 +71,8 @@ export async function refuseBesideActs(
     )
     .execute()
   const beside = rows.find((row) => {
-    const range = { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
-    return holdsWithin({ scope: 'range', signals: readSignals(row.signals), range }, [part]).length > 0
+    const acted = { scope: 'range', signals: readSignals(row.signals), range: readRange(row) } as const
+    return holdsWithin(acted, [part]).length > 0
   })
   if (beside === undefined) return
   throw new AppError('erasing', {

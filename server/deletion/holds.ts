@@ -12,7 +12,7 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
-import { readNs, readSignals } from './deletion-record.ts'
+import { readRange, readSignals } from './deletion-record.ts'
 import { type ActiveHold, readActiveHolds, refuseBesideActs } from './holds-and-steps.ts'
 
 /** Who placed it by the command line answers to the operator, not to the organisation. */
@@ -128,10 +128,6 @@ export class LegalHolds {
   }
 }
 
-function rangeOf(row: Selectable<LegalHoldsTable>): TimeRange {
-  return { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
-}
-
 function boundsOf({ startNs, endNs }: TimeRange) {
   return {
     range_start: startNs === null ? null : formatInstant(startNs),
@@ -146,7 +142,7 @@ function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
     hold_id: row.hold_id,
     case_ref: row.case_ref,
     signals: readSignals(row.signals),
-    ...boundsOf(rangeOf(row)),
+    ...boundsOf(readRange(row)),
     review_at: at(row.review_at_ms),
     placed_by: row.placed_by,
     placed_at: instantText(row.placed_at_ms),

@@ -6,7 +6,7 @@
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
-import type { Control, ControlTransaction } from '../control/database.ts'
+import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { findExisting, refuseBesideAll, refuseTooMany } from './admission.ts'
@@ -363,7 +363,7 @@ async function noteBackups(trx: ControlTransaction, requestId: string): Promise<
       from
         .selectFrom('backups')
         .select(({ val }) => [val(requestId).as('request_id'), 'backup_id'])
-        .where('status', 'in', ['requested', 'running', 'ready']),
+        .where('status', 'in', holdingStatuses),
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute()

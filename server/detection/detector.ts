@@ -14,7 +14,7 @@ import { comparesPeers, MethodKey, methodParams } from '../../contract/detection
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
-import { problemsOf } from '../http/validation.ts'
+import { isRecord, problemsOf } from '../http/validation.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 
 /** What a client decides about a detector; `params` complete, with the defaults of the method. */
@@ -211,8 +211,4 @@ function paramsMissing(body: unknown): ValidationProblem {
 function insideParts(result: ReturnType<typeof readDraft>, parts: readonly string[]): ValidationProblem[] {
   if ('definition' in result) return []
   return result.problems.filter(({ loc }) => loc.length > 2 && parts.includes(loc[1] ?? ''))
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

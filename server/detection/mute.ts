@@ -7,6 +7,7 @@ import { CreateMute, type Weekly, weekdays } from '../../contract/detection-feed
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { type Ns, nsPerMs } from '../../contract/instant.ts'
 import { problem } from '../core/app-error.ts'
+import { isRecord } from '../http/validation.ts'
 
 export interface MuteRule {
   readonly id: string
@@ -136,8 +137,4 @@ function contradiction(field: string, other: string, why: string): ValidationPro
 /** The refusal of a mute that ends before it begins. */
 export function endsTooEarly(input: unknown): ValidationProblem {
   return problem(['body', 'range_end'], 'greater_than', 'range_end lies after range_start', input)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

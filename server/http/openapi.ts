@@ -6,6 +6,7 @@ import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { oldNameOf, takeOldNames } from '../../contract/old-names.ts'
+import { isRecord } from './validation.ts'
 
 /** People paste tokens into this page, so it may talk to nobody but us, whatever its scripts would like. */
 const docsPolicy =
@@ -101,8 +102,4 @@ function markDeprecatedParameters(paths: object | undefined): void {
       }
     }
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -123,6 +123,7 @@ function removeTemporaryFiles(folder: string): void {
   if (!existsSync(temporary)) return
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
+
 /**
  * Server settings can only be given in a file. The caches are capped so that an idle process stays small as data
  * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be

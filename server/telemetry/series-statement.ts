@@ -76,7 +76,10 @@ export function lengthNs(frame: SeriesFrame): Ns {
 }
 
 /** The time whose rows count. */
-export function countedRange(frame: SeriesFrame): { readonly startNs: Ns; readonly endNs: Ns } {
+export function countedRange(frame: Pick<SeriesFrame, 'startNs' | 'endNs' | 'counted'>): {
+  readonly startNs: Ns
+  readonly endNs: Ns
+} {
   return frame.counted ?? frame
 }
 

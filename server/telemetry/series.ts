@@ -257,7 +257,7 @@ export function countedOf(
 ): { readonly startNs: Ns; readonly endNs: Ns } {
   const step = BigInt(frame.stepSeconds) * nsPerSecond
   const startNs = frame.startNs + BigInt(index) * step
-  const counted = frame.counted ?? frame
+  const counted = countedRange(frame)
   return {
     startNs: startNs > counted.startNs ? startNs : counted.startNs,
     endNs: startNs + step < counted.endNs ? startNs + step : counted.endNs,
