@@ -66,7 +66,7 @@ const acrossSeries = ['avg', 'sum', 'min', 'max'] as const
 
 /** What an attribute filter or a group can name; said where one is asked for. */
 const pathNames =
-  'A name of up to five parts with dots between also leads into nested values: `http.request.method` finds `method` in the map `request` in the map `http`.'
+  'A name of up to five parts with dots between also leads into nested values of logs and spans: `http.request.method` finds `method` in the map `request` in the map `http`.'
 const attributeNames = `${pathNames} Metric points also have \`job\`, \`instance\`, \`otel_scope_name\` and \`otel_scope_version\`.`
 
 const SeriesQueryFields = z.strictObject({

@@ -144,6 +144,23 @@ test('a name with dots also leads into nested values, of the row before its reso
   }
 })
 
+test('a name with dots does not lead into a value of a metric point', async () => {
+  const own = { tenantId: 'nested_points', placement: 3 }
+  const Attributes = { http: json({ route: '/r' }), tags: json(['a']) }
+  await insertFixture(stores.engine, own, 'otel_metrics_gauge', [{ TimeUnix: startNs, Attributes }])
+  const reader = new TenantReader(stores.engine, own, new TelemetryGate())
+  const count = async (key: string, value: string) => {
+    const [row] = await reader.rows<{ n: string }>(
+      (from) =>
+        sql`SELECT count() AS n FROM ${from('otel_metrics_gauge', hasAttribute('AttributesPairs', key, value))}`,
+    )
+    return Number(row?.n)
+  }
+  assert.equal(await count('http.route', '/r'), 0)
+  assert.equal(await count('http', Attributes.http), 1)
+  assert.equal(await count('tags', 'a'), 1)
+})
+
 test('a list is found by any of its items, and by its whole text', async () => {
   const own = { tenantId: 'lists', placement: 3 }
   await insertFixture(

@@ -1,6 +1,7 @@
 // Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a record has no
-// attribute of a name, that of its resource stands for it. Nested values are JSON texts, which are read where a name may
-// lead into one; what is stored stays as it is. Whole sets are answered as they are stored and taken apart here,
+// attribute of a name, that of its resource stands for it. Nested values of logs and spans are JSON texts, which are read
+// where a name may lead into one; what is stored stays as it is. Points of metrics have no nested attributes
+// (OpenTelemetry's metrics data model), and a filter on them is in the plan of each metric table. Whole sets are answered as they are stored and taken apart here,
 // because to plan how the engine would make maps of them takes it longer than to read them.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
@@ -14,7 +15,7 @@ const pointColumn = 'AttributesPairs'
 
 /**
  * An attribute of the record itself or, where it has none of that name, of its resource. Where neither has, a name with
- * dots may be a path into a nested value, and points of metrics have the labels that Prometheus knows their source by.
+ * dots may be a path into a nested value of a log or a span, and points of metrics have the labels that Prometheus knows their source by.
  * Empty where there is nothing.
  *
  * @param column of the record's own pairs
@@ -32,25 +33,31 @@ export function attribute(column: string, key: string): Sql {
   return sql`multiIf(${join(cases, ', ')}, '')`
 }
 
-/** Whether {@link attribute} is that value, or a list with that item. */
+/**
+ * Whether {@link attribute} is that value, or a list with that item. One search of each set for all that could make it so
+ * comes first, so that what it takes to be sure is computed for few rows only.
+ */
 export function hasAttribute(column: string, key: string, value: string): Sql {
   // What is absent counts as empty.
   if (value === '') return sql`${attribute(column, key)} = ''`
   const pair = bytes(pairStart, key, pairMiddle, value, pairStart)
-  const isIn = (own: string) => sql`position(${raw(own)}, ${pair}) > 0`
-  const label = labelOf(column, key)
   const ways = waysOf(column, key)
   const isAbsent = sql`NOT ${hasKey(column, key)} AND NOT ${hasKey(resourceColumn, key)}`
-  const elsewhere = [
-    sql`${isList(column, key)} AND ${hasItem(valueOfKey(column, key), value)}`,
-    ...(label === undefined ? [] : [sql`${isAbsent} AND multiIf(${label}, '') = ${value}`]),
-    ...(ways.length === 0 ? [] : [sql`${mayLead(column, key)} AND ${isAbsent} AND ${isNested(ways, value)}`]),
+  const marks = [
+    sql`${pair}`,
+    sql`${bytes(pairStart, key, pairMiddle, '[')}`,
+    ...ways.slice(0, 1).map(() => sql`${nestedMark(key)}`),
   ]
-  const others = join(
-    elsewhere.map((one) => sql`(${one})`),
-    ' OR ',
-  )
-  return sql`(${isIn(column)} OR (${isIn(resourceColumn)} AND NOT ${hasKey(column, key)}) OR ${others})`
+  const search = (own: string) => sql`multiSearchAny(${raw(own)}, [${join(marks, ', ')}])`
+  const sure = [
+    sql`position(${raw(column)}, ${pair}) > 0`,
+    sql`(position(${raw(resourceColumn)}, ${pair}) > 0 AND NOT ${hasKey(column, key)})`,
+    hasItem(valueOfKey(column, key), value),
+    ...(ways.length === 0 ? [] : [sql`(${isAbsent} AND ${isNested(ways, value)})`]),
+  ]
+  const found = sql`((${search(column)} OR ${search(resourceColumn)}) AND (${join(sure, ' OR ')}))`
+  const label = labelOf(column, key)
+  return label === undefined ? found : sql`(${found} OR (${isAbsent} AND multiIf(${label}, '') = ${value}))`
 }
 
 /** Whether the record or its resource has an attribute of that name at all. */
@@ -87,12 +94,6 @@ function valueOfKey(column: string, key: string): Sql {
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
 
-/** Whether the attribute may be a list. */
-function isList(column: string, key: string): Sql {
-  const start = bytes(pairStart, key, pairMiddle, '[')
-  return sql`(position(${raw(column)}, ${start}) > 0 OR (position(${raw(resourceColumn)}, ${start}) > 0 AND NOT ${hasKey(column, key)}))`
-}
-
 /** Whether a JSON text is that of a list with that item. */
 function hasItem(json: Sql, value: string): Sql {
   return sql`has(JSONExtract(${json}, 'Array(String)'), ${value})`
@@ -110,7 +111,7 @@ interface Way {
 /** The first parts of the name are a key of the set; the others lead down one by one, or the last of them together. */
 function waysOf(column: string, key: string): Way[] {
   const parts = key.split('.')
-  if (parts.length > partsMax) return []
+  if (parts.length > partsMax || column === pointColumn) return []
   return parts.slice(1).flatMap((_, i) => {
     const rest = parts.slice(i + 1)
     const json = valueOfKey(column, parts.slice(0, i + 1).join('.'))
@@ -130,9 +131,13 @@ function waysOf(column: string, key: string): Way[] {
  * JSON takes far longer than to search a text.
  */
 function mayLead(column: string, key: string): Sql {
-  const quoted = JSON.stringify(key.slice(key.lastIndexOf('.') + 1)).slice(1)
-  const search = (own: string) => sql`position(${raw(own)}, ${quoted}) > 0`
+  const search = (own: string) => sql`position(${raw(own)}, ${nestedMark(key)}) > 0`
   return sql`(${search(column)} OR ${search(resourceColumn)})`
+}
+
+/** What a JSON text has where a key in it ends as the name does. */
+function nestedMark(key: string): string {
+  return JSON.stringify(key.slice(key.lastIndexOf('.') + 1)).slice(1)
 }
 
 function nestedText(ways: readonly Way[]): Sql {
