@@ -204,6 +204,15 @@ for (const isShared of [false, true]) {
   })
 }
 
+test('a hold is kept at once where an attempt failed after it had made its swap', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  scene.faults.failOnceAt('partition replaced')
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50, 'the swap is made')
+  assert.ok((await scene.hold(held)).hold_id)
+})
+
 test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   const place = () => scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, 'operator:command-line')
