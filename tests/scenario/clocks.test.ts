@@ -32,7 +32,7 @@ after(() => setTimeout(() => process.exit(1), 30_000).unref())
 async function start(): Promise<void> {
   await service.start(async (app) => {
     await service.setClock(foundedMs)
-    await populate(app, service.control, newOrganisations())
+    await populate(app, service.control, newOrganisations(), async () => {})
     await service.setClock(-foundedMs)
   })
 }

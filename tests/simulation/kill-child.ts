@@ -76,7 +76,7 @@ process.on('disconnect', () => process.exit(1))
 const address = await app.start(async () => {
   if (!options.isFirst) return
   const control = openSqlite(config.controlPath)
-  await populate(app, control, newOrganisations())
+  await populate(app, control, newOrganisations(), async () => {})
   await control.destroy()
 })
 say({ address, nowMs: clock.nowMs() })

@@ -5,9 +5,7 @@ import { appendFileSync } from 'node:fs'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { systemClock } from '../../server/core/clock.ts'
-import { InProcess } from './in-process.ts'
-import { allSteps, newOrganisations, populate, simulate } from './simulation.ts'
-import { startMs } from './telemetry.ts'
+import { runWorld } from './one-world.ts'
 
 const { values } = parseArgs({
   options: {
@@ -20,27 +18,27 @@ const { values } = parseArgs({
     out: { type: 'string', default: 'simulation-failures.txt' },
   },
 })
-const untilMs = systemClock.nowMs() + Number(values.minutes) * 60_000
-const stepCount = Number(values.steps)
+const [minutes, firstSeed, steps] = [Number(values.minutes), Number(values.seed), Number(values.steps)]
+if (!(minutes > 0) || !Number.isSafeInteger(firstSeed) || !Number.isSafeInteger(steps) || steps < 1) {
+  process.stderr.write('--minutes is above 0; --seed and --steps are integers, --steps from 1.\n')
+  process.exit(2)
+}
+const untilMs = systemClock.nowMs() + minutes * 60_000
 const totals: Record<string, number> = { runs: 0 }
 
-for (let seed = Number(values.seed); systemClock.nowMs() < untilMs; seed++) {
+for (let seed = firstSeed; systemClock.nowMs() < untilMs; seed++) {
   totals.runs = (totals.runs ?? 0) + 1
-  const subject = new InProcess(startMs)
   try {
-    await subject.start((app) => populate(app, subject.control, newOrganisations()))
-    const { counts } = await simulate(subject, seed, allSteps, ({ counts: { steps } }) => steps >= stepCount)
+    const counts = await runWorld(seed, steps)
     for (const [name, n] of Object.entries(counts)) totals[name] = (totals[name] ?? 0) + n
     process.stdout.write(`seed ${seed}: ${JSON.stringify(counts)}\n`)
   } catch (error) {
     const what = error instanceof Error ? error.message : String(error)
     process.stdout.write(`seed ${seed} FAILED: ${what}\n`)
-    appendFileSync(values.out, `LETHE_SIM_SEED=${seed} LETHE_SIM_STEPS=${stepCount}\n${what}\n\n`)
-    // What it left standing is not ended safely from here.
+    appendFileSync(values.out, `LETHE_SIM_SEED=${seed} LETHE_SIM_STEPS=${steps}\n${what}\n\n`)
     process.stdout.write(`${JSON.stringify(totals)}\nGo on with --seed ${seed + 1}.\n`)
+    // An erasure that stands still in the world that failed would keep this process alive.
     process.exit(1)
-  } finally {
-    await subject.end()
   }
 }
 process.stdout.write(`${JSON.stringify(totals)}\n`)

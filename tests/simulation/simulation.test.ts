@@ -1,16 +1,8 @@
 // Erasures in a world of chance: thousands of steps in one process, each compared with the model.
 
 import { test } from 'node:test'
-import { InProcess } from './in-process.ts'
-import {
-  allSteps,
-  endSoonAfterAll,
-  newOrganisations,
-  populate,
-  firstSeed as seed,
-  simulate,
-} from './simulation.ts'
-import { startMs } from './telemetry.ts'
+import { runWorld } from './one-world.ts'
+import { endSoonAfterAll, firstSeed as seed } from './simulation.ts'
 
 /** Makes a replayed run as long as when it failed, or longer. `npm run simulate` is for thousands of steps. */
 const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 400)
@@ -26,22 +18,9 @@ for (let run = 0; run < runs; run++) {
     timeout: timeoutMs,
   }, async (t) => {
     t.diagnostic(`LETHE_SIM_SEED=${seed + run} LETHE_SIM_STEPS=${stepCount}`)
-    const subject = new InProcess(startMs)
-    try {
-      await subject.start((app) =>
-        populate(app, subject.control, newOrganisations(), (byMs) => subject.setClock(byMs)),
-      )
-      const begunMs = performance.now()
-      const { counts } = await simulate(
-        subject,
-        seed + run,
-        allSteps,
-        ({ counts: { steps } }) => steps >= stepCount,
-      )
-      const perSecond = (1000 * counts.steps) / (performance.now() - begunMs)
-      t.diagnostic(`${perSecond.toFixed(1)} steps/s: ${JSON.stringify(counts)}`)
-    } finally {
-      await subject.end()
-    }
+    const begunMs = performance.now()
+    const counts = await runWorld(seed + run, stepCount)
+    const perSecond = (1000 * stepCount) / (performance.now() - begunMs)
+    t.diagnostic(`${perSecond.toFixed(1)} steps/s: ${JSON.stringify(counts)}`)
   })
 }

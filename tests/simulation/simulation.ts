@@ -34,13 +34,13 @@ const foundedMs = [40 * 86_400_000, -40 * 86_400_000, 0]
 
 /**
  * Creates them at the first start. Placements are given by who came first; here they are set, so that two share one.
- * Where the clock can be set they are founded by a wrong one, which is then set right.
+ * They are founded by a wrong clock, which is then set right; `setClock` does nothing where the clock can't be set.
  */
 export async function populate(
   app: App,
   control: Control,
   organisations: readonly Organisation[],
-  setClock: (byMs: number) => Promise<void> = async () => {},
+  setClock: (byMs: number) => Promise<void>,
 ): Promise<void> {
   for (const [i, { place, secrets }] of organisations.entries()) {
     const { tenantId, placement } = place
