@@ -24,6 +24,15 @@ export const deletionStatuses = [
   'rejected',
   'expired',
 ] as const
+/** Statuses that nothing leaves by itself; `finished_at` is set on entering one. */
+export const finalDeletionStatuses = [
+  'completed',
+  'failed',
+  'cancelled',
+  'rejected',
+  'expired',
+] as const satisfies readonly (typeof deletionStatuses)[number][]
+
 export const DeletionStatus = z.enum(deletionStatuses)
 export type DeletionStatus = z.infer<typeof DeletionStatus>
 
@@ -138,7 +147,9 @@ export const previewWarnings = ['future_end'] as const
 
 export const DeletionPreview = z
   .object({
-    id: z.string().describe('Name it as `preview_id` in the deletion, to erase this and nothing else.'),
+    id: z
+      .string()
+      .describe('Name it as `preview_id` in the deletion, to erase this, within `tolerance_rows`.'),
     preview_id: z.string().meta(oldNameOf('id')),
     created_at: Instant,
     expires_at: Instant,

@@ -7,7 +7,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../app.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
-import { pauseDetectors, tellHistory } from '../demo/detectors.ts'
+import { pauseDetectors, runOverHistory } from '../demo/detectors.ts'
 import { openProgressLine, renderGuide, storyOf } from '../demo/guide.ts'
 import { runLive } from '../demo/live.ts'
 import { loadHistory } from '../demo/load.ts'
@@ -43,8 +43,10 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     write: (text: string) => void process.stdout.write(text),
     isTerminal: process.stdout.isTTY === true,
   }
-  const paused = await pauseDetectors(api)
+  let anomalies: Awaited<ReturnType<typeof runOverHistory>>
+  let paused: readonly string[]
   try {
+    paused = await pauseDetectors(api)
     await loadHistory({
       endpoint,
       token: ingestToken,
@@ -54,12 +56,13 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
       onProgress: openProgressLine(output),
       signal: leaving.signal,
     })
+    process.stdout.write('Running the detectors over it ...\n')
+    anomalies = await runOverHistory(api, paused)
   } catch (error) {
+    // The service is closed under whatever is under way.
     if (leaving.signal.aborted) return
     throw error
   }
-  process.stdout.write('Running the detectors over it ...\n')
-  const anomalies = await tellHistory(api, paused)
   const shop = openShop({ seed, anchorNs: nowNs })
   const guide = renderGuide(
     {

@@ -40,7 +40,10 @@ describe('every command', () => {
     test(`${path} says what it does, by examples that it takes`, () => {
       assert.notEqual(command.description(), '')
       const [, examples = ''] = helpOf(command).split(/\nExamples?:\n/)
-      const lines = examples.split('\n').filter((line) => line.includes('lethe '))
+      const lines = examples
+        .replaceAll(/\\\n\s*/g, '')
+        .split('\n')
+        .filter((line) => line.includes('lethe '))
       assert.ok(lines.length > 0, 'there is no example')
       for (const line of lines) {
         const [, words = ''] = /(?<![/\w])lethe (.*)/.exec(line) ?? []
@@ -83,8 +86,9 @@ test('README and docs name commands and options that exist, and never one of a r
   for (const path of ['README.md', ...globSync('docs/*.md', { cwd: root })]) {
     const text = readFileSync(join(root, path), 'utf8')
     assert.doesNotMatch(text, /\bnpx (?:--\S+ )*lethe|npm exec/, path)
-    for (const [mention, written = ''] of text.matchAll(/\blethe ((?:[a-z-]+|<\w+>|[A-Z]+)\b[^`\n|)#;]*)/g)) {
-      if (!/[`./$(]/.test(text.charAt(text.indexOf(mention) - 1))) continue
+    for (const match of text.matchAll(/\blethe ((?:[a-z-]+|<\w+>|[A-Z]+)\b[^`\n|)#;]*)/g)) {
+      const [mention, written = ''] = match
+      if (!/[`./$(]/.test(text.charAt(match.index - 1))) continue
       const { command, rest } = commandOf(written.trim().split(/\s+/))
       assert.notEqual(command.parent, null, `${path}: ${mention}`)
       for (const option of rest.filter((word) => /^--[a-z]/.test(word))) {

@@ -4,13 +4,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { CreateDeletion, deletionStatuses } from '../../contract/deletion.ts'
+import { CreateDeletion, deletionStatuses, finalDeletionStatuses } from '../../contract/deletion.ts'
 import {
   crossFieldProblems,
   deletionEvents,
   draftOf,
   erasedTime,
-  finalStatuses,
   hidingStatuses,
   retryDelayMs,
   selectionText,
@@ -68,7 +67,7 @@ describe('the state table', () => {
     for (const status of workingStatuses)
       assert.ok(Object.values(transitions[status]).some((to) => to !== null))
     const working: readonly string[] = workingStatuses
-    assert.ok(finalStatuses.every((status) => !working.includes(status)))
+    assert.ok(finalDeletionStatuses.every((status) => !working.includes(status)))
   })
 })
 

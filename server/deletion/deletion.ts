@@ -6,6 +6,7 @@ import {
   CreateDeletion,
   type DeletionStatus,
   type deletionReasons,
+  finalDeletionStatuses,
   type PreviewDeletion,
 } from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -106,17 +107,8 @@ export const openStatuses = [
   ...hidingStatuses,
 ] as const satisfies readonly DeletionStatus[]
 
-/** States that nothing leaves by itself; `finished_at` is set on entering one. */
-export const finalStatuses = [
-  'completed',
-  'failed',
-  'cancelled',
-  'rejected',
-  'expired',
-] as const satisfies readonly DeletionStatus[]
-
 export function isFinal(status: DeletionStatus): boolean {
-  return finalStatuses.some((final) => final === status)
+  return finalDeletionStatuses.some((final) => final === status)
 }
 
 /** What is to be erased. `all` has no bounds. */

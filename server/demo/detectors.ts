@@ -61,7 +61,7 @@ export async function pauseDetectors(api: Api): Promise<string[]> {
  * Adds the demo's own detectors to those that were paused, runs each once over the history, and switches them on.
  * Answers what they found, latest first, at most 100.
  */
-export async function tellHistory(api: Api, pausedIds: readonly string[]): Promise<ListedAnomaly[]> {
+export async function runOverHistory(api: Api, pausedIds: readonly string[]): Promise<ListedAnomaly[]> {
   const ids = [...pausedIds]
   for (const body of demoDetectors) {
     const { id } = await call(api, 'POST', '/anomalies/detectors', Detector, { ...body, enabled: false })

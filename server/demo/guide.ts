@@ -111,8 +111,8 @@ function access({ baseUrl, tenantId, ownerToken, ingestToken }: GuideFacts): Sec
       `ingest token  ${ingestToken}`,
       '',
       'For the commands below:',
-      `export LETHE=${shellWord(baseUrl)}`,
-      `export TOKEN=${shellWord(ownerToken)}`,
+      `export LETHE_URL=${shellWord(baseUrl)}`,
+      `export LETHE_TOKEN=${shellWord(ownerToken)}`,
     ],
   }
 }
@@ -152,7 +152,7 @@ function bullet(sentence: string): string[] {
 }
 
 function anomalies({ anomalyId }: GuideFacts): Section {
-  const list = [...curl(''), '  "$LETHE/anomalies?limit=20"']
+  const list = [...curl(''), '  "$LETHE_URL/anomalies?limit=20"']
   if (anomalyId === undefined) {
     return {
       title: 'List what the detectors find',
@@ -166,7 +166,7 @@ function anomalies({ anomalyId }: GuideFacts): Section {
       ...list,
       'One of it; "context" says what it is related to, and why:',
       ...curl(''),
-      `  "$LETHE/anomalies/${pathWord(anomalyId)}"`,
+      `  "$LETHE_URL/anomalies/${pathWord(anomalyId)}"`,
     ],
   }
 }
@@ -177,7 +177,7 @@ function detector({ detectorId }: GuideFacts): Section | undefined {
     title: 'Change a detector (partial update)',
     lines: [
       ...curl('-X PATCH'),
-      `  "$LETHE/anomalies/detectors/${pathWord(detectorId)}" \\`,
+      `  "$LETHE_URL/anomalies/detectors/${pathWord(detectorId)}" \\`,
       "  -H 'Content-Type: application/json' \\",
       `  -d ${shellWord(JSON.stringify({ window_minutes: 4320, schedule_minutes: 10 }))}`,
     ],
@@ -190,19 +190,21 @@ function deletion({ tenantId, eraseBefore }: GuideFacts): Section {
     title: 'Erase telemetry and watch it go',
     lines: [
       `Everything before ${eraseBefore}; "confirm" is your tenant_id:`,
-      'ANSWER=$(curl -s -X POST -H "Authorization: Bearer $TOKEN" \\',
-      '  "$LETHE/usage/storage/deletions" \\',
+      'ANSWER=$(curl -s -X POST -H "Authorization: Bearer $LETHE_TOKEN" \\',
+      '  "$LETHE_URL/usage/storage/deletions" \\',
       "  -H 'Content-Type: application/json' \\",
       `  -d ${shellWord(JSON.stringify(body))}); echo "$ANSWER"`,
       '',
-      'Ask until it is completed, which means removed and read back:',
+      'Follow it to its end: hidden, removed, and verified by a second count:',
       `ID=$(echo "$ANSWER" | sed -n 's/.*"request_id": *"\\([^"]*\\)".*/\\1/p')`,
-      'until curl -s -H "Authorization: Bearer $TOKEN" "$LETHE/usage/storage/deletions/$ID" \\',
-      `  | tee /dev/stderr | grep -q '"status": *"completed"'; do sleep 1; done`,
+      './lethe deletions watch "$ID"',
+      '',
+      'The same in one command, which shows first what would go:',
+      `./lethe erase range --until ${shellWord(eraseBefore)} --wait`,
       '',
       'Then every step of it in the ledger, each entry holding the hash of the one before:',
       ...curl(''),
-      '  "$LETHE/ledger"',
+      '  "$LETHE_URL/ledger"',
       '',
       'All of the organisation instead of a range, when you are done:',
       `  ${JSON.stringify({ scope: 'all', confirm: tenantId })}`,
@@ -223,7 +225,7 @@ function ownTelemetry({ baseUrl, ingestToken }: GuideFacts): Section {
 }
 
 const curl = (options: string): string[] => [
-  `curl -s ${options === '' ? '' : `${options} `}-H "Authorization: Bearer $TOKEN" \\`,
+  `curl -s ${options === '' ? '' : `${options} `}-H "Authorization: Bearer $LETHE_TOKEN" \\`,
 ]
 
 const pathWord = (id: string): string => encodeURIComponent(id)

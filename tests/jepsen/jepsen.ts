@@ -69,8 +69,6 @@ const clock = new SteppedClock(place)
 const small = makeSmallDisk(flags.root, diskBytes)
 const disk: SmallDisk | null = typeof small === 'string' ? null : small
 const cannot: string[] = []
-if (clock === null)
-  cannot.push('clocks, years: libfaketime is not installed (Debian: apt install libfaketime)')
 if (typeof small === 'string') cannot.push(`disk: ${small}`)
 const chosen = groups.filter(
   (group): group is Group => wanted.includes(group) && !(disk === null && group === 'disk'),

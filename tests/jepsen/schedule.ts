@@ -53,7 +53,7 @@ const weights: Readonly<Record<Group, number>> = {
 
 const meanPauseS = 9
 
-/** At least one act of each chosen group comes where the time allows it, those in the order of the list first. */
+/** Acts of the chosen groups by chance, as often as their weights say: a rare one may not come at all. */
 export function drawSchedule(seed: number, minutes: number, chosen: readonly Group[]): Act[] {
   const random = randomOf(seed, 'schedule')
   const acts: Act[] = []

@@ -176,7 +176,7 @@ test('usage and anomalies are told for people and for programs', async () => {
   assert.match(usage.out, /It may send any number of rows a second and any number of bytes a day/)
   const { ingest, storage } = JSON.parse((await lethe('usage --json')).out)
   assert.deepEqual([ingest.tenant_id, storage.tenant_id], ['acme', 'acme'])
-  assert.equal((await lethe('anomalies --open --since 24h')).out, 'No anomalies.')
+  assert.equal((await lethe('anomalies --open --from -24h')).out, 'No anomalies.')
   assert.deepEqual(JSON.parse((await lethe('anomalies --json')).out), { items: [] })
   const unknown = await lethe('anomalies get nothing')
   assert.deepEqual([unknown.code, /404 not_found/.test(unknown.err)], [1, true])

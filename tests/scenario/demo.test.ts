@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import type { ListedAnomaly } from '../../contract/detection-context.ts'
 import { AnomalyWithContext } from '../../contract/detection-context.ts'
 import { type Clock, systemClock } from '../../server/core/clock.ts'
-import { pauseDetectors, tellHistory } from '../../server/demo/detectors.ts'
+import { pauseDetectors, runOverHistory } from '../../server/demo/detectors.ts'
 import { foundIn, renderGuide, storyOf } from '../../server/demo/guide.ts'
 import { loadHistory } from '../../server/demo/load.ts'
 import { type IncidentKey, openShop, type Shop } from '../../server/demo/shop.ts'
@@ -38,7 +38,7 @@ before(async () => {
   shop = openShop({ seed, anchorNs: nowNs })
   const token = service.secretOf('acme/ingest')
   await loadHistory({ endpoint: service.address, token, seed, nowNs, clock })
-  found = await tellHistory(api, paused)
+  found = await runOverHistory(api, paused)
 })
 after(() => service.stop())
 

@@ -2,37 +2,30 @@
 
 import { pageOf } from '../../../contract/common.ts'
 import { Anomaly } from '../../../contract/detection.ts'
-import { type Clock, instantText } from '../../core/clock.ts'
-import { CommandFailure } from '../failure.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'
 import { readPages } from './pages.ts'
 import type { Connection } from './settings.ts'
-import { durationText, parseDuration } from './text.ts'
+import { durationText } from './text.ts'
 
 export interface AnomalyOptions extends JsonOption {
   readonly open?: boolean
   readonly muted?: boolean
   readonly detector?: string
-  readonly since?: string
-  readonly start?: string
-  readonly end?: string
+  readonly from?: string
+  readonly until?: string
   readonly limit: string
 }
 
-export async function listAnomalies(
-  connection: Connection,
-  options: AnomalyOptions,
-  clock: Clock,
-): Promise<void> {
+export async function listAnomalies(connection: Connection, options: AnomalyOptions): Promise<void> {
   const api = new ApiClient(connection, {
     'query.detector_id': '--detector',
-    'query.start': '--start',
-    'query.end': '--end',
+    'query.range_start': '--from',
+    'query.range_end': '--until',
   })
   const { items, json } = await readPages(api, {
     path: '/anomalies',
-    query: queryOf(options, clock),
+    query: queryOf(options),
     page: pageOf(Anomaly),
     limit: options.limit,
   })
@@ -41,24 +34,14 @@ export async function listAnomalies(
   if (items.length === 0) print('No anomalies.')
 }
 
-function queryOf(options: AnomalyOptions, clock: Clock): Record<string, string> {
-  const { detector, end, muted, open, since, start } = options
-  if (since !== undefined && start !== undefined)
-    throw new CommandFailure('Say --since or --start, not both.')
-  const from = since === undefined ? start : instantText(clock.nowMs() - durationMs(since))
+function queryOf({ detector, from, muted, open, until }: AnomalyOptions): Record<string, string> {
   return {
     ...(open && { open: 'true' }),
     ...(muted === false && { muted: 'false' }),
     ...(detector !== undefined && { detector_id: detector }),
-    ...(from !== undefined && { start: from }),
-    ...(end !== undefined && { end }),
+    ...(from !== undefined && { range_start: from }),
+    ...(until !== undefined && { range_end: until }),
   }
-}
-
-function durationMs(text: string): number {
-  const ms = parseDuration(text)
-  if (ms === null) throw new CommandFailure('--since must be a duration such as 90m, 24h or 7d.')
-  return ms
 }
 
 export async function getAnomaly(connection: Connection, id: string, options: JsonOption): Promise<void> {

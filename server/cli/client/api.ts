@@ -13,18 +13,50 @@ export interface Answer<T> {
   readonly json: unknown
 }
 
-/** The service answered, and not with what was asked for. */
+/** The request was not sent, or its answer did not come whole. */
+export class ServiceUnreachable extends CommandFailure {
+  /** Whether the service may have taken the request. */
+  readonly mayBeTaken: boolean
+
+  constructor(message: string, mayBeTaken: boolean) {
+    super(message, exitCodes.unreachable)
+    this.mayBeTaken = mayBeTaken
+  }
+}
+
+/** The service, or a proxy in front of it, answered, and not with what was asked for. */
 export class ServiceRefusal extends CommandFailure {
   readonly status: number
   /** As it was sent; null where it is no JSON. */
   readonly body: unknown
+  /** Seconds after which to ask again; 0 where nothing was said. */
+  readonly retryAfterSeconds: number
 
-  constructor(message: string, status: number, body: unknown) {
-    super(message, status >= 502 ? exitCodes.unreachable : exitCodes.failed)
+  constructor(message: string, { retryAfterSeconds, status }: Received, body: unknown) {
+    super(message, statusesOfAbsence.has(status) ? exitCodes.unreachable : exitCodes.failed)
     this.status = status
     this.body = body
+    this.retryAfterSeconds = retryAfterSeconds
   }
 }
+
+/** What a service answers that starts or stops, and a proxy that does not reach it. */
+const statusesOfAbsence = new Set([502, 503, 504])
+
+/** Whether asking again later may do. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof ServiceUnreachable) return true
+  return error instanceof ServiceRefusal && (error.status === 429 || statusesOfAbsence.has(error.status))
+}
+
+interface Received {
+  readonly status: number
+  readonly text: string
+  readonly retryAfterSeconds: number
+}
+
+/** Longer than any read takes. What changes something has the five minutes of Node's own client. */
+const readTimeoutMs = 60_000
 
 export interface Sent {
   readonly json?: unknown
@@ -46,29 +78,41 @@ export class ApiClient {
   }
 
   async get<T extends z.ZodType>(path: string, body: T): Promise<Answer<z.output<T>>> {
-    return this.#read(path, await this.#send('GET', path, {}), body)
+    return this.#read(path, await this.#send('GET', path), body)
   }
 
   async post<T extends z.ZodType>(path: string, body: T, sent: Sent = {}): Promise<Answer<z.output<T>>> {
-    return this.#read(path, await this.#send('POST', path, sent), body)
+    return this.#read(path, await this.#sendSafely(path, sent), body)
   }
 
   /** The bytes of an answer that is written to a file as it is. */
   async getText(path: string): Promise<string> {
-    const response = await this.#send('GET', path, {})
-    const text = await response.text()
-    if (!response.ok) throw this.#refusalOf(response.status, jsonOf(text))
-    return text
+    const received = await this.#send('GET', path)
+    if (!isSuccess(received)) throw this.#refusalOf(received, jsonOf(received.text))
+    return received.text
   }
 
-  async #send(method: string, path: string, { idempotencyKey, json }: Sent): Promise<Response> {
+  /** With its key a request is the same one when it is repeated, so it is, once, where its answer was lost. */
+  async #sendSafely(path: string, sent: Sent): Promise<Received> {
+    try {
+      return await this.#send('POST', path, sent)
+    } catch (error) {
+      const mayRepeat = error instanceof ServiceUnreachable && error.mayBeTaken
+      if (!mayRepeat || sent.idempotencyKey === undefined) throw error
+      return this.#send('POST', path, sent)
+    }
+  }
+
+  async #send(method: string, path: string, { idempotencyKey, json }: Sent = {}): Promise<Received> {
     const { token, url } = this.#connection
     let response: Response
+    let text: string
     try {
       response = await fetch(`${url}${path}`, {
         method,
         // Followed, it would carry an erasure to an address that nobody configured.
         redirect: 'manual',
+        ...(method === 'GET' && { signal: AbortSignal.timeout(readTimeoutMs) }),
         headers: {
           authorization: `Bearer ${token}`,
           ...(json !== undefined && { 'content-type': 'application/json' }),
@@ -76,21 +120,25 @@ export class ApiClient {
         },
         ...(json !== undefined && { body: JSON.stringify(json) }),
       })
+      text = await response.text()
     } catch (error) {
-      throw new CommandFailure(unreachable(url, error), exitCodes.unreachable)
+      throw unreachable(url, error, method !== 'GET')
     }
-    if (response.status < 300 || response.status > 399) return response
+    const { headers, status } = response
+    if (status < 300 || status > 399) {
+      return { status, text, retryAfterSeconds: Number(headers.get('retry-after') ?? 0) || 0 }
+    }
     throw new CommandFailure(
       `${url} redirects to ${response.headers.get('location') ?? 'somewhere else'}. Set LETHE_URL to the address of the service itself.`,
       exitCodes.unreachable,
     )
   }
 
-  async #read<T extends z.ZodType>(path: string, response: Response, body: T): Promise<Answer<z.output<T>>> {
-    const json = jsonOf(await response.text())
-    if (!response.ok) throw this.#refusalOf(response.status, json)
+  #read<T extends z.ZodType>(path: string, received: Received, body: T): Answer<z.output<T>> {
+    const json = jsonOf(received.text)
+    if (!isSuccess(received)) throw this.#refusalOf(received, json)
     const read = body.safeParse(json)
-    if (read.success) return { status: response.status, value: read.data, json }
+    if (read.success) return { status: received.status, value: read.data, json }
     const [issue] = read.error.issues
     throw new CommandFailure(
       `${this.url}${path} answered in a form that this version doesn't know (${issue?.path.join('.') || 'body'}: ${issue?.message}). Is that the address of a Lethe service, of this version?`,
@@ -98,26 +146,32 @@ export class ApiClient {
     )
   }
 
-  #refusalOf(status: number, json: unknown): CommandFailure {
+  #refusalOf(received: Received, json: unknown): CommandFailure {
+    const { status } = received
     const invalid = ValidationError.safeParse(json)
     if (status === 422 && invalid.success) {
       const problems = invalid.data.detail.map((problem) => `  ${this.#problemLine(problem)}`)
-      return new ServiceRefusal(`The service refuses this:\n${problems.join('\n')}`, status, json)
+      return new ServiceRefusal(`The service refuses this:\n${problems.join('\n')}`, received, json)
     }
     const known = ErrorBody.safeParse(json)
     if (known.success) {
-      return new ServiceRefusal(`${known.data.detail} (${status} ${known.data.code})`, status, json)
+      return new ServiceRefusal(`${known.data.detail} (${status} ${known.data.code})`, received, json)
     }
     const hint = 'which is not how a Lethe service refuses; is LETHE_URL its address?'
-    return new ServiceRefusal(`${this.url} answered ${status}, ${hint}`, status, json)
+    return new ServiceRefusal(`${this.url} answered ${status}, ${hint}`, received, json)
   }
 
   #problemLine({ input, loc, msg }: ValidationProblem): string {
     const place = loc.join('.')
-    const option = this.#options[place]
+    const named = Object.keys(this.#options).find((one) => place === one || place.startsWith(`${one}.`))
+    const option = named === undefined ? undefined : this.#options[named]
     const given = typeof input === 'string' || typeof input === 'number' ? ` (given: ${input})` : ''
     return `${option === undefined ? place : `${option} (${place})`}: ${msg}${given}`
   }
+}
+
+function isSuccess({ status }: Received): boolean {
+  return status >= 200 && status <= 299
 }
 
 function jsonOf(text: string): unknown {
@@ -135,17 +189,40 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it does not answer. Is it behind a firewall?',
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer. Is it behind a firewall?',
   UND_ERR_HEADERS_TIMEOUT: 'it took the request and did not answer within five minutes.',
-  ECONNRESET: 'the connection was closed before the answer. Is the service restarting?',
-  UND_ERR_SOCKET: 'the connection was closed before the answer. Is the service restarting?',
+  UND_ERR_BODY_TIMEOUT: 'it began to answer and did not go on within five minutes.',
+  ECONNRESET: 'the connection was closed before the whole answer. Is the service restarting?',
+  UND_ERR_SOCKET: 'the connection was closed before the whole answer. Is the service restarting?',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS. Write http:// in LETHE_URL.',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS. Write http:// in LETHE_URL.',
 }
 
-function unreachable(url: string, error: unknown): string {
+const certificateCodes =
+  /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(?:VERIFY|GET)_.*|CERT_.*|ERR_TLS_CERT_ALTNAME_INVALID)$/
+
+/** Failures in which no request can have reached the service. */
+const notSent =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_SSL_.*)$/
+
+function unreachable(url: string, error: unknown, isChange: boolean): ServiceUnreachable {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   // Several addresses of one name were tried, such as ::1 and 127.0.0.1.
   const first = cause instanceof AggregateError ? cause.errors.find((one) => one?.code)?.code : undefined
-  const why = reasons[code] ?? reasons[String(first)]
-  return `${url} can't be reached: ${why ?? (cause instanceof Error ? cause.message : String(error))}`
+  const found = code === '' ? String(first) : code
+  const why = certificateCodes.test(found)
+    ? `its TLS certificate is not trusted here (${found}). Name the file of the authority that signed it in NODE_EXTRA_CA_CERTS.`
+    : (reasons[found] ?? (isTimeout(error) ? 'it does not answer.' : messageOf(cause ?? error)))
+  const mayBeTaken = isChange && !notSent.test(found) && !certificateCodes.test(found)
+  const more = mayBeTaken
+    ? ' The service may have taken the request all the same: look before you repeat it.'
+    : ''
+  return new ServiceUnreachable(`${url} can't be reached: ${why}${more}`, mayBeTaken)
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError'
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -36,7 +36,7 @@ function addEraseCommands(program: Command): void {
       .option('--delay <duration>', 'hidden now, removed after this long, such as 24h; cancelled until then')
       .option('--refuse-late', 'keep refusing telemetry for the erased time')
       .option('--confirm <tenant_id>', 'what you would type; asked for in a terminal where absent')
-      .option('--preview <preview_id>', 'with --confirm: erase only if what was previewed still holds')
+      .option('--preview <id>', 'with --confirm: of an earlier --dry-run; erases only if that still holds')
       .option('--dry-run', 'show what would go, and erase nothing')
       .option('--wait', 'follow it to its end; exits 4 unless it is completed')
       .action(async (options) => {
@@ -63,7 +63,7 @@ function addEraseCommands(program: Command): void {
 function addDeletionCommands(program: Command): void {
   const deletions = program.command('deletions').description('deletion requests of your organisation')
   const load = () => import('./deletions.ts')
-  const id = '01KAMPLE0000000000000000000'
+  const id = 'del_01kampe0000000000000000000'
   withExamples(
     withJson(deletions.command('list'))
       .description('list them, newest first')
@@ -159,21 +159,18 @@ function addAnomalyCommands(program: Command): void {
       .option('--open', 'only those that go on')
       .option('--no-muted', 'only those that alarmed')
       .option('--detector <detector_id>', 'only of this detector')
-      .option('--since <duration>', 'only those seen in the last 90m, 24h or 7d')
-      .option('--start <instant>', 'only those seen at or after this')
-      .option('--end <instant>', 'only those that started before this')
+      .option('--from <instant>', 'only those seen at or after this, such as -24h or 2026-11-20T09:00:00Z')
+      .option('--until <instant>', 'only those that started before this')
       .option('--limit <n>', 'at most so many', '50')
-      .action(async (options) => {
-        await (await load()).listAnomalies(await connection(), options, await systemClock())
-      }),
+      .action(async (options) => (await load()).listAnomalies(await connection(), options)),
     'lethe anomalies --open',
-    'lethe anomalies list --since 24h --no-muted --json',
+    'lethe anomalies list --from -24h --no-muted --json',
   )
   withExamples(
     withJson(anomalies.command('get'))
       .description('one of them, with its band and its reason')
       .argument('<anomaly_id>')
       .action(async (given, options) => (await load()).getAnomaly(await connection(), given, options)),
-    'lethe anomalies get 01KAMPLE0000000000000000000',
+    'lethe anomalies get ano_01kampe0000000000000000000',
   )
 }

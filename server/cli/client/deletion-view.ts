@@ -1,21 +1,16 @@
 // A deletion as a person follows it: the three clocks of what is true so far, a bar of the steps, and what it waits
 // for. Pure functions of what the service answered.
 
-import type { DeletionPreview, DeletionRequest, DeletionStatus } from '../../../contract/deletion.ts'
+import {
+  type DeletionPreview,
+  type DeletionRequest,
+  finalDeletionStatuses,
+} from '../../../contract/deletion.ts'
 import { bytesText, countText, durationText, table } from './text.ts'
-
-const ended: readonly DeletionStatus[] = [
-  'completed',
-  'incomplete',
-  'failed',
-  'cancelled',
-  'rejected',
-  'expired',
-]
 
 /** Whether nothing happens to it any more by itself. */
 export function hasEnded({ status }: Pick<DeletionRequest, 'status'>): boolean {
-  return ended.includes(status)
+  return finalDeletionStatuses.some((final) => final === status)
 }
 
 interface Selection {
@@ -45,8 +40,10 @@ export function deletionLines(deletion: DeletionRequest): string[] {
   const full = Math.round(share * barWidth)
   const bar = `${'█'.repeat(full)}${'░'.repeat(barWidth - full)}`
   return [
-    `${deletion.request_id}  ${rangeText(deletion)}  (${deletion.signals.join(', ')})`,
-    `  [${bar}] ${String(Math.floor(share * 100)).padStart(3)} %  ${deletion.status}${workText(deletion)}`,
+    `${deletion.request_id}  ${rangeText(deletion)}`,
+    `  [${bar}] ${String(Math.floor(share * 100)).padStart(3)} %  ${deletion.status}`,
+    `  signals   ${deletion.signals.join(', ')}`,
+    ...workLines(deletion),
     `  hidden    ${clockText(deletion, deletion.hidden_at)}`,
     `  removed   ${clockText(deletion, deletion.removed_at)}`,
     `  verified  ${clockText(deletion, deletion.verified_at)}`,
@@ -84,14 +81,11 @@ function backupsText({ backups_clear_by }: DeletionRequest): string {
   return backups_clear_by === null ? 'none is known to hold a copy' : `hold a copy until ${backups_clear_by}`
 }
 
-function workText(deletion: DeletionRequest): string {
+function workLines(deletion: DeletionRequest): string[] {
   const [done, total] = [numberOf(deletion, 'steps_done'), numberOf(deletion, 'steps_total')]
   const [rows, bytes] = [numberOf(deletion, 'rows_erased'), numberOf(deletion, 'bytes_erased')]
-  const parts = [
-    ...(total > 0 ? [`${done} of ${total} steps`] : []),
-    ...(rows > 0 ? [`${countText(rows)} rows, ${bytesText(bytes)} gone`] : []),
-  ]
-  return parts.map((part) => `, ${part}`).join('')
+  if (total === 0) return []
+  return [`  erased    ${countText(rows)} rows, ${bytesText(bytes)}, in ${done} of ${total} steps`]
 }
 
 function waitingFor(deletion: DeletionRequest): string[] {
@@ -129,17 +123,25 @@ export function previewLines(preview: DeletionPreview, tenantId: string): string
     `This would erase of ${tenantId}: ${rangeText(preview)}`,
     ...table(rows, [1, 2]).map((line) => `  ${line}`),
     ...(anomalies + anomalies_learned_from > 0
-      ? [`  and ${anomalies} anomalies, and the bands of ${anomalies_learned_from} later ones`]
+      ? [
+          `  and ${countOf(anomalies, 'anomaly', 'anomalies')}, and the ${anomalies_learned_from === 1 ? 'band' : 'bands'} of ${anomalies_learned_from} later`,
+        ]
       : []),
     ...preview.held.map(
       (hold) => `  legal hold ${hold.hold_id} keeps ${heldText(hold)} until it is released`,
     ),
     ...(preview.backups_clear_by === null
       ? []
-      : [`  ${preview.backups.length} backups hold a copy, the last until ${preview.backups_clear_by}`]),
+      : [
+          `  ${countOf(preview.backups.length, 'backup has', 'backups have')} a copy, the last until ${preview.backups_clear_by}`,
+        ]),
     ...preview.warnings.map(({ message }) => `  warning: ${message}`),
     ...(preview.needs_approval ? ['  a second owner or admin must approve it'] : []),
   ]
+}
+
+function countOf(count: number, one: string, more: string): string {
+  return `${countText(count)} ${count === 1 ? one : more}`
 }
 
 function heldText({ range_end, range_start, signals }: DeletionPreview['held'][number]): string {

@@ -25,6 +25,7 @@ export async function listDeletions(connection: Connection, options: ListOptions
   })
   if (options.json) return printJson({ items: json })
   for (const item of items) print(deletionLine(item))
+  if (items.length === 0) print('No deletions.')
 }
 
 export async function getDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
@@ -67,7 +68,7 @@ export async function verifyDeletion(connection: Connection, id: string, options
   print(value.is_clean ? 'Nothing that it selects is left.' : 'NOT CLEAN: see the rows above.')
 }
 
-export interface CertificateOptions extends JsonOption {
+export interface CertificateOptions {
   readonly html?: boolean
   readonly output?: string
 }

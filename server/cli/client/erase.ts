@@ -1,5 +1,6 @@
 // `lethe erase`: asks the service to erase telemetry of the token's own organisation, after showing what would go. A
-// person types the tenant_id, and what they saw is then what is erased; a script says it with --confirm.
+// person types the tenant_id, a script says it with --confirm. The deletion names the preview that was shown, so that the
+// service refuses it where more than a few rows have changed since.
 
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
@@ -11,13 +12,13 @@ import {
 } from '../../../contract/deletion.ts'
 import { Me } from '../../../contract/tenancy.ts'
 import type { Clock } from '../../core/clock.ts'
-import { CommandFailure } from '../failure.ts'
+import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJson, say } from '../print.ts'
 import { type Answer, ApiClient, ServiceRefusal } from './api.ts'
 import { deletionLines, previewLines } from './deletion-view.ts'
 import { followDeletion, requireCompleted, watchOnOutput } from './follow.ts'
 import type { Connection } from './settings.ts'
-import { parseDuration } from './text.ts'
+import { countText, parseDuration } from './text.ts'
 
 export interface EraseOptions extends JsonOption {
   readonly from?: string
@@ -58,26 +59,31 @@ export async function erase(
     scope,
     ...(options.from !== undefined && { range_start: options.from }),
     ...(options.until !== undefined && { range_end: options.until }),
-    ...(options.signals !== undefined && { signals: options.signals.split(',') }),
+    ...(options.signals !== undefined && { signals: options.signals.split(',').map((one) => one.trim()) }),
   }
   const more = detailsOf(options)
   if (options.preview !== undefined && options.confirm === undefined) {
     throw new CommandFailure('--preview goes with --confirm: who is asked confirms what is shown then.')
   }
   const { tenant_id: tenantId } = (await api.get('/me', Me)).value
+  const body = { ...selection, ...more }
+  const follower = { api, clock, ...(options.json && { json: true }) }
+  if (options.preview !== undefined && !options.dryRun) {
+    const confirmed = { ...body, confirm: options.confirm, preview_id: options.preview }
+    return report(follower, await postPreviewed(api, confirmed, tenantId), options)
+  }
   const preview = await api.post(`${address}/preview`, DeletionPreview, { json: selection })
   if (options.dryRun) return showPreview(preview, tenantId, options)
   tellPreview(preview.value, tenantId)
-  const body = { ...selection, ...more }
   const answer =
     options.confirm === undefined
       ? await askAndErase(api, body, preview.value, tenantId)
-      : await post(api, {
-          ...body,
-          confirm: options.confirm,
-          ...(options.preview !== undefined && { preview_id: options.preview }),
-        })
-  await report({ api, clock, ...(options.json && { json: true }) }, answer, options)
+      : await postPreviewed(
+          api,
+          { ...body, confirm: options.confirm, preview_id: preview.value.id },
+          tenantId,
+        )
+  await report(follower, answer, options)
 }
 
 function detailsOf({ delay, note, reason, refuseLate }: EraseOptions) {
@@ -101,9 +107,35 @@ function showPreview(preview: Answer<DeletionPreview>, tenantId: string, { json 
     return
   }
   for (const line of previewLines(preview.value, tenantId)) print(line)
-  print(
-    `Nothing is erased. To erase this and nothing else: --confirm ${tenantId} --preview ${preview.value.preview_id}`,
-  )
+  print(`Nothing is erased. ${confirmText(preview.value, tenantId)}`)
+}
+
+function confirmText({ id, tolerance_rows }: DeletionPreview, tenantId: string): string {
+  return `To erase this, give or take ${countText(tolerance_rows)} rows that come or go meanwhile: --confirm ${tenantId} --preview ${id}`
+}
+
+/** A preview that no longer holds is refused; what would be erased now is shown, with how to confirm it. */
+async function postPreviewed(
+  api: ApiClient,
+  body: Readonly<Record<string, unknown>>,
+  tenantId: string,
+): Promise<Answer<DeletionRequest>> {
+  try {
+    return await post(api, body)
+  } catch (error) {
+    const now = staleOf(error)
+    if (now === null) throw error
+    tellPreview(now, tenantId)
+    throw new CommandFailure(
+      `What was previewed has changed or expired; nothing is erased. ${confirmText(now, tenantId)}`,
+    )
+  }
+}
+
+/** The new preview in the refusal of a stale one; null for any other error. */
+function staleOf(error: unknown): DeletionPreview | null {
+  const stale = error instanceof ServiceRefusal ? StalePreview.safeParse(error.body) : null
+  return stale?.success === true ? stale.data.preview : null
 }
 
 /** Beside the answer, so that `--json` stays one document. */
@@ -127,11 +159,11 @@ async function askAndErase(
     const confirm = await ask(`Type ${tenantId} to erase it: `)
     if (confirm !== tenantId) throw new CommandFailure('That is not the tenant_id; nothing is erased.')
     try {
-      return await post(api, { ...body, confirm, preview_id: shown.preview_id })
+      return await post(api, { ...body, confirm, preview_id: shown.id })
     } catch (error) {
-      const stale = error instanceof ServiceRefusal ? StalePreview.safeParse(error.body) : null
-      if (stale?.success !== true) throw error
-      shown = stale.data.preview
+      const now = staleOf(error)
+      if (now === null) throw error
+      shown = now
       say('What would be erased has changed meanwhile:')
       tellPreview(shown, tenantId)
     }
@@ -142,6 +174,10 @@ async function ask(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return (await lines.question(harmless(question))).trim()
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'AbortError') throw error
+    process.stderr.write('\n')
+    throw new CommandFailure('Nothing is erased.', exitCodes.interrupted)
   } finally {
     lines.close()
   }

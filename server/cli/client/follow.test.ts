@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
-import type { DeletionRequest } from '../../../contract/deletion.ts'
+import { DeletionRequest } from '../../../contract/deletion.ts'
 import { type Clock, systemClock } from '../../core/clock.ts'
 import { ApiClient } from './api.ts'
 import { deletionLines, progressOf } from './deletion-view.ts'
@@ -32,12 +32,17 @@ function deletionOf(more: Partial<DeletionRequest>): DeletionRequest {
   }
 }
 
-/** Answers in turn; null is a service that is starting. */
-let answers: (DeletionRequest | null)[] = []
-const service = createServer((_, response: ServerResponse) => {
+/** Answers in turn; null is a service that is starting, `cut` one that ends in the middle of its answer. */
+let answers: (DeletionRequest | null | 'cut')[] = []
+/** Of the requests, in their order. */
+let keys: (string | undefined)[] = []
+const service = createServer((request, response: ServerResponse) => {
   const next = answers.shift()
   assert.notEqual(next, undefined, 'it was asked again after the end')
+  keys.push(request.headers['idempotency-key']?.toString())
   if (next === null) response.writeHead(503).end('{"detail":"It starts.","code":"not_ready"}')
+  else if (next === 'cut')
+    response.writeHead(200, { 'content-length': 1000 }).write('{', () => response.destroy())
   else response.end(JSON.stringify(next))
 })
 let address = ''
@@ -62,6 +67,44 @@ test('a change is told once, and a service that starts again meanwhile is waited
   assert.deepEqual([ended.value.status, told], ['completed', ['running', 'completed']])
 })
 
+test('a deletion that waits for its next attempt is followed on, and so is one whose answer is cut off', async () => {
+  const detail = { blocked_reason: 'The disk is full.', next_attempt_at: at(9) }
+  const waiting = deletionOf({ status: 'incomplete', detail })
+  const done = deletionOf({ status: 'completed', removed_at: at(12), verified_at: at(12) })
+  answers = [deletionOf({}), waiting, 'cut', done]
+  const told: string[] = []
+  const ended = await followDeletion(follower(), '01K', ({ value }) => told.push(value.status))
+  assert.deepEqual([ended.value.status, told], ['completed', ['running', 'incomplete', 'completed']])
+})
+
+test('a service is waited for as long as a minute', async () => {
+  let nowMs = 0
+  const sleep = async (ms: number) => {
+    nowMs += ms
+  }
+  const asleep: Clock = { ...clock, nowMs: () => nowMs, sleep }
+  answers = [deletionOf({}), ...Array<null>(200).fill(null)]
+  await assert.rejects(
+    followDeletion({ api: follower().api, clock: asleep }, '01K', () => {}),
+    /503 not_ready/,
+  )
+  assert.equal(nowMs, 500 + 60_000)
+})
+
+test('a request with a key whose answer is lost is repeated with it once, any other is told as possibly taken', async () => {
+  const { api } = follower()
+  answers = ['cut', deletionOf({})]
+  keys = []
+  await api.post('/', DeletionRequest, { json: {}, idempotencyKey: 'k1' })
+  assert.deepEqual(keys, ['k1', 'k1'])
+  answers = ['cut']
+  await assert.rejects(
+    api.post('/', DeletionRequest, { json: {} }),
+    /may have taken the request all the same/,
+  )
+  assert.deepEqual(answers, [])
+})
+
 test('a service that does not answer at all is not waited for, unless it took the request', async () => {
   answers = [null]
   await assert.rejects(
@@ -79,8 +122,10 @@ test('the picture has the clocks, the share of the steps, and what it waits for'
   })
   assert.equal(progressOf(half), 0.45)
   assert.deepEqual(deletionLines(half), [
-    '01K  everything before 2026-01-05T00:00:00.000Z  (logs)',
-    `  [${'█'.repeat(14)}${'░'.repeat(16)}]  45 %  running, 1 of 2 steps, 1,234 rows, 5.60 MB gone`,
+    '01K  everything before 2026-01-05T00:00:00.000Z',
+    `  [${'█'.repeat(14)}${'░'.repeat(16)}]  45 %  running`,
+    '  signals   logs',
+    '  erased    1,234 rows, 5.60 MB, in 1 of 2 steps',
     '  hidden    2026-01-05T00:00:00.000Z  (0 ms after it was asked for)',
     '  removed   -',
     '  verified  -',
@@ -92,8 +137,8 @@ test('the picture has the clocks, the share of the steps, and what it waits for'
   })
   const lines = deletionLines(held).slice(1)
   assert.match(lines[0] ?? '', / 90 % {2}held$/)
-  assert.match(lines[2] ?? '', /\(1 min 30 s after it was asked for\)$/)
-  assert.deepEqual(lines.slice(4), [
+  assert.match(lines[3] ?? '', /\(1 min 30 s after it was asked for\)$/)
+  assert.deepEqual(lines.slice(5), [
     '  backups   hold a copy until 2026-01-05T00:00:59.000Z',
     '  legal holds keep a part of it: H1',
     '  blocked: held',

@@ -5,12 +5,12 @@ import { DeletionRequest } from '../../../contract/deletion.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJsonLine, say } from '../print.ts'
-import type { Answer, ApiClient } from './api.ts'
+import { type Answer, type ApiClient, isPassing, ServiceRefusal } from './api.ts'
 import { changeKey, deletionLine, deletionLines, hasEnded } from './deletion-view.ts'
 
 const pollMs = 500
-/** A minute: longer than a service takes to start again. */
-const failuresMax = 120
+/** Longer than a service takes to start again. */
+const waitMs = 60_000
 
 export interface Follower extends JsonOption {
   readonly api: ApiClient
@@ -33,21 +33,25 @@ export async function followDeletion(
 ): Promise<Answer<DeletionRequest>> {
   const { api, clock } = follower
   let shown = ''
-  for (let failures = 0; ; ) {
-    const answer = await api.get(deletionPath(requestId), DeletionRequest).catch((error) => {
-      const isKnown = hasAnswered || shown !== ''
-      if (!isKnown || !isPassing(error) || failures++ >= failuresMax) throw error
-      if (failures === 1) say('The service does not answer; waiting for it.')
-      return null
-    })
-    if (answer !== null) {
-      failures = 0
+  let awaySinceMs: number | null = null
+  for (;;) {
+    let pauseMs = pollMs
+    try {
+      const answer = await api.get(deletionPath(requestId), DeletionRequest)
+      awaySinceMs = null
       const key = changeKey(answer.value)
       if (key !== shown) tell(answer)
       shown = key
       if (hasEnded(answer.value)) return answer
+    } catch (error) {
+      const isKnown = hasAnswered || shown !== ''
+      if (!isKnown || !isPassing(error)) throw error
+      if (awaySinceMs === null) say('The service does not answer; waiting for it.')
+      awaySinceMs ??= clock.nowMs()
+      if (clock.nowMs() - awaySinceMs >= waitMs) throw error
+      if (error instanceof ServiceRefusal) pauseMs = Math.max(pollMs, error.retryAfterSeconds * 1000)
     }
-    await clock.sleep(pollMs)
+    await clock.sleep(pauseMs)
   }
 }
 
@@ -85,9 +89,4 @@ export function requireCompleted({ value }: Answer<DeletionRequest>): void {
     `The deletion ${value.request_id} ended as ${value.status}.`,
     exitCodes.notCompleted,
   )
-}
-
-/** Whether asking again may do: the service is away or busy. */
-function isPassing(error: unknown): boolean {
-  return error instanceof CommandFailure && error.exitCode === exitCodes.unreachable
 }

@@ -28,7 +28,9 @@ export function configPath(env: Environment): string {
 
 /** Throws CommandFailure with the mend where something is missing or can't be right. */
 export function readConnection(env: Environment, path = configPath(env)): Connection {
-  const file = readConfigFile(path, env.LETHE_CONFIG !== undefined)
+  // With both from the environment the file means nothing, so nothing in it can be wrong.
+  const isNeeded = !env.LETHE_URL || !env.LETHE_TOKEN
+  const file = isNeeded ? readConfigFile(path, Boolean(env.LETHE_CONFIG)) : {}
   const url = addressOf(env.LETHE_URL || file.url || defaultUrl, env.LETHE_URL ? 'LETHE_URL' : path)
   const token = env.LETHE_TOKEN || file.token
   if (!token) {

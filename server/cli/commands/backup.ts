@@ -26,7 +26,7 @@ export function addBackupCommands(program: Command): void {
       .description('remove a backup before its time is over')
       .argument('<backup_id>')
       .action(async (id, options) => (await load()).removeBackupById(await config(), id, options)),
-    'lethe backup remove 01KAMPLE0000000000000000000',
+    'lethe backup remove bak_01kampe0000000000000000000',
   )
   withExamples(
     withJson(backup.command('restore'))
@@ -40,7 +40,7 @@ export function addBackupCommands(program: Command): void {
       )
       .option('--without-journal', 'accept that what was erased since the backup is readable again')
       .action(async (backupId, options) => (await load()).restore(process.env, backupId, options)),
-    'lethe backup restore 01KAMPLE0000000000000000000',
-    'lethe backup restore /srv/backups/01KAMPLE0000000000000000000 --into /srv/lethe --control-plane from-backup',
+    'lethe backup restore bak_01kampe0000000000000000000',
+    'lethe backup restore /srv/backups/bak_01kampe0000000000000000000 --into /srv/lethe --control-plane from-backup',
   )
 }

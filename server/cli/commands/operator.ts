@@ -61,7 +61,7 @@ export function addTokenCommands(program: Command): void {
       .argument('<token_id>')
       .addOption(ofOrg())
       .action(async (id, options) => (await load()).revokeToken(await config(), id, options)),
-    'lethe token revoke 01KAMPLE0000000000000000000 --org acme',
+    'lethe token revoke tok_01kampe0000000000000000000 --org acme',
   )
 }
 
@@ -93,7 +93,7 @@ export function addHoldCommands(program: Command): void {
       .argument('<hold_id>')
       .addOption(ofOrg())
       .action(async (id, options) => (await load()).releaseHold(await config(), id, options)),
-    'lethe hold release 01KAMPLE0000000000000000000 --org acme',
+    'lethe hold release hld_01kampe0000000000000000000 --org acme',
   )
 }
 
