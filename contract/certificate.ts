@@ -47,7 +47,11 @@ export const DeletionCertificate = z
   .looseObject({
     iss: z.string().describe('The service that signs: `lethe:instance:` and `issuer.instance_sha256`.'),
     iat: z.int().describe('Seconds since 1970; `issued_at` to the second.'),
-    jti: z.string().describe('The request and the ledger entry that is certified: `del_…/3-9f1c2b7a`.'),
+    jti: z
+      .string()
+      .describe(
+        'The request, the ledger entry that is certified, and when it was issued: `del_…/3-9f1c2b7a-mibk3x2o`.',
+      ),
     certificate_version: z.literal(certificateVersion),
     issued_at: Instant,
     supersedes: z

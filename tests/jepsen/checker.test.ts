@@ -58,8 +58,15 @@ class Story {
     return this.do({ f: 'hold', org, key, selected })
   }
 
-  certificate(key: string, backups: readonly string[], there: readonly string[], jws = 'signature'): this {
-    return this.do({ f: 'certificate', org, key, backups: there }, { backups, jti: key, jws })
+  certificate(
+    key: string,
+    backups: readonly string[],
+    there: readonly string[],
+    jws = 'signature',
+    issued = 'a',
+  ): this {
+    const jti = `${key}/1-ffffffff-${issued}`
+    return this.do({ f: 'certificate', org, key, backups: there }, { backups, jti, jws })
   }
 
   get kinds(): string[] {
@@ -463,6 +470,21 @@ describe('certificates', () => {
     assert.deepEqual(certified(['c'], ['b', 'c']), [])
     assert.deepEqual(certified([], ['b', 'c']), ['backup not named'])
     assert.deepEqual(certified([], ['b']), [], 'who is gone needn’t be named, nor who holds nothing of it')
+  })
+
+  test('are issued anew under another number by a control plane from before', () => {
+    const anew = (issued: string) =>
+      found((s) => {
+        s.send([1])
+        s.erase('e')
+        s.backup('b')
+        s.look('e', 'completed')
+        s.certificate('e', ['b'], ['b'])
+        s.restore('b', 'from-backup')
+        s.certificate('e', ['b'], ['b'], 'another signature', issued)
+      })
+    assert.deepEqual(anew('b'), [])
+    assert.deepEqual(anew('a'), ['certificate changed'])
   })
 
   test('are the same bytes ever after', () => {

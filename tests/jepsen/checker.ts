@@ -9,7 +9,7 @@
 //   - no row is there twice;
 //   - a certificate names every backup that is there and may hold a row it certifies; a count finds nothing left;
 //   - what was answered with 2xx stays on record.
-// In doubt it is silent: of a violation it is sure.
+// What an unanswered call may have done is no violation: every violation that it reports is certain.
 
 import { ErasureRecord } from './erasure-record.ts'
 import type { Event, Of, Operation, Outcome, Value, Violation } from './history.ts'
@@ -28,7 +28,10 @@ export class Checker {
   readonly #known = new Knowledge()
   readonly #report: (violation: Violation) => void
   readonly #backups = new Map<string, Backup>()
+  /** By the ledger entry that is certified: what a certificate's number begins with. */
   readonly #signatures = new Map<string, { readonly jws: string; readonly at: number }>()
+  /** By the whole number. */
+  readonly #numbers = new Map<string, string>()
   readonly #pending = new Map<number, Pending>()
   #at = 0
 
@@ -86,10 +89,6 @@ export class Checker {
   erasedRows(): Row[] {
     return this.#known.erasedRows()
   }
-
-  // Sending
-
-  // Reading
 
   #read({ org, signal, span }: Of<'read'>, outcome: Outcome, value: Value, since: number, at: number): void {
     const counts = new Map<number, number>()
@@ -246,12 +245,15 @@ export class Checker {
     const erasure = this.#known.erasures.get(op.key)
     if (outcome !== 'ok' || erasure === undefined) return
     const { backups = [], jti = '', jws = '' } = value
-    const known = this.#signatures.get(jti)
-    if (known !== undefined && known.jws !== jws)
+    const entry = jti.slice(0, jti.lastIndexOf('-'))
+    const known = this.#signatures.get(entry)
+    const signedJws = this.#numbers.get(jti) ?? known?.jws ?? jws
+    if (signedJws !== jws)
       this.#violate('certificate changed', `${op.key} of ${op.org}: ${jti} has another signature than before`)
+    this.#numbers.set(jti, jws)
     if (known !== undefined) return
     this.#checkBackups(op, erasure, backups)
-    this.#signatures.set(jti, { jws, at })
+    this.#signatures.set(entry, { jws, at })
   }
 
   #checkBackups(op: Of<'certificate'>, erasure: ErasureRecord, named: readonly string[]): void {
@@ -325,8 +327,8 @@ export class Checker {
     for (const erasure of this.#known.erasures.values()) erasure.restored(taken.askedAt, at, controlPlane)
     if (controlPlane === 'keep') return
     // An older control plane doesn't know what was issued since, and issues it anew.
-    for (const [jti, { at: issuedAt }] of this.#signatures)
-      if (issuedAt > taken.askedAt) this.#signatures.delete(jti)
+    for (const [entry, { at: issuedAt }] of this.#signatures)
+      if (issuedAt > taken.askedAt) this.#signatures.delete(entry)
     for (const [key, hold] of this.#known.holds) {
       const before = taken.holds.get(key)
       const isSame = before !== undefined && before.placedAt !== null && before.releasedAt === hold.releasedAt

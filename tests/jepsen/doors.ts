@@ -109,7 +109,7 @@ export class Doors {
       const path = {
         logs: `/telemetry/logs?${rangeQuery(span)}&text=${name}`,
         traces: `/telemetry/traces/${this.#rows.traceId(n)}`,
-        metrics: `/telemetry/series?${rangeQuery(span)}&metric=${name}&step_seconds=3600`,
+        metrics: `/telemetry/series?${rangeQuery(span)}&metric_key=${name}&step_seconds=3600`,
       }[signal]
       const { status, text } = await this.#call('GET', path)
       if (status !== 200) return [status === 404 ? 'ok' : 'fail', { seen: [], note: `${status}` }]
@@ -314,7 +314,7 @@ function instant(seconds: number): string {
 }
 
 function rangeQuery({ startS, endS }: { readonly startS: number; readonly endS: number }): string {
-  return `start=${instant(startS)}&end=${instant(endS)}`
+  return `range_start=${instant(startS)}&range_end=${instant(endS)}`
 }
 
 /** The selection of a request body; without bounds it is everything. */

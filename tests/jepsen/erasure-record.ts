@@ -24,7 +24,6 @@ export class ErasureRecord implements Erasure {
   readonly key: string
   readonly org: string
   readonly selected: Selected
-  readonly delayMinutes: number
   askedAt: number
   takenAt = Number.POSITIVE_INFINITY
   endedAt = Number.POSITIVE_INFINITY
@@ -47,7 +46,6 @@ export class ErasureRecord implements Erasure {
     this.key = op.key
     this.org = op.org
     this.selected = op.selected
-    this.delayMinutes = op.delayMinutes
     this.askedAt = at
   }
 

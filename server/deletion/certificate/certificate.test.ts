@@ -97,7 +97,7 @@ test('a certificate names who, what, when and how, exactly and by the contract',
   const { iss, iat, jti, issuer, organisation, times, ledger } = certificate
   assert.equal(iss, `lethe:instance:${issuer.instance_sha256}`)
   assert.equal(iat, Math.floor(facts.issuedAtMs / 1000))
-  assert.equal(jti, `${requestId}/3-abababab`)
+  assert.equal(jti, `${requestId}/3-abababab-${facts.issuedAtMs.toString(36)}`)
   assert.equal(organisation.name_sha256, createHash('sha256').update('Acme Ltd.').digest('hex'))
   assert.deepEqual(certificate.request, {
     request_id: requestId,

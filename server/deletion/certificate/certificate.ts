@@ -54,6 +54,14 @@ type ErasedStore = DeletionCertificate['erasure']['stores'][number]
 type Method = (typeof erasureMethods)[number]
 
 /**
+ * The entry that is certified, and when: a control plane that is restored from before it issued a certificate issues
+ * another one of the same entry, which is another document and has to have another number (RFC 7519 section 4.1.7).
+ */
+function numberOf({ completion, issuedAtMs, request }: CertificateFacts): string {
+  return `${request.request_id}/${completion.seq}-${completion.hash.slice(0, 8)}-${issuedAtMs.toString(36)}`
+}
+
+/**
  * What became of a step, by the action it is recorded with when it is done. A step that found nothing erased nothing,
  * and is not in the certificate.
  */
@@ -74,7 +82,7 @@ export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
   return {
     iss: `lethe:instance:${instanceHash}`,
     iat: Math.floor(facts.issuedAtMs / 1000),
-    jti: `${request.request_id}/${completion.seq}-${completion.hash.slice(0, 8)}`,
+    jti: numberOf(facts),
     certificate_version: certificateVersion,
     issued_at: instantText(facts.issuedAtMs),
     supersedes: facts.supersedes,
