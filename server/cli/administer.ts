@@ -9,10 +9,9 @@ import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { openAndWork, withControl } from './open-control.ts'
+import { openAndWork, operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
-const actor = 'operator:command-line'
 const msPerDay = 86_400_000
 
 export async function createOrganisation(
@@ -30,7 +29,7 @@ export async function createOrganisation(
     config,
     async (tenancy) => {
       const secret = newTokenSecret('owner')
-      const organisation = { tenantId, name, actor }
+      const organisation = { tenantId, name, actor: operator }
       await tenancy.createOrganisation(organisation, (trx, nowMs) =>
         foundOrganisation(trx, organisation, secret, nowMs),
       )
@@ -69,7 +68,7 @@ export async function createToken(
     const role = RoleSchema.parse(options.role)
     const secret = newTokenSecret(role)
     const name = displayName('--name', options.name)
-    const fields = { tenantId: options.org, name, role, expiresAtMs, secret, actor }
+    const fields = { tenantId: options.org, name, role, expiresAtMs, secret, actor: operator }
     const token = await tenancy.createToken(fields)
     if (options.json) printJson({ ...token, token: secret })
     else print(secret)
@@ -99,7 +98,7 @@ export async function revokeToken(
     const known = await tenancy.listTokens(options.org, { limit: 1, beforeId: `${id}~` })
     if (known[0]?.id !== id)
       throw new ConfigError(`The organisation ${options.org} has no token ${id}; see token list.`)
-    const token = await tenancy.revokeToken(options.org, id, actor, 'owner')
+    const token = await tenancy.revokeToken(options.org, id, operator, 'owner')
     if (options.json) printJson(token)
     else print(`${token.id} revoked ${token.revoked_at}`)
   })
@@ -120,10 +119,4 @@ async function withTenancy(
   if (isFirst) mkdirSync(dirname(config.controlPath), { recursive: true })
   const open = isFirst ? openAndWork : withControl
   await open(config, (control) => work(new TenancyStore(control, systemClock)))
-}
-
-async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {
-  if ((await tenancy.findOrganisation(tenantId)) === null) {
-    throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
-  }
 }

@@ -15,11 +15,9 @@ import { type Config, ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { EngineError } from '../telemetry/telemetry.ts'
-import { hasControl, withControl } from './open-control.ts'
+import { hasControl, operator, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson, say } from './print.ts'
 import { createLogger } from './serve.ts'
-
-const actor = 'operator:command-line'
 
 /** How often the register is asked, and how often whether there is still a service to wait for. */
 const pollMs = 250
@@ -38,7 +36,7 @@ export async function createBackup(
   }
   await withRegister(config, async (register) => {
     const isAlone = !isServed(config)
-    const backupId = await register.request(config.backupDir, keepDays, actor)
+    const backupId = await register.request(config.backupDir, keepDays, operator)
     if (isAlone) await takeHere(config).catch((error: unknown) => waitForService(config, error))
     let looksAway = 0
     for (let poll = 1; ; poll++) {

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { DeletionCertificate } from '../../contract/certificate.ts'
 import type { Config } from '../config.ts'
 import { CertificateProblem, checkCertificate } from '../deletion/certificate/check.ts'
+import { exitCodes } from './failure.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
@@ -21,7 +22,7 @@ export async function verifyCertificate(
       'no trusted key was given. Name the keys of the service that issued it, as it publishes them at /.well-known/jwks.json, with --jwks KEYS.'
     if (options.json) printJson({ file, verdict: 'not_checked', problem, kid: null, certificate: null })
     else print(`${file}: NOT CHECKED: ${problem}`)
-    return 2
+    return exitCodes.notVouchedFor
   }
   try {
     const { certificate, kid } = await checkCertificate(text, trusted)

@@ -12,6 +12,7 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
+import { exitCodes } from './failure.ts'
 import { withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
@@ -80,7 +81,7 @@ async function verifyFile(
         at,
         kid,
       })
-      return kid === null ? 2 : 0
+      return kid === null ? exitCodes.notVouchedFor : 0
     }
     const signature = found.kid === null ? 'signature NOT CHECKED' : `signed by ${found.kid}`
     print(
@@ -88,7 +89,7 @@ async function verifyFile(
     )
     if (found.kid !== null) return 0
     print('No trusted key was given: name the keys of the service that wrote the file with --jwks KEYS.')
-    return 2
+    return exitCodes.notVouchedFor
   } catch (error) {
     if (!(error instanceof ExportProblem)) throw error
     return tellBroken(file, error.message, options)

@@ -25,3 +25,20 @@ export class CommandFailure extends Error {
     this.exitCode = exitCode
   }
 }
+
+const fileReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  ENOTDIR: 'a part of its path is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not',
+  EPERM: 'this user may not',
+  EROFS: 'it is on a disk that is read-only',
+  ENOSPC: 'the disk is full',
+}
+
+/** What Node says of a file that can't be opened, read or written, for a person; null where it says another thing. */
+export function fileSentence(error: Error): string | null {
+  if (!('code' in error) || !('path' in error)) return null
+  const reason = fileReasons[String(error.code)]
+  return reason === undefined ? null : `${error.path} can't be opened: ${reason}.`
+}

@@ -6,10 +6,8 @@ import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { LegalHolds } from '../deletion/holds.ts'
 import { TenancyStore } from '../tenancy/store.ts'
-import { withControl } from './open-control.ts'
+import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
-
-const actor = 'operator:command-line'
 
 /** Holds that are listed at most; nobody has more of them than this. */
 const listMax = 500
@@ -40,7 +38,7 @@ export async function placeHold(config: Config, options: HoldOptions): Promise<v
     throw new ConfigError('The hold can’t be placed: --until must be after --from.')
   }
   await withHolds(config, options.org, async (holds) => {
-    const hold = await holds.place(options.org, body.data, actor)
+    const hold = await holds.place(options.org, body.data, operator)
     if (options.json) return printJson(hold)
     print(describe(hold))
     print('An erasure that is at work keeps what this covers from its next step on.')
@@ -62,7 +60,7 @@ export async function releaseHold(
   options: JsonOption & { org: string },
 ): Promise<void> {
   await withHolds(config, options.org, async (holds) => {
-    const hold = await holds.release(options.org, id, actor)
+    const hold = await holds.release(options.org, id, operator)
     if (options.json) printJson(hold)
     else print(describe(hold))
   })
@@ -74,9 +72,7 @@ async function withHolds(
   work: (holds: LegalHolds) => Promise<void>,
 ): Promise<void> {
   await withControl(config, async (control) => {
-    if ((await new TenancyStore(control, systemClock).findOrganisation(tenantId)) === null) {
-      throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
-    }
+    await requireOrganisation(new TenancyStore(control, systemClock), tenantId)
     await work(new LegalHolds(control, systemClock))
   })
 }

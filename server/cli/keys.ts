@@ -3,7 +3,7 @@
 import { SigningKeys } from '../audit/signing.ts'
 import type { Config } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
-import { withControl } from './open-control.ts'
+import { operator, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
 export async function listKeys(config: Config, options: JsonOption): Promise<void> {
@@ -22,7 +22,7 @@ export async function listKeys(config: Config, options: JsonOption): Promise<voi
 
 export async function rotateKeys(config: Config, options: JsonOption): Promise<void> {
   await withControl(config, async (control) => {
-    const kid = await new SigningKeys(control, systemClock).rotate('operator:command-line')
+    const kid = await new SigningKeys(control, systemClock).rotate(operator)
     if (options.json) printJson({ kid })
     else print(kid)
   })

@@ -3,7 +3,7 @@
 
 import { CommanderError } from 'commander'
 import { serviceCommands } from './commands/service.ts'
-import { CommandFailure, exitCodes } from './failure.ts'
+import { CommandFailure, exitCodes, fileSentence } from './failure.ts'
 import { say } from './print.ts'
 import { buildProgram } from './program.ts'
 
@@ -44,5 +44,5 @@ function sentenceOf(error: unknown): string {
   if ('code' in error && error.code === 'EADDRINUSE') {
     return `${error.message}. Something else listens there; choose another with LETHE_PORT.`
   }
-  return error.message
+  return fileSentence(error) ?? error.message
 }

@@ -5,6 +5,16 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
+import type { TenancyStore } from '../tenancy/store.ts'
+
+/** Whom the audit log names for what is done by the operator's commands. */
+export const operator = 'operator:command-line'
+
+/** Throws ConfigError where this data folder has no such organisation. */
+export async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {
+  if ((await tenancy.findOrganisation(tenantId)) !== null) return
+  throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
+}
 
 /** Whether this folder has been started with; opening it otherwise would make it. */
 export function hasControl(config: Config): boolean {

@@ -6,10 +6,8 @@ import type { Control } from '../control/database.ts'
 import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
-import { withControl } from './open-control.ts'
+import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
-
-const actor = 'operator:command-line'
 
 export interface QuotaOptions extends JsonOption {
   readonly org: string
@@ -28,7 +26,7 @@ export async function setQuota(config: Config, options: QuotaOptions): Promise<v
     ...(bytesPerDay !== undefined && { bytesPerDay }),
   }
   await withQuotas(config, options.org, async (store) => {
-    await store.setLimits(options.org, change, actor, systemClock)
+    await store.setLimits(options.org, change, operator, systemClock)
     const limits = await limitsOf(store, options.org)
     if (options.json) printJson({ tenant_id: options.org, limits })
     else printLimits(limits)
@@ -89,9 +87,7 @@ async function withQuotas(
   work: (store: QuotaStore) => Promise<void>,
 ): Promise<void> {
   await withControl(config, async (control: Control) => {
-    if ((await new TenancyStore(control, systemClock).findOrganisation(tenantId)) === null) {
-      throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
-    }
+    await requireOrganisation(new TenancyStore(control, systemClock), tenantId)
     await work(new QuotaStore(control, config.quota))
   })
 }

@@ -127,7 +127,11 @@ let readyAtMs = 0
 let isLeaving = false
 const rows = new NumberedRows(seed)
 const timeline = timelineBefore(Date.now())
-const organisations = await found(env, pairs)
+const organisations = await found(env, pairs).catch(async (error) => {
+  tellBreak(error)
+  await leave(1)
+  throw error
+})
 const clients = organisations.map(
   (organisation) =>
     new Client(new Doors(organisation, address, recorder, rows), {
@@ -174,15 +178,17 @@ try {
   await lookLast({ nemesis, clients, recorder, clock, env, outFolder })
   if (!(await service.end('SIGTERM'))) recorder.violate('does not stop', service.logTail())
 } catch (error) {
-  recorder.violate(
-    'the run broke off',
-    error instanceof Error ? (error.stack ?? error.message) : String(error),
-  )
+  tellBreak(error)
 }
 await leave(recorder.violations.length > 0 ? 1 : 0)
 
+function tellBreak(error: unknown): void {
+  const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  recorder.violate('the run broke off', what)
+}
+
 async function idleUntil(ms: number): Promise<void> {
-  while (recorder.ms - readyAtMs < ms) {
+  while (!isLeaving && recorder.ms - readyAtMs < ms) {
     await sleep(200)
     await nemesis.keepUp()
   }

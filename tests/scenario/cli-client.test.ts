@@ -82,7 +82,7 @@ test('a range is shown, erased with the typed word alone, and followed to its en
   assert.deepEqual([await storedRows('acme'), await storedRows('globex')], [9, 15])
 
   const got = await lethe(`deletions get ${record.request_id}`)
-  assert.match(got.out, /\[█{30}\] 100 % {2}completed, .*6 rows/)
+  assert.match(got.out, /\[█{30}\] 100 % {2}completed\n.*\n {2}erased +6 rows, /)
   for (const clock of ['hidden', 'removed', 'verified']) {
     assert.match(got.out, new RegExp(`^ {2}${clock} +\\d{4}-.*Z {2}\\(.* after it was asked for\\)$`, 'm'))
   }
@@ -95,15 +95,23 @@ test('a range is shown, erased with the typed word alone, and followed to its en
 
 test('what was previewed is what is erased: a preview that no longer holds erases nothing', async () => {
   const range = `erase range --from ${instant(10)} --until ${instant(20)}`
-  const { preview_id } = JSON.parse((await lethe(`${range} --dry-run --json`)).out)
+  const { id: previewId } = JSON.parse((await lethe(`${range} --dry-run --json`)).out)
   // More than a preview tolerates, of any size.
   const late = Array.from({ length: 400 }, (_, i) => minute(11) + BigInt(i))
   await sendSample(service, 'acme/ingest', late)
   const before = await storedRows('acme')
-  const stale = await lethe(`${range} --confirm acme --preview ${preview_id}`)
+  const stale = await lethe(`${range} --confirm acme --preview ${previewId}`)
   assert.equal(stale.code, 1)
-  assert.match(stale.err, /412 preview_stale/)
+  assert.match(
+    stale.err,
+    /^ {2}total +1,2\d\d .*nothing is erased\. To erase this, give or take 1,000 rows/ms,
+  )
   assert.equal(await storedRows('acme'), before)
+  const [, current = ''] = /--preview (prv_\w+)/.exec(stale.err) ?? []
+  assert.notEqual(current, previewId)
+  const done = await lethe(`${range} --confirm acme --preview ${current} --wait`)
+  assert.equal(done.code, 0, done.err)
+  assert.equal(await storedRows('acme'), 9)
 })
 
 test('a person in a terminal is asked for the tenant_id, and anything else erases nothing', async () => {

@@ -17,7 +17,11 @@ export function addDetectCommand(program: Command): void {
       .option('--params <JSON>', 'its params, as a detector takes them', '{}')
       .option('--grouped', 'lines are timestamp,group,value: a series for each group')
       .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
-      .option('--scores', 'print every bucket with its score and band after that, as CSV')
+      .addOption(
+        new Option('--scores', 'print every bucket with its score and band after that, as CSV').conflicts(
+          'json',
+        ),
+      )
       .option('--chart', 'draw the series with its band; the default where a terminal shows the output')
       .option('--no-chart', 'draw nothing')
       .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
