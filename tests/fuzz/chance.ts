@@ -1,0 +1,27 @@
+// Repeatable chance for requests: everything that a run does follows from its seed and from what the service answers.
+
+import { seededRandom } from '../../bench/storage/sample-rows.ts'
+
+export class Chance {
+  readonly #random: () => number
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed)
+  }
+
+  /** True in `share` of the cases, 0 to 1. */
+  is(share: number): boolean {
+    return this.#random() < share
+  }
+
+  /** An integer from `least` to `most`, both included. */
+  integer(least: number, most: number): number {
+    return least + Math.floor(this.#random() * (most - least + 1))
+  }
+
+  pick<T>(from: readonly T[]): T {
+    const picked = from[Math.floor(this.#random() * from.length)]
+    if (picked === undefined && from.length === 0) throw new Error('There is nothing to pick from.')
+    return picked as T
+  }
+}

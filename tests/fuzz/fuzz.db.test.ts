@@ -1,0 +1,28 @@
+// A short run of requests by chance: no fault, no answer that the OpenAPI document does not declare, nothing of another
+// organisation. `npm run fuzz` is for many.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Service, startService } from '../scenario/service.ts'
+import { FuzzRun } from './run.ts'
+
+const seed = Number(process.env.LETHE_FUZZ_SEED ?? 7)
+const requests = 1500
+
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.stop())
+
+test('every answer is as the OpenAPI document declares it, and none is a fault', async (t) => {
+  t.diagnostic(`LETHE_FUZZ_SEED=${seed}`)
+  const run = await FuzzRun.begin(service, seed)
+  for (let i = 0; i < requests; i++) await run.step()
+  assert.deepEqual(run.report(), [])
+  const reached = [...run.reached.values()].filter((isReached) => isReached).length
+  assert.ok(
+    reached > run.reached.size * 0.75,
+    `${reached} of ${run.reached.size} operations were ever successful`,
+  )
+})

@@ -1,0 +1,157 @@
+// A run of requests by chance against a service, one organisation beside another whose telemetry and names are canaries.
+// Tokens that requests revoke are made anew, so that every role goes on asking.
+
+import type { Role } from '../../contract/tenancy.ts'
+import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import type { Service, Who } from '../scenario/service.ts'
+import { Answers } from './answers.ts'
+import { Chance } from './chance.ts'
+import { Known } from './known.ts'
+import { Document, type Operation, operationsOf } from './operations.ts'
+import { type Request, Requests, type Sender } from './requests.ts'
+
+const tenantId = 'acme'
+
+/** In telemetry and names of the other organisation; no answer to this one may hold it. */
+const canary = 'canary-of-globex-9f31'
+
+/** What erases everything, tokens included, would end the run. */
+const leftOut = new Set(['postOrganisationRemove'])
+
+/** A request that nobody answers for this long is a fault. */
+const answerMs = 60_000
+
+export interface Finding {
+  /** What is wrong, the same for all requests that show it. */
+  readonly fault: string
+  /** Method and path of the operation, as the document has them. */
+  readonly operation: string
+  /** The first request that shows it, and its answer, shortened. */
+  readonly example: string
+  count: number
+}
+
+export class FuzzRun {
+  readonly findings = new Map<string, Finding>()
+  /** Requests by status of their answers. */
+  readonly statuses = new Map<number, number>()
+  /** By operation: whether it was ever answered with success. */
+  readonly reached = new Map<string, boolean>()
+  readonly #service: Service
+  readonly #requests: Requests
+  readonly #answers: Answers
+  readonly #known: Known
+  readonly #secrets = new Map<Sender, string>()
+
+  private constructor(service: Service, document: Document, operations: readonly Operation[], seed: number) {
+    const chance = new Chance(seed)
+    this.#service = service
+    this.#known = new Known(chance)
+    this.#requests = new Requests(document, operations, tenantId, chance, this.#known)
+    for (const role of ['owner', 'admin', 'member', 'viewer', 'ingest'] as const)
+      this.#secrets.set(role, service.secretOf(`${tenantId}/${role}` satisfies Who))
+    this.#secrets.set('stranger', newTokenSecret('owner'))
+    this.#answers = new Answers(document, { canaries: [canary], secrets: [...this.#secrets.values()] })
+    for (const { method, path } of operations) this.reached.set(`${method} ${path}`, false)
+  }
+
+  /** Reads the document of the service and gives the other organisation something to lose. */
+  static async begin(service: Service, seed: number): Promise<FuzzRun> {
+    const document = await service.read('/openapi.json', Document)
+    await plantCanaries(service)
+    const operations = operationsOf(document).filter(({ id }) => !leftOut.has(id))
+    return new FuzzRun(service, document, operations, seed)
+  }
+
+  async step(): Promise<void> {
+    const request = this.#requests.next()
+    let answer: Awaited<ReturnType<FuzzRun['ask']>>
+    try {
+      answer = await this.ask(request)
+    } catch (error) {
+      this.#found(
+        request,
+        `there is no answer: ${error instanceof Error ? (error.cause ?? error.message) : error}`,
+        '',
+      )
+      return
+    }
+    const { headers, status, text } = answer
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+    for (const fault of this.#answers.faults(request, answer)) this.#found(request, fault, text)
+    if (status === 401) await this.#renew(request.sender)
+    if (status >= 300 || request.operation === null) return
+    this.reached.set(nameOf(request.operation), true)
+    const etag = headers.get('etag')
+    if (etag !== null) this.#known.keep('etag', etag)
+    if (/application\/json/.test(headers.get('content-type') ?? '') && text !== '')
+      this.#known.learn(request.operation.path, JSON.parse(text))
+  }
+
+  async ask({ body, headers, method, path, sender }: Request) {
+    const secret = this.#secrets.get(sender)
+    const response = await fetch(`${this.#service.address}${path}`, {
+      method,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerMs),
+      headers: { ...headers, ...(secret !== undefined && { authorization: `Bearer ${secret}` }) },
+      ...(body !== null && method !== 'GET' && method !== 'HEAD' && { body: Buffer.from(body) }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  /** Lines for a person: every finding with its first example. */
+  report(): string[] {
+    return [...this.findings.values()].map(
+      ({ count, example, fault, operation }) => `${operation}: ${fault} (${count} times)\n    ${example}`,
+    )
+  }
+
+  #found(request: Request, fault: string, answer: string): void {
+    const operation = request.operation === null ? 'no operation' : nameOf(request.operation)
+    const key = `${operation} ${fault}`
+    const known = this.findings.get(key)
+    if (known !== undefined) {
+      known.count++
+      return
+    }
+    const sent = request.body === null ? '' : Buffer.from(request.body).toString('utf8').slice(0, 400)
+    const example = `${request.sender}: ${request.method} ${request.path.slice(0, 300)} ${JSON.stringify(request.headers)} ${sent} -> ${answer.slice(0, 300)}`
+    this.findings.set(key, { fault, operation, example, count: 1 })
+  }
+
+  /** The token of a role was revoked by a request of this run, or has expired. */
+  async #renew(sender: Sender): Promise<void> {
+    if (sender === 'nobody' || sender === 'stranger') return
+    const secret = newTokenSecret(sender)
+    const token = {
+      tenantId,
+      name: 'made anew',
+      role: sender satisfies Role,
+      secret,
+      expiresAtMs: null,
+      actor: 'fuzz',
+    }
+    await this.#service.app.tenancy.createToken(token)
+    this.#secrets.set(sender, secret)
+  }
+}
+
+function nameOf({ method, path }: Operation): string {
+  return `${method} ${path}`
+}
+
+async function plantCanaries(service: Service): Promise<void> {
+  const timeUnixNano = String(BigInt(Date.now()) * 1_000_000n)
+  const resource = { attributes: [{ key: 'service.name', value: { stringValue: canary } }] }
+  const logRecords = [{ timeUnixNano, severityNumber: 17, body: { stringValue: canary } }]
+  await service.send('POST', '/v1/logs', {
+    as: 'globex/owner',
+    json: { resourceLogs: [{ resource, scopeLogs: [{ logRecords }] }] },
+  })
+  const names = [
+    ['/tokens', { name: canary, role: 'viewer' }],
+    ['/usage/storage/holds', { case_ref: canary }],
+  ] as const
+  for (const [path, json] of names) await service.send('POST', path, { as: 'globex/owner', json })
+}
