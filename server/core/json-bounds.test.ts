@@ -126,8 +126,20 @@ test('depth is that of one branch, and ends with it', () => {
 test('objects of the same names are one shape however many they are, of other names or another order more', () => {
   const objects = (make: (i: number) => string) =>
     `[${Array.from({ length: 300 }, (_, i) => make(i)).join(',')}]`
-  assert.equal(excessOf(objects(() => '{"a":1,"b":2}'), { shapes: 2 }), null)
-  assert.equal(excessOf(objects((i) => `{"a${i}":1}`), { shapes: 299 }), 'shapes')
+  assert.equal(
+    excessOf(
+      objects(() => '{"a":1,"b":2}'),
+      { shapes: 2 },
+    ),
+    null,
+  )
+  assert.equal(
+    excessOf(
+      objects((i) => `{"a${i}":1}`),
+      { shapes: 299 },
+    ),
+    'shapes',
+  )
   assert.equal(excessOf('[{"a":1,"b":2},{"b":1,"a":2}]', { shapes: 3 }), 'shapes')
   assert.equal(excessOf('[{"ab":1},{"a":1,"b":2}]', { shapes: 2 }), 'shapes')
   assert.equal(excessOf('["a","b","c",{"a":["b","c",{"a":"d"}]}]', { shapes: 1 }), null)

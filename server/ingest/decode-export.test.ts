@@ -301,6 +301,57 @@ test('groups nested without end are refused', () => {
   assert.throws(() => decodeHere('traces', 'protobuf', body, receivedNs), OtlpDecodeError)
 })
 
+test('a JSON body that would take seconds to parse is refused by what is wrong with it', () => {
+  const many = (count: number, make: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => make(i)).join()
+  for (const [unknown, message] of [
+    ['['.repeat(100_000), 'request: nested too deeply to be read'],
+    [`[${'['.repeat(100_000)}${']'.repeat(100_000)}]`, 'request: nested too deeply to be read'],
+    [`[${many(1_100_000, () => '{}')}]`, 'request: too many arrays and objects to be read'],
+    [`{${many(11_000, (i) => `"k${i}":0`)}}`, 'request: too many different names to be read'],
+    [`[${many(11_000, (i) => `{"k${i}":0}`)}]`, 'request: too many different names to be read'],
+  ] as const) {
+    assert.throws(() => decodeHere('logs', 'json', Buffer.from(`{"x":${unknown}}`), receivedNs), {
+      name: 'OtlpDecodeError',
+      message,
+    })
+  }
+})
+
+test('as many counts, attributes and names as a full body has are read', () => {
+  const bucketCounts = Array.from({ length: 4_000 }, () => '0')
+  const explicitBounds = bucketCounts.slice(1).map((_, i) => i)
+  const point = { timeUnixNano: String(receivedNs), count: '0', bucketCounts, explicitBounds }
+  const dataPoints = Array.from({ length: 400 }, () => point)
+  const message = {
+    resourceMetrics: [{ scopeMetrics: [{ metrics: [{ name: 'm', histogram: { dataPoints } }] }] }],
+  }
+  const body = Buffer.from(JSON.stringify(message))
+  assert.equal(decodeHere('metrics', 'json', body, receivedNs).accepted, 400)
+})
+
+test('an integer without quotes is exact as a time and a count, and no text', () => {
+  const time = '1700000000123456789'
+  const bodyOf = (record: string) =>
+    Buffer.from(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":${time},${record}}]}]}]}`)
+  const bodyText = (record: string) =>
+    namedRows(decodeHere('logs', 'json', bodyOf(record), receivedNs).batch, 'otel_logs')[0]?.Body
+  assert.equal(bodyText('"body":{"intValue":9007199254740993}'), '9007199254740993')
+  assert.equal(bodyText('"body":{"intValue":-9223372036854775808}'), '-9223372036854775808')
+  assert.equal(bodyText('"body":{"intValue":100000000000000000000}'), '100000000000000000000')
+  assert.equal(bodyText('"body":{"stringValue":"at, 9007199254740993,"}'), 'at, 9007199254740993,')
+  for (const wrong of [
+    '"body":{"stringValue":9007199254740993}',
+    '"severityNumber":9007199254740993',
+    '"body":9007199254740993',
+    '"attributes":9007199254740993',
+    '9007199254740993:1',
+    '"body":{"intValue":00000000000000000001}',
+  ]) {
+    assert.throws(() => bodyText(wrong), OtlpDecodeError, wrong)
+  }
+})
+
 /** Built inside out, because a writer's forks would be as deep as the message. */
 function nestedProtoValue(levels: number): Uint8Array {
   const parts: Buffer[] = []

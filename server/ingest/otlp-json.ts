@@ -1,12 +1,12 @@
 // Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as
 // integers), and everything the mapping tolerates: snake_case names, enum names, 64-bit integers as strings
-// or numbers, null for absent, unknown fields. A value of a wrong type is refused with its place. JSON.parse
-// would round integers above 2^53, such as nanoseconds written without quotes; a body that holds one is
-// parsed again with a reviver that reads the digits as they stand, so 64-bit fields are exact either way and
-// only such bodies pay for it.
+// or numbers, null for absent, unknown fields. A value of a wrong type is refused with its place. A body is measured
+// before it is parsed, and integers that JSON.parse would round are kept as they stand (see long-integers.ts).
 
+import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds.ts'
 import { arrayText, doubleText, emptyText, mapText, stringText } from './attributes.ts'
 import { type IdCell, type MapCell, TextCell } from './cells.ts'
+import { longIntegerOf, quoteLongIntegers } from './long-integers.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { fault, maxNesting } from './record-fault.ts'
 import type { RowCollector } from './row-collector.ts'
@@ -22,30 +22,40 @@ export interface JsonRecordReader {
 /** Names of an enum's values, as they stand in the protobuf files. */
 export type EnumNames = ReadonlyMap<string, number>
 
-const longInteger = /[:[,]\s*-?\d{16,}(?![\d.eE])/
 const decimalNumber = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
 const decimalInteger = /^-?\d{1,20}$/
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 const minInt64 = -(2n ** 63n)
 const maxInt64 = 2n ** 63n - 1n
 
-/** Longer integers fit no field, and reading a megabyte of digits exactly would take seconds. */
-const maxDigits = 40
-
-/** Parses a body. Integers that a double can't hold arrive as bigint; invalid UTF-8 arrives as U+FFFD. */
-export function parseJson(body: Buffer): unknown {
-  const text = body.toString('utf8')
-  try {
-    return longInteger.test(text) ? JSON.parse(text, keepLongInteger) : JSON.parse(text)
-  } catch {
-    throw new OtlpDecodeError('request: not valid JSON, or nested too deep')
+/**
+ * What a body may cost to parse. A record that is nested a little too deeply costs only itself (see record-fault.ts); 32
+ * levels of values are 130 of JSON. An honest body has an array or object in 20 bytes or more, and its objects begin in
+ * a few hundred ways.
+ */
+function boundsOf({ length }: Buffer): JsonBounds {
+  return {
+    depth: 2_048,
+    values: Number.POSITIVE_INFINITY,
+    containers: Math.max(1_048_576, length / 16),
+    shapes: 10_000,
   }
 }
 
-function keepLongInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
-  const digits = context?.source ?? ''
-  return digits.length <= maxDigits && /^-?\d+$/.test(digits) ? BigInt(digits) : value
+/**
+ * Parses a body. Integers that a double may round arrive as {@link longIntegerOf} reads them; invalid UTF-8 arrives as
+ * U+FFFD. Throws OtlpDecodeError where it is no JSON or costs too much to parse.
+ */
+export function parseJson(body: Buffer): unknown {
+  const longIntegers: number[] = []
+  const excess = jsonExcess(body, boundsOf(body), longIntegers)
+  if (excess !== null) throw new OtlpDecodeError(`request: ${excessSentence[excess]} to be read`)
+  const exact = longIntegers.length === 0 ? body : quoteLongIntegers(body, longIntegers)
+  try {
+    return JSON.parse(exact.toString('utf8'))
+  } catch {
+    throw new OtlpDecodeError('request: not valid JSON')
+  }
 }
 
 /** Checks and converts JSON values. `field` names the value in an error, below the collector's place. */
@@ -78,7 +88,7 @@ export class JsonReader {
 
   /** A lone surrogate, which has no UTF-8, becomes U+FFFD. */
   string(value: unknown, field: string): string {
-    if (typeof value !== 'string') throw this.error(field, 'a string')
+    if (typeof value !== 'string' || longIntegerOf(value) !== null) throw this.error(field, 'a string')
     return value.toWellFormed()
   }
 
@@ -100,10 +110,8 @@ export class JsonReader {
   uint64(value: unknown, field: string, into: Uint64): void {
     const read =
       typeof value === 'string'
-        ? into.setDecimal(value)
-        : typeof value === 'bigint'
-          ? into.setDecimal(String(value))
-          : typeof value === 'number' && Number.isSafeInteger(value) && into.setDecimal(String(value))
+        ? into.setDecimal(longIntegerOf(value) ?? value)
+        : typeof value === 'number' && Number.isSafeInteger(value) && into.setDecimal(String(value))
     if (!read) throw this.error(field, 'an integer from 0 to 18446744073709551615')
   }
 
@@ -113,7 +121,8 @@ export class JsonReader {
    */
   int64Text(value: unknown, field: string, nested: boolean): string {
     if (typeof value === 'number' && Number.isInteger(value)) return integralText(value, nested)
-    if (typeof value === 'bigint') return isInt64(value) ? String(value) : doubleText(Number(value), nested)
+    const long = longIntegerOf(value)
+    if (long !== null) return isInt64(BigInt(long)) ? long : doubleText(Number(long), nested)
     if (typeof value === 'string' && decimalInteger.test(value)) {
       const integer = BigInt(value)
       if (isInt64(integer)) return String(integer)
@@ -322,8 +331,9 @@ function readScope(reader: JsonReader, own: JsonObject): void {
 
 function toDouble(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
-  if (typeof value === 'bigint') return Number(value)
   if (typeof value !== 'string') return undefined
+  const long = longIntegerOf(value)
+  if (long !== null) return Number(long)
   if (value === 'NaN') return Number.NaN
   if (value === 'Infinity') return Number.POSITIVE_INFINITY
   if (value === '-Infinity') return Number.NEGATIVE_INFINITY

@@ -45,3 +45,8 @@ test('units are written as OpenTelemetry does, and what it does not know stays',
     assert.equal(unitOf(word), unit)
   }
 })
+
+test('a unit of megabytes is read in one pass', () => {
+  const word = 'x_per_'.repeat(500_000)
+  assert.equal(unitOf(`${word}\n`), `${word.slice(0, -'_per_'.length)}/\n`)
+})

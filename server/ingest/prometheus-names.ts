@@ -91,9 +91,10 @@ const perUnits: Readonly<Record<string, string>> = {
 /** A unit's word as OpenTelemetry writes it; a word it doesn't know stays as it is. */
 export function unitOf(word: string): string {
   if (word === '') return ''
-  const [, amount, per] = /^(.+)_per_(.+)$/.exec(word) ?? []
   const known = (unit: string) => (Object.hasOwn(units, unit) ? units[unit] : undefined)
-  if (amount === undefined || per === undefined) return known(word) ?? word
+  const at = word.lastIndexOf('_per_')
+  const [amount, per] = [word.slice(0, Math.max(at, 0)), word.slice(at + '_per_'.length)]
+  if (amount === '' || per === '') return known(word) ?? word
   const divisor = Object.hasOwn(perUnits, per) ? perUnits[per] : known(per)
   return `${known(amount) ?? amount}/${divisor ?? per}`
 }

@@ -1,0 +1,39 @@
+// Integers of OTLP/JSON that a double can't hold, such as nanoseconds written without quotes. JSON.parse would round
+// them, and its reviver, which sees the digits, is called for every value of the body: 16 MB of zeros behind one such
+// integer take it six seconds. So these integers are put in quotes before the body is parsed, behind a mark that
+// no text in UTF-8 can begin with.
+
+/** Half of a surrogate pair, as JSON spells it. A text that a sender begins so by hand has no UTF-8 either. */
+const mark = Buffer.from('"\\ud800')
+const markUnit = 0xd800
+
+/** Longer integers fit no field, and reading a megabyte of digits exactly would take seconds. */
+const maxDigits = 40
+
+/**
+ * The body with those integers as marked texts.
+ *
+ * @param places start and end of each integer, in order
+ */
+export function quoteLongIntegers(body: Buffer, places: readonly number[]): Buffer {
+  const quoted = Buffer.allocUnsafe(body.length + (places.length / 2) * (mark.length + 1))
+  let [from, length] = [0, 0]
+  for (let i = 0; i < places.length; i += 2) {
+    const [start = 0, end = 0] = [places[i], places[i + 1]]
+    if (end - start > maxDigits) continue
+    length += body.copy(quoted, length, from, start)
+    length += mark.copy(quoted, length)
+    length += body.copy(quoted, length, start, end)
+    quoted[length++] = 0x22
+    from = end
+  }
+  length += body.copy(quoted, length, from)
+  return quoted.subarray(0, length)
+}
+
+/** The digits of such an integer, or null for any other value. */
+export function longIntegerOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value.charCodeAt(0) !== markUnit) return null
+  const digits = value.slice(1)
+  return /^-?\d{1,40}$/.test(digits) ? digits : null
+}
