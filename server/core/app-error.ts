@@ -2,6 +2,7 @@
 // The world's failures are AppErrors with a code of the catalogue; our own mistakes are assertions.
 
 import { type ErrorCode, errorCatalogue, type ValidationProblem } from '../../contract/errors.ts'
+import { shortText, shortValue } from './shortened.ts'
 import type { StorageFault } from './storage-fault.ts'
 
 export interface AppErrorOptions {
@@ -40,18 +41,34 @@ export function storageRefusal(fault: StorageFault, cause: unknown): AppError {
     : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
 }
 
-/** Input that breaks a rule: answered with status 422 and every problem found. */
+/** Input that breaks a rule: answered with status 422 and the problems found, as many as an answer has room for. */
 export class InvalidInput extends Error {
   readonly problems: readonly ValidationProblem[]
 
-  constructor(problems: readonly ValidationProblem[]) {
+  constructor(found: readonly ValidationProblem[]) {
+    const problems = withinAnswer(found)
     super(problems.map((problem) => `${problem.loc.join('.')}: ${problem.msg}`).join('; '))
     this.name = 'InvalidInput'
     this.problems = problems
   }
 }
 
-/** One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the wire. */
+/** Problems in one answer: more than anybody mends at a time. */
+export const problemsMax = 50
+
+/** Bytes of JSON of all problems of an answer: as large as the bodies that they are about. */
+const problemsBytesMax = 64 * 1024
+
+/** Characters of one part of a place, of a message, and of the texts in `input` and in `ctx`. */
+const [partMax, messageMax, inputMax, contextMax] = [100, 1_000, 500, 1_000]
+
+/** Parts of a place; bodies have places of six. */
+const partsMax = 12
+
+/**
+ * One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the wire; what
+ * is long is cut, since a problem may quote the whole body.
+ */
 export function problem(
   loc: readonly string[],
   type: string,
@@ -59,5 +76,57 @@ export function problem(
   input: unknown,
   ctx: Record<string, unknown> = {},
 ): ValidationProblem {
-  return { loc: [...loc], msg, type, input: input ?? null, ctx }
+  return {
+    loc: shortPlace(loc),
+    msg: shortText(msg, messageMax),
+    type,
+    input: shortValue(input ?? null, inputMax),
+    ctx: shortValue(ctx, contextMax) as Record<string, unknown>,
+  }
+}
+
+function shortPlace(loc: readonly string[]): string[] {
+  const parts = loc.slice(0, partsMax).map((part) => shortText(part, partMax))
+  return loc.length <= partsMax ? parts : [...parts, `… (${loc.length - partsMax} more)`]
+}
+
+const restType = 'more_problems'
+
+/**
+ * The first problems, and where there are more than an answer has room for, a last one that counts them. The others are
+ * never made, so that a body of 30,000 mistakes costs no more than one of fifty.
+ *
+ * @param part of the request, such as `body`
+ */
+export function firstProblems(part: string, makers: Iterable<() => ValidationProblem>): ValidationProblem[] {
+  const made: ValidationProblem[] = []
+  let more = 0
+  for (const make of makers) {
+    if (made.length < problemsMax) made.push(make())
+    else more++
+  }
+  return more === 0 ? made : [...made, restOf(part, more)]
+}
+
+/** Within the bounds of one answer; the counts of several lists that {@link firstProblems} cut become one. */
+function withinAnswer(found: readonly ValidationProblem[]): ValidationProblem[] {
+  const kept: ValidationProblem[] = []
+  let [bytes, more, part] = [0, 0, '']
+  for (const one of found) {
+    if (more === 0 && one.type !== restType && kept.length < problemsMax) {
+      bytes += Buffer.byteLength(JSON.stringify(one))
+      if (bytes <= problemsBytesMax) {
+        kept.push(one)
+        continue
+      }
+    }
+    if (more === 0) part = one.loc[0] ?? ''
+    more += one.type === restType ? Number(one.ctx.more) : 1
+  }
+  return more === 0 ? kept : [...kept, restOf(part, more)]
+}
+
+function restOf(part: string, more: number): ValidationProblem {
+  const sentence = `${more} more problems are not shown; mend the others and send it again`
+  return { loc: [part], msg: sentence, type: restType, input: null, ctx: { more } }
 }

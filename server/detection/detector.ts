@@ -12,7 +12,7 @@ import {
 } from '../../contract/detection.ts'
 import { comparesPeers, MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { problem } from '../core/app-error.ts'
+import { problem, problemsMax } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { isRecord, problemsOf } from '../http/validation.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
@@ -210,5 +210,8 @@ function paramsMissing(body: unknown): ValidationProblem {
 /** Problems deeper than the named parts themselves: those above are the body schema's to tell. */
 function insideParts(result: ReturnType<typeof readDraft>, parts: readonly string[]): ValidationProblem[] {
   if ('definition' in result) return []
-  return result.problems.filter(({ loc }) => loc.length > 2 && parts.includes(loc[1] ?? ''))
+  const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
+  const shown = result.problems.slice(0, problemsMax)
+  // The count of those that are not shown is of the whole body, and holds for the parts where all the others are theirs.
+  return shown.every(isInside) ? result.problems : shown.filter(isInside)
 }

@@ -56,17 +56,27 @@ test('__proto__ and constructor are names like any other, and change no prototyp
   assert.equal(problems('{"__proto__":1,"__proto__":2}').length, 1)
 })
 
-test('a body nested as deep as the size limit allows is refused, and the process goes on', () => {
-  for (const depth of [5_000, 32_000]) {
-    for (const text of [
-      '['.repeat(depth) + ']'.repeat(depth),
-      `${'{"a":'.repeat(depth / 5)}1${'}'.repeat(depth / 5)}`,
-      '['.repeat(depth),
-    ]) {
-      const result = read(text)
-      if ('problems' in result) assert.equal(result.problems[0]?.type, 'json_invalid')
-    }
+test('a body that nests too deeply or has too many values is refused by what it has too much of', () => {
+  const depths = [65, 5_000, 32_000].flatMap((depth) => [
+    '['.repeat(depth) + ']'.repeat(depth),
+    `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`,
+    '['.repeat(depth),
+  ])
+  for (const text of depths) {
+    assert.deepEqual(problems(text), [
+      {
+        loc: ['body'],
+        type: 'json_invalid',
+        msg: 'The body cannot be read: nested too deeply, the limit is 64',
+        input: null,
+        ctx: { error: 'nested too deeply' },
+      },
+    ])
   }
+  const values = (count: number) => `[${Array.from({ length: count - 1 }, () => '1').join()}]`
+  assert.deepEqual(read(values(2_048)).problems, [])
+  assert.equal(problems(values(2_049))[0]?.ctx.error, 'too many values')
+  assert.deepEqual(read(`${'['.repeat(64)}${']'.repeat(64)}`).problems, [])
 })
 
 test('bytes that are no UTF-8 are refused rather than repaired', () => {

@@ -1,16 +1,18 @@
 // Reads a JSON body strictly. RFC 8259 leaves a repeated name to the reader's taste, and JSON.parse keeps the
 // last one silently; here that would let the bound a person sees differ from the bound that is used, so a
-// repeated name is a problem like any other, with its place.
+// repeated name is a problem like any other, with its place. A body that would be costly to read, or to walk later, is
+// refused before it is parsed.
 
 import { type Node as JsonNode, parseTree } from 'jsonc-parser'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { problem } from '../core/app-error.ts'
+import { firstProblems, problem } from '../core/app-error.ts'
+import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds.ts'
 
 /**
- * Arrays and objects within each other. Our bodies have four; the bound keeps whoever walks a body later, such as
- * the answer that quotes it as the offending input, off the end of the stack.
+ * What a body of a control operation may cost. Our bodies nest four deep, and the largest has 366 holidays; the bounds
+ * keep recursion off the end of the stack and the making of problems within a few milliseconds.
  */
-const maxNesting = 64
+const bodyBounds: JsonBounds = { depth: 64, values: 2_048, containers: 2_048, shapes: 2_048 }
 
 export interface ReadBody {
   /** The last of repeated names counts; undefined where nothing could be read. */
@@ -19,31 +21,30 @@ export interface ReadBody {
 }
 
 /** An empty body reads as undefined, so that a required body answers `missing`. */
-export function readJsonBody(bytes: Buffer): ReadBody {
+export function readJsonBody(bytes: Buffer, bounds: JsonBounds = bodyBounds): ReadBody {
   if (bytes.length === 0) return { value: undefined, problems: [] }
+  const excess = jsonExcess(bytes, bounds)
+  if (excess !== null) {
+    const error = excessSentence[excess]
+    return unreadable(`The body cannot be read: ${error}, the limit is ${bounds[excess]}`, error)
+  }
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    return {
-      value: undefined,
-      problems: [
-        problem(['body'], 'json_invalid', 'The body is not valid UTF-8', null, { error: 'invalid UTF-8' }),
-      ],
-    }
+    return unreadable('The body is not valid UTF-8', 'invalid UTF-8')
   }
   try {
     const value: unknown = JSON.parse(text)
     return { value, problems: repeatedNames(parseTree(text)) }
   } catch (error) {
-    const reason = error instanceof SyntaxError ? placeOf(error) : 'nested too deeply'
-    return {
-      value: undefined,
-      problems: [
-        problem(['body'], 'json_invalid', `The body is not valid JSON: ${reason}`, null, { error: reason }),
-      ],
-    }
+    if (!(error instanceof SyntaxError)) throw error
+    return unreadable(`The body is not valid JSON: ${placeOf(error)}`, placeOf(error))
   }
+}
+
+function unreadable(sentence: string, error: string): ReadBody {
+  return { value: undefined, problems: [problem(['body'], 'json_invalid', sentence, null, { error })] }
 }
 
 /** V8's message without the excerpt of the body that it quotes. */
@@ -53,26 +54,23 @@ function placeOf(error: SyntaxError): string {
 }
 
 function repeatedNames(root: JsonNode | undefined): ValidationProblem[] {
-  const found: ValidationProblem[] = []
-  const visit = (node: JsonNode, loc: readonly string[]): void => {
-    if (node.children !== undefined && loc.length > maxNesting) throw new RangeError('nested too deeply')
-    if (node.type === 'array')
-      for (const [i, child] of (node.children ?? []).entries()) visit(child, [...loc, String(i)])
-    if (node.type !== 'object') return
-    const seen = new Set<string>()
-    for (const property of node.children ?? []) {
-      const [key, value] = property.children ?? []
-      if (key === undefined) continue
-      const name = String(key.value)
-      if (seen.has(name)) {
-        found.push(
-          problem([...loc, name], 'value_error', 'This field is given more than once', value?.value ?? null),
-        )
-      }
-      seen.add(name)
-      if (value !== undefined) visit(value, [...loc, name])
-    }
+  return root === undefined ? [] : firstProblems('body', repetitionsIn(root, ['body']))
+}
+
+function* repetitionsIn(node: JsonNode, loc: readonly string[]): Generator<() => ValidationProblem> {
+  if (node.type === 'array') {
+    for (const [i, child] of (node.children ?? []).entries()) yield* repetitionsIn(child, [...loc, String(i)])
   }
-  if (root !== undefined) visit(root, ['body'])
-  return found
+  if (node.type !== 'object') return
+  const seen = new Set<string>()
+  for (const property of node.children ?? []) {
+    const [key, value] = property.children ?? []
+    if (key === undefined) continue
+    const place = [...loc, String(key.value)]
+    if (seen.has(String(key.value))) {
+      yield () => problem(place, 'value_error', 'This field is given more than once', value?.value ?? null)
+    }
+    seen.add(String(key.value))
+    if (value !== undefined) yield* repetitionsIn(value, place)
+  }
 }

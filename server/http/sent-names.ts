@@ -45,11 +45,8 @@ export class SentNames {
       const renamed = this.#parts.get(part)
       if (renamed === undefined) return found
       const isOfPart = found.type === 'missing' && found.loc.length === 2
-      return {
-        ...found,
-        loc: found.loc.length < 2 ? found.loc : [part, renamed.sent.get(name) ?? name, ...rest],
-        input: isOfPart ? renamed.input : found.input,
-      }
+      const loc = found.loc.length < 2 ? found.loc : [part, renamed.sent.get(name) ?? name, ...rest]
+      return problem(loc, found.type, found.msg, isOfPart ? renamed.input : found.input, found.ctx)
     })
   }
 }

@@ -3,66 +3,104 @@
 
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { problem } from '../core/app-error.ts'
+import { firstProblems, problem } from '../core/app-error.ts'
 
 type Issue = z.core.$ZodIssue
 
+/** Makes a problem when it is certain that it will be shown: a body may have tens of thousands. */
+type ProblemMaker = () => ValidationProblem
+
 /**
- * Problems of one part of a request; `part` is `body`, `path`, `query` or `header`. Of a value that has the wrong
- * type nothing else is said: a text where a list belongs isn't too long a list.
+ * Problems of one part of a request, the first of them where they are many; `part` is `body`, `path`, `query` or
+ * `header`. Of a value that has the wrong type nothing else is said: a text where a list belongs isn't too long a list.
  */
 export function problemsOf(part: string, issues: readonly Issue[], input: unknown): ValidationProblem[] {
-  const placeOf = (issue: Issue) => JSON.stringify(issue.path.map(String))
-  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(placeOf))
-  return issues
-    .filter((issue) => issue.code === 'invalid_type' || !mistyped.has(placeOf(issue)))
-    .flatMap((issue) => problemsOfIssue([part, ...issue.path.map(String)], issue, input))
+  return firstProblems(part, makersOf(part, issues, input))
 }
 
-function problemsOfIssue(loc: string[], issue: Issue, whole: unknown): ValidationProblem[] {
+function* makersOf(part: string, issues: readonly Issue[], input: unknown): Generator<ProblemMaker> {
+  const mistyped = new Places()
+  for (const { code, path } of issues) if (code === 'invalid_type') mistyped.add(path)
+  for (const issue of issues) {
+    if (issue.code === 'invalid_type' || !mistyped.has(issue.path)) yield* makersOfIssue([part], issue, input)
+  }
+}
+
+/**
+ * A set of places in a value. A tree and not a set of texts: in a text each name would be copied for every place below
+ * it, and names may be as long as the body.
+ */
+class Places {
+  readonly #root: PlaceNode = { isMember: false }
+
+  add(path: readonly PropertyKey[]): void {
+    let node = this.#root
+    for (const key of path) {
+      node.below ??= new Map()
+      const next = node.below.get(key) ?? { isMember: false }
+      node.below.set(key, next)
+      node = next
+    }
+    node.isMember = true
+  }
+
+  has(path: readonly PropertyKey[]): boolean {
+    let node: PlaceNode | undefined = this.#root
+    for (const key of path) node = node?.below?.get(key)
+    return node?.isMember === true
+  }
+}
+
+interface PlaceNode {
+  isMember: boolean
+  below?: Map<PropertyKey, PlaceNode>
+}
+
+/** @param outer the place of `whole`, in which the issue's path begins */
+function* makersOfIssue(outer: readonly string[], issue: Issue, whole: unknown): Generator<ProblemMaker> {
+  if (issue.code === 'unrecognized_keys') {
+    for (const key of issue.keys) yield () => unknownField(outer, [...issue.path, key], whole)
+  } else if (issue.code === 'invalid_union') {
+    yield* makersOfUnion([...outer, ...issue.path.map(String)], issue, valueAt(whole, issue.path))
+  } else {
+    yield () => problemOfIssue([...outer, ...issue.path.map(String)], issue, whole)
+  }
+}
+
+function unknownField(
+  outer: readonly string[],
+  path: readonly PropertyKey[],
+  whole: unknown,
+): ValidationProblem {
+  const sentence = 'This field is not known; remove it or mend its spelling'
+  return problem([...outer, ...path.map(String)], 'extra_forbidden', sentence, valueAt(whole, path))
+}
+
+function problemOfIssue(loc: string[], issue: Issue, whole: unknown): ValidationProblem {
   const input = valueAt(whole, issue.path)
   switch (issue.code) {
-    case 'unrecognized_keys':
-      return issue.keys.map((key) =>
-        problem(
-          [...loc, key],
-          'extra_forbidden',
-          'This field is not known; remove it or mend its spelling',
-          valueAt(input, [key]),
-        ),
-      )
     case 'invalid_type':
-      return [typeProblem(loc, issue.expected, input, whole, issue.path)]
+      return typeProblem(loc, issue.expected, input, whole, issue.path)
     case 'invalid_value': {
       const expected = issue.values.map((value) => `'${String(value)}'`)
       const words =
         expected.length > 1
           ? `${expected.slice(0, -1).join(', ')} or ${expected.at(-1)}`
           : String(expected[0])
-      if (input === undefined) return [missing(loc, whole, issue.path)]
-      return [problem(loc, 'enum', `Input should be ${words}`, input, { expected: words })]
+      if (input === undefined) return missing(loc, whole, issue.path)
+      return problem(loc, 'enum', `Input should be ${words}`, input, { expected: words })
     }
     case 'too_small':
-      return [sizeProblem(loc, issue, 'min', Number(issue.minimum), input)]
+      return sizeProblem(loc, issue, 'min', Number(issue.minimum), input)
     case 'too_big':
-      return [sizeProblem(loc, issue, 'max', Number(issue.maximum), input)]
-    case 'invalid_union':
-      return unionProblems(loc, issue, input)
+      return sizeProblem(loc, issue, 'max', Number(issue.maximum), input)
     case 'custom': {
-      const type = issue.params?.type
-      const ctx = issue.params?.ctx
-      return [
-        problem(
-          loc,
-          typeof type === 'string' ? type : 'value_error',
-          issue.message,
-          input,
-          isRecord(ctx) ? ctx : {},
-        ),
-      ]
+      const { type, ctx } = issue.params ?? {}
+      const named = typeof type === 'string' ? type : 'value_error'
+      return problem(loc, named, issue.message, input, isRecord(ctx) ? ctx : {})
     }
     default:
-      return [problem(loc, 'value_error', issue.message, input)]
+      return problem(loc, 'value_error', issue.message, input)
   }
 }
 
@@ -115,20 +153,23 @@ function sizeProblem(
 }
 
 /** Where the input is of the type of one branch, that branch says what is wrong with it. */
-function unionProblems(
-  loc: string[],
+function* makersOfUnion(
+  loc: readonly string[],
   { errors }: z.core.$ZodIssueInvalidUnion,
   input: unknown,
-): ValidationProblem[] {
+): Generator<ProblemMaker> {
   const isOfType = (branch: readonly Issue[]) =>
     !branch.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
   const [meant, ...others] = errors.filter(isOfType)
   if (meant !== undefined && others.length === 0) {
-    return meant.flatMap((inner) => problemsOfIssue([...loc, ...inner.path.map(String)], inner, input))
+    for (const inner of meant) yield* makersOfIssue(loc, inner, input)
+    return
   }
-  const expected = errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []))
-  const names = [...new Set(expected)].join(', ')
-  return [problem(loc, 'value_error', `Input should be one of: ${names}`, input)]
+  yield () => {
+    const expected = errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []))
+    const names = [...new Set(expected)].join(', ')
+    return problem(loc, 'value_error', `Input should be one of: ${names}`, input)
+  }
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
