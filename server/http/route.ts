@@ -224,7 +224,7 @@ function schemaOf<
 >(declaration: RouteDeclaration<Params, Query, Body, Result>) {
   const success = declaration.result.description ?? `${declaration.summary}.`
   const mayBeFull = declaration.method === 'GET' ? [] : [507]
-  const refusals = new Set([401, 403, 422, 500, 503, ...mayBeFull, ...(declaration.refusals ?? [])])
+  const refusals = new Set([401, 403, 422, 429, 500, 503, ...mayBeFull, ...(declaration.refusals ?? [])])
   const result = declaration.result.describe(success)
   const responses: Record<number, z.ZodType | object> = {
     [declaration.status ?? 200]:

@@ -16,6 +16,7 @@ import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import { type AnswerLimits, AnswersUnderWay } from './answers-under-way.ts'
 import { type Authenticate, challengeOf, identify } from './authentication.ts'
 import type { RouteAccess } from './route.ts'
 
@@ -41,6 +42,8 @@ export interface HttpOptions {
   readonly isReady: () => boolean
   /** No reserve is kept where absent. */
   readonly withReserve?: WithReserve
+  /** The usual ones where absent. */
+  readonly answers?: AnswerLimits
 }
 
 /** Bodies of control operations are small; ingest raises this for its own routes. */
@@ -86,6 +89,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('cache-control', 'no-store')
     await guard(request, options)
   })
+  new AnswersUnderWay(options.clock, options.answers).watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // Whoever is answered while the service stops must not keep the connection, and with it the process, alive.
     if (!options.isReady()) reply.header('connection', 'close')

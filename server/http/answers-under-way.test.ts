@@ -1,0 +1,206 @@
+// Clients over real sockets that ask and do not read. Time is moved by hand; what the systems' buffers take of an answer
+// is not known here, so answers are larger than they are.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { after, test } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import pino from 'pino'
+import { z } from 'zod'
+import { ManualClock } from '../core/manual-clock.ts'
+import { type AnswerLimits, answerLimits } from './answers-under-way.ts'
+import { route } from './route.ts'
+import { createHttp } from './server.ts'
+
+const mebibyte = 1024 * 1024
+const largeBytes = 16 * mebibyte
+const patienceMs = answerLimits.patienceMs
+
+interface Scene {
+  readonly http: FastifyInstance
+  readonly clock: ManualClock
+  readonly port: number
+  /** Of the service, in the order in which they came. */
+  readonly sockets: Socket[]
+  readonly worked: string[]
+}
+
+const open: FastifyInstance[] = []
+const clients: Socket[] = []
+after(async () => {
+  for (const client of clients) client.destroy()
+  for (const http of open) {
+    http.server.closeAllConnections()
+    await http.close()
+  }
+})
+
+async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
+  const clock = new ManualClock(1_763_717_400_000)
+  const http = createHttp({
+    clock,
+    logger: pino({ level: 'silent' }),
+    authenticate: async (secret) => ({
+      tenantId: secret,
+      placement: 0,
+      organisationName: secret,
+      role: 'owner',
+      requester: `token:${secret}`,
+    }),
+    isReady: () => true,
+    answers: { ...answerLimits, ...limits },
+  })
+  const worked: string[] = []
+  const text = z.object({ text: z.string() })
+  const shared = { access: ['owner'] as const, tag: 'Texts', summary: 'Texts', result: text }
+  route(http, {
+    ...shared,
+    method: 'GET',
+    url: '/large',
+    handle: async ({ caller }) => {
+      worked.push(caller.tenantId)
+      return { body: { text: 'x'.repeat(largeBytes) } }
+    },
+  })
+  route(http, { ...shared, method: 'GET', url: '/small', handle: async () => ({ body: { text: 'x' } }) })
+  route(http, { ...shared, method: 'POST', url: '/change', handle: async () => ({ body: { text: 'x' } }) })
+  http.get('/stream', { config: { access: ['owner'] } }, (_request, reply) =>
+    reply.send(
+      Readable.from(
+        (function* () {
+          for (let i = 0; i < largeBytes / mebibyte; i++) yield 'x'.repeat(mebibyte)
+        })(),
+      ),
+    ),
+  )
+  const sockets: Socket[] = []
+  http.server.on('connection', (socket) => sockets.push(socket))
+  const address = await http.listen({ host: '127.0.0.1', port: 0 })
+  open.push(http)
+  return { http, clock, port: Number(new URL(address).port), sockets, worked }
+}
+
+/** Asks for an answer and reads its beginning only; answers the service's end of the connection. */
+async function askAndStop({ port, sockets }: Scene, organisation: string, path = '/large') {
+  const client = connect(port, '127.0.0.1')
+  clients.push(client)
+  client.on('error', () => {})
+  client.write(
+    `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${organisation}\r\n\r\n`,
+  )
+  await once(client, 'data')
+  client.pause()
+  const own = sockets.find(({ remotePort }) => remotePort === client.localPort)
+  if (own === undefined) assert.fail('The service has no such connection.')
+  return { client, own }
+}
+
+const ask = ({ port }: Scene, organisation: string, path: string, method = 'GET') =>
+  fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${organisation}` },
+  })
+
+/** Moves time until it is so; the systems' buffers may take some of an answer meanwhile. */
+async function advanceUntil(scene: Scene, isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !isSo(); i++) {
+    await scene.clock.advance(patienceMs)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(isSo())
+}
+
+test('an answer that its client does not read is given up with its connection', async () => {
+  const scene = await sceneOf()
+  for (const path of ['/large', '/stream']) {
+    const { own } = await askAndStop(scene, 'acme', path)
+    await advanceUntil(scene, () => own.destroyed)
+  }
+  assert.equal((await ask(scene, 'acme', '/small')).status, 200)
+})
+
+test('a client that reads slowly gets all of its answer', async () => {
+  const scene = await sceneOf()
+  for (const path of ['/large', '/stream']) {
+    const { client, own } = await askAndStop(scene, 'acme', path)
+    let sentBytes = own.bytesWritten
+    client.on('data', () => {
+      // More than the least of a span was taken.
+      if (own.bytesWritten - sentBytes < 2 * mebibyte) return
+      sentBytes = own.bytesWritten
+      client.pause()
+      void scene.clock.advance(patienceMs).then(() => client.resume())
+    })
+    client.resume()
+    await once(client, 'end')
+    assert.ok(client.bytesRead > largeBytes)
+  }
+})
+
+test('who has too much unread is refused before the work is done, and a neighbour is not', async () => {
+  const scene = await sceneOf({ ownerBytes: largeBytes })
+  const { client } = await askAndStop(scene, 'acme')
+  const refused = await ask(scene, 'acme', '/large')
+  assert.equal(refused.status, 429)
+  assert.equal(refused.headers.get('retry-after'), '1')
+  assert.deepEqual(await refused.json(), {
+    detail:
+      '17 MiB of answers to your organisation are not read yet; read them, and repeat after Retry-After.',
+    code: 'too_many_requests',
+  })
+  assert.deepEqual(scene.worked, ['acme'])
+  assert.equal((await ask(scene, 'acme', '/small')).status, 429)
+  assert.equal((await ask(scene, 'acme', '/change', 'POST')).status, 200)
+  assert.equal(
+    (await ask(scene, 'globex', '/large').then((answer) => answer.bytes())).length > largeBytes,
+    true,
+  )
+  client.resume()
+  client.destroy()
+  while ((await ask(scene, 'acme', '/small')).status !== 200);
+})
+
+test('answers that were begun at once are bounded as well', async () => {
+  const scene = await sceneOf({ ownerBytes: 2 * largeBytes })
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      const { status, body } = await ask(scene, 'acme', '/large')
+      return { status, body }
+    }),
+  )
+  const taken = answers.filter(({ status }) => status === 200)
+  assert.ok(taken.length >= 1)
+  assert.ok(taken.length <= 2, `${taken.length} answers`)
+  await Promise.all(answers.map(({ body }) => body?.cancel()))
+})
+
+test('where all together have too much, the oldest answer of who has most is given up', async () => {
+  const scene = await sceneOf({ ownerBytes: 3 * largeBytes, totalBytes: 3.5 * largeBytes })
+  const honest = await askAndStop(scene, 'globex')
+  const first = await askAndStop(scene, 'acme')
+  const second = await askAndStop(scene, 'acme')
+  const third = await askAndStop(scene, 'initech')
+  assert.equal(first.own.destroyed, true)
+  for (const { own } of [honest, second, third]) assert.equal(own.destroyed, false)
+})
+
+test('an answer that is read leaves nothing behind', async () => {
+  const scene = await sceneOf({ ownerBytes: largeBytes })
+  for (let i = 0; i < 3; i++) {
+    for (const path of ['/small', '/large', '/stream']) {
+      const answer = await ask(scene, 'acme', path)
+      assert.equal(answer.status, 200)
+      await answer.bytes()
+    }
+  }
+  const { statusCode, headers } = await scene.http.inject({
+    method: 'HEAD',
+    url: '/large',
+    headers: { authorization: 'Bearer acme' },
+  })
+  assert.equal(statusCode, 200)
+  assert.ok(Number(headers['content-length']) > largeBytes)
+  assert.equal(scene.clock.waiting, 0)
+})
