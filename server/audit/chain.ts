@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
+import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
 
 export const chainStart = '0'.repeat(64)
 
@@ -63,7 +64,7 @@ export class ChainWalk {
 /** The facts of an entry or null where the text is no JSON object; whether they can be believed is another question. */
 export function readEntry(text: string): Record<string, unknown> | null {
   try {
-    const entry: unknown = JSON.parse(text)
+    const entry = parseBoundedJson(text, fileBounds)
     if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return null
     return entry as Record<string, unknown>
   } catch {

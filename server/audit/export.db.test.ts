@@ -190,6 +190,7 @@ test('what is wrong is named with its line, its entry and what it is', async () 
     [[one, two, end], /^line 3: the checkpoint counts 3 entries, the file has 2/],
     [[one, two, three], /^line 4: the checkpoint is missing/],
     [[], /^line 1: .*no JSON/],
+    [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*no JSON/],
     [[one, two, three, end, three], /^line 5: something follows the checkpoint/],
     [[one, two.replace(',', ', '), three, end], /^line 2: .*not the canonical text/],
     [[one, two.replace('{', '{"a":1,"a":1,'), three, end], /^line 2: .*not the canonical text/],

@@ -15,6 +15,7 @@ import {
   generateKeyPair,
   importJWK,
 } from 'jose'
+import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
 
 const algorithm = 'EdDSA'
 
@@ -107,7 +108,8 @@ export function readUnverified(jws: string, typ: string): { payload: Record<stri
 
 function readPayload(bytes: Uint8Array): Record<string, unknown> {
   try {
-    const payload: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    const payload = parseBoundedJson(text, fileBounds)
     if (isObject(payload)) return payload
   } catch {
     // Said below.

@@ -65,6 +65,13 @@ function assertRefused(journal: ErasureJournal, line: number): void {
   assert.deepEqual(readFileSync(journal.path), before, 'nothing is written to a journal that is not trusted')
 }
 
+test('a line that nests without end is refused like any other that is not ours', () => {
+  const journal = filled()
+  const deep = `{"entry":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
+  writeLines(journal, [...linesOf(journal), deep])
+  assertRefused(journal, 4)
+})
+
 test('without a file there is nothing to erase again', () => {
   assert.deepEqual(newJournal().read(), [])
 })

@@ -18,6 +18,7 @@ import {
 import { dirname, join } from 'node:path'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
+import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
 /** Name of the journal beside the backups. */
@@ -146,7 +147,7 @@ export class ErasureJournal {
   #readLine(text: string, number: number): z.infer<typeof Line> {
     let value: unknown
     try {
-      value = JSON.parse(text)
+      value = parseBoundedJson(text, fileBounds)
     } catch {
       throw this.#bad(number, 'is not JSON')
     }

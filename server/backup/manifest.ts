@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { type FileSeals, FileSeals as FileSealsSchema, isMissing, syncPath } from './files.ts'
@@ -75,7 +76,7 @@ export async function readManifest(folder: string): Promise<Manifest | null> {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseBoundedJson(text, fileBounds)
   } catch {
     return null
   }

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { SigningKeys } from '../audit/signing.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
+import { fileBounds, JsonExcessError, parseBoundedJson } from '../core/json-bounds.ts'
 import { hasControl, withControl } from './open-control.ts'
 
 export interface TrustedKeys {
@@ -25,9 +26,9 @@ export async function findTrustedKeys(config: Config, path: string | undefined):
 function readJwks(path: string): TrustedKeys {
   let found: unknown
   try {
-    found = JSON.parse(readFileSync(path, 'utf8'))
+    found = parseBoundedJson(readFileSync(path, 'utf8'), fileBounds)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
+    if (!(error instanceof SyntaxError || error instanceof JsonExcessError)) throw error
   }
   if (typeof found === 'object' && found !== null && 'keys' in found && Array.isArray(found.keys)) {
     return { keys: found.keys }

@@ -20,6 +20,17 @@ export interface JsonBounds {
   readonly shapes: number
 }
 
+/**
+ * Of a file, or a line of one, that a program of ours wrote, or somebody in its place. A manifest names each file of a
+ * backup, so there may be many; ours nest six deep, and whoever walks or compares them does it by recursion.
+ */
+export const fileBounds: JsonBounds = {
+  depth: 64,
+  values: 10_000_000,
+  containers: 1_000_000,
+  shapes: 1_000_000,
+}
+
 /** The first bound that a text crosses. */
 export type JsonExcess = keyof JsonBounds
 

@@ -36,6 +36,12 @@ test('a position of any texts comes back as it went out, in characters a query s
   )
 })
 
+test('a cursor that nests, or has more than a cursor has, is refused before it is read', () => {
+  forged(base64url(`${'['.repeat(100)}${']'.repeat(100)}`))
+  forged(base64url(`[${'"",'.repeat(60)}""]`), 61)
+  forged(base64url('[{}]'))
+})
+
 test('no cursor is the first page', () => {
   assert.equal(decodeCursor(undefined, 2), null)
 })

@@ -2,6 +2,10 @@
 // any other input, because clients do write their own.
 
 import { InvalidInput, problem } from '../core/app-error.ts'
+import { parseBoundedJson } from '../core/json-bounds.ts'
+
+/** A list of texts; ours have four at most. */
+const cursorBounds = { depth: 1, values: 16, containers: 1, shapes: 0 }
 
 export function encodeCursor(position: readonly string[]): string {
   return Buffer.from(JSON.stringify(position), 'utf8').toString('base64url')
@@ -11,7 +15,8 @@ export function encodeCursor(position: readonly string[]): string {
 export function decodeCursor(cursor: string | undefined, parts: number): string[] | null {
   if (cursor === undefined) return null
   try {
-    const position: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    const text = Buffer.from(cursor, 'base64url').toString('utf8')
+    const position = parseBoundedJson(text, cursorBounds)
     if (
       Array.isArray(position) &&
       position.length === parts &&

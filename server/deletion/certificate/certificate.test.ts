@@ -311,8 +311,9 @@ test('a changed, removed or added value is found and named, wherever it is', asy
 })
 
 test('whatever else is given is refused in words', async () => {
+  const deep = `{"certificate":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
   const { jwks } = await issued()
-  for (const text of ['', '{', '[]', 'null', '{}', '<!doctype html>', 'a.b.c', '{"jws":5}', '\u0000']) {
+  for (const text of ['', '{', '[]', 'null', '{}', '<!doctype html>', 'a.b.c', '{"jws":5}', '\u0000', deep]) {
     await assert.rejects(checkCertificate(text, jwks), CertificateProblem, text)
   }
   await fc.assert(

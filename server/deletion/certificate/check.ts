@@ -10,6 +10,7 @@ import {
   jwksUri,
 } from '../../../contract/certificate.ts'
 import { SignatureProblem, verifyJws } from '../../audit/jws.ts'
+import { fileBounds } from '../../core/json-bounds.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 
 /** What was found wrong, with its place. May quote the file: it is for whoever gave it. */
@@ -65,7 +66,7 @@ async function checkSignature(
 
 /** The answer with its fields as they are in the file, the certificate's own unread. */
 function readAnswer(text: string): Record<string, unknown> & { readonly jws: string } {
-  const { value, problems } = readJsonBody(Buffer.from(text, 'utf8'))
+  const { value, problems } = readJsonBody(Buffer.from(text, 'utf8'), fileBounds)
   const [first] = problems
   if (first !== undefined) throw new CertificateProblem(`${first.loc.slice(1).join('.')}: ${first.msg}`)
   const answer = new Map<string, unknown>(Object.entries(Object(value)))
