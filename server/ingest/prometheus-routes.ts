@@ -79,7 +79,7 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
 function versionOf(request: FastifyRequest): RemoteWriteVersion {
   const parameters = (request.headers['content-type'] ?? '').split(';').slice(1)
   const named = parameters.map(
-    (parameter) => /^\s*proto\s*=\s*"?([\w.]*)"?\s*$/i.exec(parameter)?.[1] ?? null,
+    (parameter) => /^proto\s*=\s*"?([\w.]*)"?$/i.exec(parameter.trim())?.[1] ?? null,
   )
   const proto = named.find((name) => name !== null) ?? ''
   const version = Object.hasOwn(versions, proto) ? versions[proto] : undefined

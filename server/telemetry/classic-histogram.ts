@@ -114,7 +114,8 @@ function cumulative(gains: readonly PartGain[]): Bucket[] {
   return buckets
 }
 
-const finite = '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?'
+/** Each label is read in one way only: a pattern that could divide digits in two would try every way of doing so. */
+const finite = '[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?'
 const infinite = '[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?'
 
 /** A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike. */
