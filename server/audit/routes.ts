@@ -103,6 +103,7 @@ function addExportRoute(http: FastifyInstance, deps: ExportDeps, chain: ChainNam
           401: ErrorBody.describe('No valid access token.'),
           403: ErrorBody.describe('The role of the token may not read this.'),
           422: ValidationError,
+          429: ErrorBody.describe('Too much of earlier answers is not read yet; repeat after Retry-After.'),
           503: ErrorBody.describe('The service is starting or stopping.'),
         },
       },

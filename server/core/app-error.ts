@@ -59,8 +59,14 @@ export const problemsMax = 50
 /** Bytes of JSON of all problems of an answer: as large as the bodies that they are about. */
 const problemsBytesMax = 64 * 1024
 
-/** Characters of one part of a place, of a message, and of the texts in `input` and in `ctx`. */
-const [partMax, messageMax, inputMax, contextMax] = [100, 1_000, 500, 1_000]
+/** Characters of one part of a place. */
+const partMax = 100
+
+/** Characters of a message, and of the texts in `ctx`: ours, as the words that a field takes. */
+const ownMax = 1_000
+
+/** Characters of the texts in `input`, and of one of them. */
+const [inputMax, inputTextMax] = [500, 300]
 
 /** Parts of a place; bodies have places of six. */
 const partsMax = 12
@@ -78,10 +84,10 @@ export function problem(
 ): ValidationProblem {
   return {
     loc: shortPlace(loc),
-    msg: shortText(msg, messageMax),
+    msg: shortText(msg, ownMax),
     type,
-    input: shortValue(input ?? null, inputMax),
-    ctx: shortValue(ctx, contextMax) as Record<string, unknown>,
+    input: shortValue(input ?? null, inputMax, inputTextMax),
+    ctx: shortValue(ctx, ownMax, ownMax) as Record<string, unknown>,
   }
 }
 

@@ -7,55 +7,50 @@ export function shortText(text: string, limit: number): string {
   return `${text.slice(0, limit).toWellFormed()}… (${text.length - limit} more characters)`
 }
 
-/** Arrays and objects within each other; deeper ones are an ellipsis. */
-const depthMax = 8
-
-/** Characters of one text or name. */
-const textMax = 300
-
-/** Characters that a value takes beside those of its texts: quotes, commas, a number. */
+/** Characters that a value takes beside those of its texts: quotes, commas, a number. So nesting has an end as well. */
 const valueCost = 4
 
 /**
- * A copy of a JSON value with texts and names of about `limit` characters in all. The first of its items and members are
- * kept; an item or a member named `…` says how many are missing. What JSON can't say becomes text.
+ * A copy of a JSON value with texts and names of about `limit` characters in all, and of `textLimit` each. The first of its
+ * items and members are kept; an item or a member named `…` says how many are missing. What JSON can't say becomes text.
  */
-export function shortValue(value: unknown, limit: number): unknown {
-  return new Shortener(limit).copy(value, 0)
+export function shortValue(value: unknown, limit: number, textLimit: number): unknown {
+  return new Shortener(limit, textLimit).copy(value)
 }
 
 class Shortener {
+  readonly #textLimit: number
   #left: number
 
-  constructor(limit: number) {
+  constructor(limit: number, textLimit: number) {
     this.#left = limit
+    this.#textLimit = textLimit
   }
 
-  copy(value: unknown, depth: number): unknown {
+  copy(value: unknown): unknown {
     this.#left -= valueCost
     if (typeof value === 'string') return this.#text(value)
     if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value
     if (typeof value !== 'object') return value === undefined ? undefined : this.#text(String(value))
-    if (depth === depthMax) return '…'
-    return Array.isArray(value) ? this.#list(value, depth) : this.#members(value, depth)
+    return Array.isArray(value) ? this.#list(value) : this.#members(value)
   }
 
   #text(text: string): string {
-    const short = shortText(text, Math.min(textMax, Math.max(this.#left, 0)))
+    const short = shortText(text, Math.min(this.#textLimit, Math.max(this.#left, 0)))
     this.#left -= short.length
     return short
   }
 
-  #list(items: readonly unknown[], depth: number): unknown[] {
+  #list(items: readonly unknown[]): unknown[] {
     const kept: unknown[] = []
     for (const item of items) {
       if (this.#left <= 0) return [...kept, `… (${items.length - kept.length} more)`]
-      kept.push(this.copy(item, depth + 1))
+      kept.push(this.copy(item))
     }
     return kept
   }
 
-  #members(object: object, depth: number): object {
+  #members(object: object): object {
     const names = Object.keys(object)
     const kept: [string, unknown][] = []
     for (const name of names) {
@@ -63,7 +58,7 @@ class Shortener {
         kept.push(['…', `(${names.length - kept.length} more)`])
         break
       }
-      kept.push([this.#text(name), this.copy(Reflect.get(object, name), depth + 1)])
+      kept.push([this.#text(name), this.copy(Reflect.get(object, name))])
     }
     // Defines each name as its own, also one that every object inherits.
     return Object.fromEntries(kept)

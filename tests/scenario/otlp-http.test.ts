@@ -241,6 +241,18 @@ test('compression bombs end early: many at once cost little memory', async () =>
   assert.ok(grownMb < 300, `12 bombs made the process grow by ${Math.round(grownMb)} MB`)
 })
 
+test('a kilobyte of gzip that nests half a million arrays is refused before it is parsed', async () => {
+  for (const nested of [
+    '['.repeat(limitBytes),
+    `${'['.repeat(limitBytes / 2)}${']'.repeat(limitBytes / 2)}`,
+  ]) {
+    const body = gzipSync(nested)
+    assert.ok(body.length < 2_048)
+    const answer = await post({ encoding: 'json', body, headers: { 'content-encoding': 'gzip' } })
+    assert.equal(assertStatus(answer, 'json', 400, 3), 'request: nested too deeply to be read')
+  }
+})
+
 test('what calls itself gzip and is not is refused', async () => {
   const good = gzipSync(encode('logs', 'protobuf', sampleExport('logs', times)))
   const altered = Buffer.from(good)
