@@ -37,7 +37,8 @@ import { createDetectionWorker } from './detection/worker.ts'
 import type { DiskWatch } from './disk/disk-watch.ts'
 import { addFrontPage } from './http/front-page.ts'
 import { addHealthRoutes } from './http/health.ts'
-import { addOpenApi } from './http/openapi.ts'
+import { describeRoutes } from './http/openapi.ts'
+import { addReferencePage } from './http/reference-page.ts'
 import { createHttp } from './http/server.ts'
 import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
@@ -355,7 +356,8 @@ async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void
   })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
-  await addOpenApi(http, version)
+  const document = await describeRoutes(http, version)
+  addReferencePage(http, { document, canTry: true })
   addFrontPage(http, version)
   addHealthRoutes(http, { ...needs, registry: metrics.registry, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)

@@ -11,7 +11,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { addOpenApi } from '../http/openapi.ts'
+import { describeRoutes } from '../http/openapi.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -75,7 +75,7 @@ beforeEach(async () => {
       return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
     },
   })
-  await addOpenApi(http, '0')
+  await describeRoutes(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
   addQuietRoutes(http, store)

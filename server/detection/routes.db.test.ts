@@ -9,7 +9,8 @@ import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { addOpenApi } from '../http/openapi.ts'
+import { describeRoutes } from '../http/openapi.ts'
+import { addReferencePage } from '../http/reference-page.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -37,7 +38,7 @@ before(async () => {
   const store = new DetectionStore(fixture.control, clock, gate)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
-  await addOpenApi(http, '0')
+  addReferencePage(http, { document: await describeRoutes(http, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf, clock })

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { prefersHtml } from './prefers-html.ts'
+import { StaticAnswer } from './static-answer.ts'
 
 const FrontPage = z
   .object({
@@ -44,7 +45,12 @@ export function addFrontPage(http: FastifyInstance, version: string): void {
     health: '/healthz',
     readiness: '/readyz',
   }
-  const html = htmlOf(page)
+  const asJson = new StaticAnswer({
+    type: 'application/json; charset=utf-8',
+    make: () => JSON.stringify(page),
+    headers,
+  })
+  const asHtml = new StaticAnswer({ type: 'text/html; charset=utf-8', make: () => htmlOf(page), headers })
   http.get(
     '/',
     {
@@ -66,11 +72,7 @@ export function addFrontPage(http: FastifyInstance, version: string): void {
         },
       },
     },
-    async (request, reply) => {
-      reply.headers(headers)
-      if (!prefersHtml(request.headers.accept)) return page
-      return reply.type('text/html; charset=utf-8').send(html)
-    },
+    async (request, reply) => (prefersHtml(request.headers.accept) ? asHtml : asJson).send(request, reply),
   )
 }
 

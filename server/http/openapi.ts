@@ -1,19 +1,15 @@
-// OpenAPI 3.1 from the same declarations that validate, at /openapi.json, and a reference page at /docs that
-// loads nothing from elsewhere.
+// OpenAPI 3.1 from the same declarations that validate. The document is generated and serialised once, at the first
+// request, because that takes as long as hundreds of other requests.
 
 import swagger from '@fastify/swagger'
-import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { oldNameOf, takeOldNames } from '../../contract/old-names.ts'
+import { StaticAnswer } from './static-answer.ts'
 import { isRecord } from './validation.ts'
 
-/** People paste tokens into this page, so it may talk to nobody but us, whatever its scripts would like. */
-const docsPolicy =
-  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"
-
-/** Register before the routes: it watches them being added. */
-export async function addOpenApi(http: FastifyInstance, version: string): Promise<void> {
+/** Call before the routes are added, because it watches them being added. Returns the document, for where it is served. */
+export async function describeRoutes(http: FastifyInstance, version: string): Promise<StaticAnswer> {
   await http.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -60,24 +56,9 @@ export async function addOpenApi(http: FastifyInstance, version: string): Promis
       return document.openapiObject
     },
   })
-  http.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () =>
-    http.swagger(),
-  )
-  http.addHook('onSend', async (request, reply) => {
-    if (request.url.startsWith('/docs')) reply.header('content-security-policy', docsPolicy)
-  })
-  await http.register(scalar, {
-    routePrefix: '/docs',
-    configuration: {
-      url: '/openapi.json',
-      title: 'Lethe API',
-      withDefaultFonts: false,
-      hideClientButton: true,
-      telemetry: false,
-      showDeveloperTools: 'never',
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    },
+  return new StaticAnswer({
+    type: 'application/json; charset=utf-8',
+    make: () => JSON.stringify(http.swagger()),
   })
 }
 

@@ -38,9 +38,10 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/metrics', access: 'public', status: 200, isHidden: true },
   { method: 'GET', url: '/openapi.json', access: 'public', status: 200, isHidden: true },
   { method: 'GET', url: '/.well-known/jwks.json', access: 'public', status: 200 },
-  { method: 'GET', url: '/docs', access: null, status: 200, isHidden: true },
-  { method: 'GET', url: '/docs/', access: null, status: 200, isHidden: true },
-  { method: 'GET', url: '/docs/js/scalar.js', access: null, status: 200, isHidden: true },
+  { method: 'GET', url: '/docs', access: 'public', status: 200, isHidden: true },
+  { method: 'GET', url: '/docs/', access: 'public', status: 200, isHidden: true },
+  { method: 'GET', url: '/docs/scalar.js', access: 'public', status: 200, isHidden: true },
+  { method: 'GET', url: '/docs/start.js', access: 'public', status: 200, isHidden: true },
   { method: 'GET', url: '/me', access: roles, status: 200 },
   { method: 'GET', url: '/tokens', access: chiefs, status: 200 },
   { method: 'POST', url: '/tokens', access: chiefs, status: 422 },
@@ -417,7 +418,7 @@ test('the root address tells a program where to go on, and a browser on a page t
     assert.doesNotMatch(policy, /unsafe|https?:|\*/)
     assert.deepEqual(
       ['x-frame-options', 'x-content-type-options', 'referrer-policy', 'vary'].map((one) => headers.get(one)),
-      ['DENY', 'nosniff', 'no-referrer', 'accept'],
+      ['DENY', 'nosniff', 'no-referrer', 'accept, accept-encoding'],
     )
   }
   const linked = [...page.text.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)
