@@ -6,6 +6,15 @@ import { z } from 'zod'
 
 export const errorCatalogue = {
   bad_request: { status: 400, sentence: 'The request could not be read as HTTP.' },
+  request_timeout: {
+    status: 408,
+    sentence: 'The request took too long to arrive; send it again on a new connection.',
+  },
+  expectation_failed: {
+    status: 417,
+    sentence: 'Of all values of the Expect header only 100-continue can be met.',
+  },
+  headers_too_large: { status: 431, sentence: 'The headers of the request are larger than 16 KiB together.' },
   unauthenticated: {
     status: 401,
     sentence: 'No access token was sent; send it as "Authorization: Bearer <ACCESS_TOKEN>".',

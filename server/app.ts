@@ -10,6 +10,7 @@ import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
 import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
 import { joinDisk, startError } from './app/join-disk.ts'
+import { type JoinedHttp, joinClients, joinHttp } from './app/join-http.ts'
 import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
 import { addAuditRoutes } from './audit/routes.ts'
@@ -35,11 +36,7 @@ import { DetectionStore } from './detection/store.ts'
 import { createSystemDetectors } from './detection/system-detectors.ts'
 import { createDetectionWorker } from './detection/worker.ts'
 import type { DiskWatch } from './disk/disk-watch.ts'
-import { addFrontPage } from './http/front-page.ts'
-import { addHealthRoutes } from './http/health.ts'
-import { describeRoutes } from './http/openapi.ts'
-import { addReferencePage } from './http/reference-page.ts'
-import { createHttp } from './http/server.ts'
+import type { ClientLimits } from './http/client-limits.ts'
 import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
@@ -78,6 +75,8 @@ export interface App {
    * fails all is closed.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
+  /** Where the admin listener listens; null before the start, and where there is none. */
+  adminAddress(): string | null
   /** Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off. */
   grpcAddress(): string | null
   /** Takes the backups that were asked for; only where the background work was not started. */
@@ -227,10 +226,10 @@ async function joinRooms(
   await backups.settle()
   await deletion.worker.restore()
   let isReady = false
-  const authenticate = (secret: string) => tenancy.findCaller(secret)
+  const clients = joinClients(config, clock, tenancy)
   const ingest = joinIngest({
     ...stores,
-    authenticate,
+    clients,
     isReady: () => isReady,
     onLate: (late) => deletion.lateRows.add(late),
   })
@@ -240,10 +239,10 @@ async function joinRooms(
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const http = createHttp({ ...stores, authenticate, isReady: () => isReady, withReserve: disk.withReserve })
-  await addRoutes(http, { ...stores, deletion, ingest, detectors, runner, isReady: () => isReady })
-  deletion.addRoutes(http, () => deletionLoop.nudge())
-  addCertificateRoute(http, joinCertificates(issuing))
+  const front = joinHttp({ ...stores, clients, isReady: () => isReady })
+  await addRoutes({ ...stores, clients, front, deletion, ingest, detectors, runner, isReady: () => isReady })
+  deletion.addRoutes(front.http, () => deletionLoop.nudge())
+  addCertificateRoute(front.http, joinCertificates(issuing))
 
   let grpcAddress: string | null = null
   const stopping = new AbortController()
@@ -251,7 +250,7 @@ async function joinRooms(
     isReady = false
     stopping.abort()
     await inTurn([
-      () => Promise.all([http.close(), ingest.grpc?.close()]),
+      () => Promise.all([front.close(), ingest.grpc?.close()]),
       () => Promise.all([deletionLoop.stop(), detectionLoop.stop(), disk.stop()]),
       () => backups.sealed(),
       () => ingest.close(),
@@ -261,7 +260,8 @@ async function joinRooms(
     ])
   })
   return {
-    http,
+    http: front.http,
+    adminAddress: front.adminAddress,
     tenancy,
     grpcAddress: () => grpcAddress,
     createOrganisation: (organisation, ownerSecret) =>
@@ -271,7 +271,7 @@ async function joinRooms(
     async start(beforeReady) {
       const address = await orClose(close, async () => {
         await disk.look()
-        const listening = await http.listen({ host: config.host, port: config.port })
+        const listening = await front.listen()
         grpcAddress = await ingest.listen()
         await beforeReady?.()
         await deletion.worker.eraseWhatCameBack(stopping.signal)
@@ -327,6 +327,8 @@ function createDeletionLoop(needs: DeletionLoopNeeds) {
 }
 
 interface RouteNeeds {
+  readonly front: JoinedHttp
+  readonly clients: ClientLimits
   readonly config: Config
   readonly clock: Clock
   readonly watch: ClockWatch
@@ -344,22 +346,22 @@ interface RouteNeeds {
 }
 
 /** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
-async function addRoutes(http: FastifyInstance, needs: RouteNeeds): Promise<void> {
-  const { clock, control, deletion, engine, gate, ingest } = needs
+async function addRoutes(needs: RouteNeeds): Promise<void> {
+  const { clock, control, deletion, engine, front, gate, ingest } = needs
+  const { http } = front
   const isClockInDoubt = () => needs.watch.doubt !== null
   const metrics = new ServiceMetrics({
     ...ingest,
     requests: deletion.requests,
     disk: needs.disk,
+    clients: needs.clients,
+    connections: front.connections,
     clock,
     isClockInDoubt,
   })
   const readerOf = (caller: Caller) =>
     new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
-  const document = await describeRoutes(http, version)
-  addReferencePage(http, { document, canTry: true })
-  addFrontPage(http, version)
-  addHealthRoutes(http, { ...needs, registry: metrics.registry, isClockInDoubt })
+  await front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })

@@ -26,6 +26,11 @@ test('an empty environment is a service for this machine alone, beside its data'
     host: '127.0.0.1',
     port: 8080,
     grpcPort: 4317,
+    admin: null,
+    docs: 'on',
+    trustedProxies: [],
+    proxyHeader: 'x-forwarded-for',
+    connections: { total: 4096, perAddress: 1024 },
     dataDir: resolve('data'),
     controlPath: resolve('data', 'control.db'),
     backupDir: resolve('data', 'backups'),
@@ -76,6 +81,13 @@ test('what is set is used, in the units it is used in', () => {
       LETHE_HOST: '::',
       LETHE_PORT: '0',
       LETHE_GRPC_PORT: '14317',
+      LETHE_ADMIN_PORT: '18081',
+      LETHE_ADMIN_HOST: '10.1.2.3',
+      LETHE_DOCS: 'admin',
+      LETHE_TRUSTED_PROXIES: '10.0.0.0/8, ::1,',
+      LETHE_PROXY_HEADER: 'forwarded',
+      LETHE_CONNECTIONS: '500',
+      LETHE_CONNECTIONS_PER_ADDRESS: '100',
       LETHE_DATA_DIR: '/srv/lethe',
       LETHE_CONTROL_URL: 'sqlite:/srv/control/lethe.db',
       LETHE_TELEMETRY_URL: 'chdb:',
@@ -97,6 +109,11 @@ test('what is set is used, in the units it is used in', () => {
       host: '::',
       port: 0,
       grpcPort: 14_317,
+      admin: { host: '10.1.2.3', port: 18_081 },
+      docs: 'admin',
+      trustedProxies: ['10.0.0.0/8', '::1'],
+      proxyHeader: 'forwarded',
+      connections: { total: 500, perAddress: 100 },
       dataDir: '/srv/lethe',
       controlPath: '/srv/control/lethe.db',
       backupDir: '/mnt-backups/lethe',
@@ -112,6 +129,23 @@ test('what is set is used, in the units it is used in', () => {
       bootstrap: { tenantId: 'acme-corp', token },
     },
   )
+})
+
+test('the admin listener is off unless it has a port, and the reference moves only where it is on', () => {
+  assert.equal(readConfig({ LETHE_ADMIN_HOST: '0.0.0.0' }).admin, null)
+  assert.deepEqual(readConfig({ LETHE_ADMIN_PORT: '0' }).admin, { host: '127.0.0.1', port: 0 })
+  assert.equal(readConfig({ LETHE_ADMIN_PORT: '0' }).docs, 'on')
+  assert.match(refusalOf({ LETHE_DOCS: 'admin' }), /LETHE_ADMIN_PORT/)
+  assert.match(refusalOf({ LETHE_ADMIN_PORT: 'yes' }), /LETHE_ADMIN_PORT .* or off/)
+})
+
+test('a proxy that is no address is refused, and one address can’t have more connections than there are', () => {
+  for (const wrong of ['proxy.internal', '10.0.0.0/33', '10.0.0.0/8/8', '::1/129', '10.0.0.1:80', '*']) {
+    assert.match(refusalOf({ LETHE_TRUSTED_PROXIES: `10.1.1.1,${wrong}` }), /LETHE_TRUSTED_PROXIES/, wrong)
+  }
+  assert.deepEqual(readConfig({ LETHE_CONNECTIONS: '64' }).connections, { total: 64, perAddress: 64 })
+  const both = { LETHE_CONNECTIONS: '64', LETHE_CONNECTIONS_PER_ADDRESS: '65' }
+  assert.match(refusalOf(both), /LETHE_CONNECTIONS_PER_ADDRESS/)
 })
 
 test('gRPC can be switched off, and is on a port of the system’s choosing where the service is', () => {

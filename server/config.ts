@@ -3,6 +3,8 @@
 
 import { join, resolve } from 'node:path'
 import { TenantId } from '../contract/tenancy.ts'
+import { ClientAddresses, type ProxyHeader, proxyHeaders } from './http/client-address.ts'
+import type { ConnectionLimits } from './http/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
 import { secretLengthMax, secretLengthMin } from './tenancy/tenancy.ts'
 
@@ -12,6 +14,15 @@ export interface Config {
   readonly port: number
   /** Port of OTLP/gRPC on the same address; null where it is switched off. */
   readonly grpcPort: number | null
+  /** Where metrics, reference and health are served for whoever runs the service; null where the main port has them. */
+  readonly admin: { readonly host: string; readonly port: number } | null
+  /** Whether the main port has the reference of all operations; `admin` leaves it to the admin listener. */
+  readonly docs: 'on' | 'admin'
+  /** Reverse proxies, by address or network, that are believed when they name their client. */
+  readonly trustedProxies: readonly string[]
+  /** The header in which they name it. */
+  readonly proxyHeader: ProxyHeader
+  readonly connections: ConnectionLimits
   /** Folder for everything the service keeps: the engine's files and, by default, the control plane. */
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
@@ -61,6 +72,7 @@ export function readConfig(env: Environment): Config {
     // 8080 is what people try first; 0 lets the system choose, for tests.
     port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
     grpcPort: readGrpcPort(env),
+    ...readListeners(env),
     dataDir,
     controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
     backupDir: readBackupDir(env, dataDir),
@@ -96,6 +108,48 @@ function readGrpcPort(env: Environment): number | null {
   if (env.LETHE_GRPC_PORT === 'off') return null
   const fallback = env.LETHE_PORT === '0' ? 0 : 4317
   return integer(env, 'LETHE_GRPC_PORT', { fallback, min: 0, max: 65_535 }, ', or off')
+}
+
+function readListeners(env: Environment) {
+  const adminPort = text(env, 'LETHE_ADMIN_PORT', 'off')
+  const admin =
+    adminPort === 'off'
+      ? null
+      : {
+          // Whoever may see how the machine is doing is on it, or on a network that the operator names.
+          host: text(env, 'LETHE_ADMIN_HOST', '127.0.0.1'),
+          port: integer(env, 'LETHE_ADMIN_PORT', { fallback: 0, min: 0, max: 65_535 }, ', or off'),
+        }
+  const docs = oneOf(env, 'LETHE_DOCS', ['on', 'admin'], 'on')
+  if (docs === 'admin' && admin === null) {
+    throw new ConfigError('LETHE_DOCS can be admin only where LETHE_ADMIN_PORT is set; set both, or neither.')
+  }
+  // An idle connection takes some 10 kB, so that all of them take 40 MB. From one address a quarter of them may come:
+  // a network behind one address has hundreds of senders, and one attacker must not have them all.
+  const total = integer(env, 'LETHE_CONNECTIONS', { fallback: 4096, min: 16, max: 100_000 })
+  const perAddress = integer(env, 'LETHE_CONNECTIONS_PER_ADDRESS', {
+    fallback: Math.min(1024, total),
+    min: 4,
+    max: total,
+  })
+  const proxyHeader = oneOf(env, 'LETHE_PROXY_HEADER', proxyHeaders, 'x-forwarded-for')
+  return { admin, docs, connections: { total, perAddress }, proxyHeader, trustedProxies: readProxies(env) }
+}
+
+function readProxies(env: Environment): string[] {
+  const proxies = text(env, 'LETHE_TRUSTED_PROXIES', '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+  try {
+    new ClientAddresses(proxies, 'x-forwarded-for')
+  } catch (cause) {
+    throw new ConfigError(
+      `LETHE_TRUSTED_PROXIES must be addresses and networks, separated by commas: ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+  }
+  return proxies
 }
 
 /** Absent and 0 are no limit. */

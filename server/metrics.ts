@@ -5,6 +5,8 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import { workingStatuses } from './deletion/deletion.ts'
 import type { DeletionRequests } from './deletion/requests.ts'
+import type { ClientLimits } from './http/client-limits.ts'
+import type { Connections } from './http/connections.ts'
 import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
@@ -14,6 +16,8 @@ export interface MetricSources {
   readonly budget: BodyBudget
   readonly requests: DeletionRequests
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
+  readonly clients: ClientLimits
+  readonly connections: Connections
   readonly clock: Clock
   readonly isClockInDoubt: () => boolean
 }
@@ -23,7 +27,8 @@ export class ServiceMetrics {
   readonly #accepted: Counter
   readonly #rejected: Counter
 
-  constructor({ writer, budget, requests, disk, clock, isClockInDoubt }: MetricSources) {
+  constructor(sources: MetricSources) {
+    const { writer, budget, requests, disk, clock, isClockInDoubt } = sources
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     const labelNames = ['signal']
@@ -41,6 +46,7 @@ export class ServiceMetrics {
     })
     addIngestMetrics(writer, budget, registers)
     addDiskMetrics(disk, registers)
+    addHttpMetrics(sources, registers)
     new Gauge({
       name: 'lethe_deletion_pending',
       help: 'Deletion requests that are not finished.',
@@ -134,6 +140,57 @@ function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: R
     registers,
     collect() {
       this.set(budget.heldBytes)
+    },
+  })
+}
+
+function addHttpMetrics({ clients, connections }: MetricSources, registers: Registry[]): void {
+  new Counter({
+    name: 'lethe_authentication_failures_total',
+    help: 'Requests of HTTP and gRPC without a valid access token where one is needed, by the code of the refusal.',
+    labelNames: ['code'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [code, count] of clients.failures) this.inc({ code }, count)
+    },
+  })
+  new Counter({
+    name: 'lethe_requests_throttled_total',
+    help: 'Requests answered 429 because their address sent too many: without a token (anonymous) or with a wrong one (failing).',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [reason, count] of Object.entries(clients.throttled)) this.inc({ reason }, count)
+    },
+  })
+  new Gauge({
+    name: 'lethe_http_connections',
+    help: 'Open connections of the main listener.',
+    registers,
+    collect() {
+      this.set(connections.size)
+    },
+  })
+  new Counter({
+    name: 'lethe_http_connections_closed_total',
+    help: 'Connections closed because there were too many: not taken (refused), or closed to make room (evicted).',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset()
+      this.inc({ reason: 'refused' }, connections.totals.refused)
+      this.inc({ reason: 'evicted' }, connections.totals.evicted)
+    },
+  })
+  new Counter({
+    name: 'lethe_http_requests_dropped_total',
+    help: 'Requests that were not begun because their connection had ended.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(connections.totals.dropped)
     },
   })
 }

@@ -6,7 +6,7 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
-import type { Authenticate } from '../http/authentication.ts'
+import type { ClientLimits } from '../http/client-limits.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
 import { Intake, type IntakeOptions } from '../ingest/intake.ts'
@@ -27,7 +27,7 @@ export interface IngestNeeds {
   readonly gate: TelemetryGate
   readonly disk: DiskWatch
   readonly onLate: IntakeOptions['onLate']
-  readonly authenticate: Authenticate
+  readonly clients: ClientLimits
   readonly isReady: () => boolean
 }
 
@@ -64,9 +64,9 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
     onExport: (...counts) => onExport(...counts),
   })
   const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }
-  const { authenticate, isReady } = needs
+  const { clients, isReady } = needs
   const { grpcPort, host } = config
-  const grpc = grpcPort === null ? null : new GrpcIngest({ ...shared, logger, authenticate, isReady })
+  const grpc = grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady })
   return {
     writer,
     quotas,

@@ -24,14 +24,15 @@ export async function serve(config: Config, options: JsonOption): Promise<void> 
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
   })
-  if (options.json) printJsonLine(startedForm(address, app.grpcAddress(), welcome))
-  else if (welcome !== null) process.stdout.write(firstSteps(address, app.grpcAddress(), welcome))
+  const reference = `${config.docs === 'on' ? address : app.adminAddress()}/docs`
+  if (options.json) printJsonLine(startedForm(address, app, welcome))
+  else if (welcome !== null) process.stdout.write(firstSteps(address, reference, app.grpcAddress(), welcome))
 }
 
 /** Null in place of the organisation and its token at any start but the first. */
-function startedForm(address: string, grpcAddress: string | null, welcome: Welcome | null) {
+function startedForm(address: string, app: App, welcome: Welcome | null) {
   const { tenantId: tenant_id = null, token = null } = welcome ?? {}
-  return { address, grpc_address: grpcAddress, tenant_id, token }
+  return { address, admin_address: app.adminAddress(), grpc_address: app.grpcAddress(), tenant_id, token }
 }
 
 /** Lines that wait for a log that takes none, bytes; what comes after them is dropped. */
@@ -119,10 +120,15 @@ async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   return { tenantId, token: config.bootstrap.token === null ? secret : null }
 }
 
-function firstSteps(address: string, grpcAddress: string | null, { tenantId, token }: Welcome): string {
+function firstSteps(
+  address: string,
+  reference: string,
+  grpcAddress: string | null,
+  { tenantId, token }: Welcome,
+): string {
   const secret = token ?? '<LETHE_BOOTSTRAP_TOKEN>'
   return `
-Lethe is ready at ${address} (reference: ${address}/docs).
+Lethe is ready at ${address} (reference: ${reference}).
 Organisation: ${tenantId}
 ${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner token, shown this once: ${token}`}
 

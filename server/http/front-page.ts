@@ -11,8 +11,11 @@ const FrontPage = z
   .object({
     name: z.literal('Lethe'),
     version: z.string(),
-    docs: z.string().describe('The reference of all operations, as a page.'),
-    openapi: z.string().describe('The document behind it.'),
+    docs: z
+      .string()
+      .optional()
+      .describe('The reference of all operations, as a page; absent where it is elsewhere.'),
+    openapi: z.string().optional().describe('The document behind it.'),
     health: z.string().describe('Whether the process answers.'),
     readiness: z.string().describe('Whether it is ready to serve.'),
   })
@@ -36,12 +39,12 @@ const headers = {
   vary: 'accept',
 } as const
 
-export function addFrontPage(http: FastifyInstance, version: string): void {
+/** @param hasDocs whether the reference is at this address */
+export function addFrontPage(http: FastifyInstance, version: string, hasDocs: boolean): void {
   const page: FrontPage = {
     name: 'Lethe',
     version,
-    docs: '/docs',
-    openapi: '/openapi.json',
+    ...(hasDocs && { docs: '/docs', openapi: '/openapi.json' }),
     health: '/healthz',
     readiness: '/readyz',
   }
@@ -78,6 +81,12 @@ export function addFrontPage(http: FastifyInstance, version: string): void {
 
 /** The page's parts are ours, and without characters that mean something in HTML. */
 function htmlOf({ docs, health, name, openapi, readiness, version }: FrontPage): string {
+  const links =
+    docs === undefined
+      ? ''
+      : `<li><a href="${docs}">Reference of all operations</a></li>
+<li><a href="${openapi}">OpenAPI document</a></li>
+`
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -90,9 +99,7 @@ function htmlOf({ docs, health, name, openapi, readiness, version }: FrontPage):
 <h1>${name}</h1>
 <p>Multi-tenant telemetry that can forget. This is its HTTP interface; you need an access token to use it.</p>
 <ul>
-<li><a href="${docs}">Reference of all operations</a></li>
-<li><a href="${openapi}">OpenAPI document</a></li>
-<li><a href="${health}">Health</a>, <a href="${readiness}">readiness</a></li>
+${links}<li><a href="${health}">Health</a>, <a href="${readiness}">readiness</a></li>
 </ul>
 <p><small>Version ${version}</small></p>
 </body>

@@ -1,5 +1,5 @@
 // For those who run the service: alive, ready, and the Prometheus metrics page. Public, because a prober has no
-// token; nothing here tells of any organisation.
+// token; nothing here tells of any organisation. Probers are answered however often somebody beside them asks.
 
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
@@ -21,7 +21,6 @@ const Readiness = Health.extend({
 })
 
 export interface HealthSources {
-  readonly registry: Registry
   readonly isReady: () => boolean
   readonly isClockInDoubt: () => boolean
   /** Why nothing can be written at present; null where it can. */
@@ -30,9 +29,9 @@ export interface HealthSources {
 
 export function addHealthRoutes(
   http: FastifyInstance,
-  { registry, isReady, isClockInDoubt, disk }: HealthSources,
+  { isReady, isClockInDoubt, disk }: HealthSources,
 ): void {
-  const publicRoute = { config: { access: 'public' as const } }
+  const publicRoute = { config: { access: 'public' as const, isUnmetered: true } }
   http.get(
     '/healthz',
     {
@@ -66,10 +65,21 @@ export function addHealthRoutes(
       return { status: `disk_${disk.fault ?? 'failing'}` as const, detail: disk.sentence, clock }
     },
   )
-  http.get('/metrics', { ...publicRoute, schema: { hide: true } }, async (_request, reply) =>
+}
+
+/** Adds the metrics page. Whoever asks while it is being made gets the same one. */
+export function addMetricsRoute(http: FastifyInstance, registry: Registry): void {
+  let page: Promise<string> | null = null
+  const read = () => {
+    page ??= registry.metrics().finally(() => {
+      page = null
+    })
+    return page
+  }
+  http.get('/metrics', { config: { access: 'public' }, schema: { hide: true } }, async (_request, reply) =>
     reply
       .type(registry.contentType)
       .serializer(String)
-      .send(await registry.metrics()),
+      .send(await read()),
   )
 }

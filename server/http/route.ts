@@ -18,8 +18,10 @@ declare module 'fastify' {
     caller: Caller | null
   }
   interface FastifyContextConfig {
-    /** Who may call; absent only on routes that aren't ours to guard, such as the reference page's files. */
+    /** Who may call. A route without it is open to everyone. */
     access?: RouteAccess
+    /** Whether it answers also those who ask too often: a prober must not be told apart from an attacker beside it. */
+    isUnmetered?: boolean
     /** Whether a token may also come as the password of Basic authentication, for senders that know no bearer. */
     takesBasic?: boolean
   }

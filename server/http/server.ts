@@ -2,7 +2,6 @@
 // fixed: authentication, role, content type, size, validation, work; so someone without a right learns nothing
 // from the errors behind it. Every refusal has the documented body, also the ones that arise in Fastify itself.
 
-import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -17,7 +16,11 @@ import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { type AnswerLimits, AnswersUnderWay } from './answers-under-way.ts'
-import { type Authenticate, challengeOf, identify } from './authentication.ts'
+import { type Authenticate, challengeOf } from './authentication.ts'
+import { ClientAddresses } from './client-address.ts'
+import { ClientLimits } from './client-limits.ts'
+import { Connections, isGone } from './connections.ts'
+import { answerUnreadable, createListener } from './listener.ts'
 import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
@@ -37,7 +40,10 @@ export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 export interface HttpOptions {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
-  readonly authenticate: Authenticate
+  /** Who a token stands for; or the limits around that, where several listeners share them. */
+  readonly authenticate: Authenticate | ClientLimits
+  /** The usual limits where absent. */
+  readonly connections?: Connections
   /** False while starting or draining: guarded routes answer 503 then. */
   readonly isReady: () => boolean
   /** No reserve is kept where absent. */
@@ -49,21 +55,22 @@ export interface HttpOptions {
 /** Bodies of control operations are small; ingest raises this for its own routes. */
 const bodyLimitBytes = 64 * 1024
 
-/** Long enough for a slow uplink to send a telemetry batch, short enough not to hoard sockets. */
-const requestTimeoutMs = 60_000
+/** Some 10 kB each when idle, so that all of them take 40 MB. */
+export const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
+  const { clients, connections } = limitsOf(options)
   const http = Fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyLimitBytes,
-    requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength: 16_384 },
     genReqId: () => newId('req', options.clock.nowMs()),
     requestIdHeader: false,
     // The guard answers while the service stops, in the words of the contract.
     return503OnClosing: false,
-    clientErrorHandler: answerUnreadable,
+    serverFactory: (handler) => createListener(handler, connections),
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, connections),
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
   const routeTable = new Map<string, Map<string, RouteAccess | undefined>>()
@@ -87,7 +94,14 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.header('cache-control', 'no-store')
-    await guard(request, options)
+    await guard(request, options.isReady, clients)
+    if (request.caller !== null) connections.trust(request.raw.socket)
+    if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
+  })
+  http.addHook('preHandler', async (request, reply) => {
+    // A body of another form holds a share of a budget, which its handler gives back.
+    const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
+    if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
   new AnswersUnderWay(options.clock, options.answers).watch(http)
   http.addHook('onSend', async (_request, reply) => {
@@ -95,8 +109,10 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     if (!options.isReady()) reply.header('connection', 'close')
   })
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
+  let allowedMethods: ReturnType<typeof methodFinder> | null = null
   http.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(routeTable, request.url)
+    allowedMethods ??= methodFinder(routeTable)
+    const allowed = allowedMethods(request.url)
     if (allowed === null) throw new AppError('not_found', { sentence: 'There is nothing at this address.' })
     reply.header('allow', allowed)
     throw new AppError('method_not_allowed')
@@ -104,12 +120,30 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   return http
 }
 
-async function guard(request: FastifyRequest, options: HttpOptions): Promise<void> {
-  const { access, takesBasic } = request.routeOptions.config ?? {}
-  if (access === undefined || access === 'public') return
-  if (!options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-  const { authorization } = request.headers
-  const caller = await identify(authorization, options.authenticate, { takesBasic: takesBasic === true })
+function limitsOf({ authenticate, clock, connections }: HttpOptions) {
+  const addresses = new ClientAddresses([], 'x-forwarded-for')
+  return {
+    clients:
+      authenticate instanceof ClientLimits
+        ? authenticate
+        : new ClientLimits({ clock, authenticate, addresses }),
+    connections: connections ?? new Connections(defaultConnections, addresses),
+  }
+}
+
+async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
+  const { access, isUnmetered, takesBasic } = request.routeOptions.config ?? {}
+  const credentials = {
+    authorization: request.headers.authorization,
+    takesBasic: takesBasic === true,
+    address: clients.addressOf(request.raw),
+  }
+  if (access === undefined || access === 'public') {
+    if (isUnmetered !== true) await clients.admit(credentials)
+    return
+  }
+  if (!isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
+  const caller = await clients.identify(credentials)
   if (!access.includes(caller.role)) {
     throw new AppError('role_not_permitted', {
       sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,
@@ -118,16 +152,19 @@ async function guard(request: FastifyRequest, options: HttpOptions): Promise<voi
   request.caller = caller
 }
 
-function allowedMethods(table: RouteTable, url: string): string | null {
-  const path = url.split('?')[0] ?? url
-  for (const [pattern, methods] of table) {
+/** Finds the methods of a path for the Allow header; null where nothing is there. Patterns are compiled once. */
+function methodFinder(table: RouteTable): (url: string) => string | null {
+  const patterns = [...table].map(([pattern, methods]) => {
     const shape = pattern
       .replace(/[.+^${}()|[\]\\]/g, '\\$&')
       .replace(/:[a-z_]+/g, '[^/]+')
       .replace(/\*/g, '.*')
-    if (new RegExp(`^${shape}$`).test(path)) return [...methods.keys()].sort().join(', ')
+    return { shape: new RegExp(`^${shape}$`), allowed: [...methods.keys()].sort().join(', ') }
+  })
+  return (url) => {
+    const path = url.split('?')[0] ?? url
+    return patterns.find(({ shape }) => shape.test(path))?.allowed ?? null
   }
-  return null
 }
 
 /** Fastify's own refusals, by its codes. */
@@ -138,25 +175,6 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
   FST_ERR_BAD_URL: 'bad_request',
   FST_ERR_MAX_PARAM_LENGTH: 'not_found',
-}
-
-/** Reasons by Node's and its parser's codes; anything else is 400. */
-const unreadable: Record<string, string> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-}
-
-/** What can't be read as HTTP never becomes a request, so its answer is written by hand. */
-function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code !== 'ECONNRESET' && socket.writable) {
-    const { message, code } = new AppError('bad_request')
-    const body = JSON.stringify({ detail: message, code })
-    const status = unreadable[error.code ?? ''] ?? '400 Bad Request'
-    socket.write(
-      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-    )
-  }
-  socket.destroy()
 }
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -21,7 +21,7 @@ const http = createHttp({
   isReady: () => true,
 })
 addReferencePage(http, { document: await describeRoutes(http, '9'), canTry: true })
-addFrontPage(http, '9')
+addFrontPage(http, '9', true)
 route(http, {
   method: 'GET',
   url: '/things',

@@ -8,7 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { type Authenticate, identify } from '../http/authentication.ts'
+import type { ClientLimits } from '../http/client-limits.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
@@ -25,7 +25,7 @@ export interface GrpcIngestOptions {
   /** Largest message after decompression, bytes. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
-  readonly authenticate: Authenticate
+  readonly clients: ClientLimits
   /** False while starting or draining. */
   readonly isReady: () => boolean
 }
@@ -122,8 +122,11 @@ export class GrpcIngest {
 
   async #guard(call: Call): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-    const [header] = call.metadata.get('authorization')
-    const caller = await identify(header?.toString(), this.#options.authenticate, { takesBasic: true })
+    const headers = headersOf(call)
+    const socket = { remoteAddress: call.getPeer().replace(/:\d+$/, '') }
+    const { authorization } = headers
+    const address = this.#options.clients.addressOf({ socket, headers })
+    const caller = await this.#options.clients.identify({ authorization, takesBasic: true, address })
     if (!senders.some((role) => role === caller.role)) {
       throw new AppError('role_not_permitted', {
         sentence: `This operation is for ${senders.join(', ')}; your token has the role ${caller.role}.`,
@@ -175,6 +178,12 @@ function serviceOf(signal: Signal): grpc.ServiceDefinition {
       responseDeserialize: asIs,
     },
   }
+}
+
+function headersOf({ metadata }: Call): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(metadata.getMap()).map(([name, value]) => [name, value.toString()]),
+  )
 }
 
 function refusalOf(error: unknown): AppError {

@@ -105,9 +105,13 @@ const open = rows.filter(({ access }) => !Array.isArray(access))
 
 let service: Service
 before(async () => {
-  service = await startService()
+  service = await startService({ settings: { LETHE_TRUSTED_PROXIES: '127.0.0.1' } })
 })
 after(() => service.stop())
+
+/** Each stranger has an address of its own: what one address may try is bounded. */
+let addresses = 0
+const fromNewAddress = () => ({ 'x-forwarded-for': `192.0.2.${++addresses % 256}` })
 
 /** An address whose ids nobody has. */
 function pathOf({ url }: Row): string {
@@ -122,7 +126,7 @@ function isExport({ url }: Row): boolean {
 function call(row: Row, authorization: string | null, method: string = row.method): Promise<Answer> {
   const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
   return service.send(method, pathOf(row), {
-    headers: { authorization },
+    headers: { authorization, ...fromNewAddress() },
     ...(takesBody && { json: {} }),
   })
 }

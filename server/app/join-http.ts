@@ -1,0 +1,103 @@
+// Joins the doors of HTTP: the main listener, and where the operator has set one the admin listener, on which the pages
+// for whoever runs the service are served, away from clients. Both have the same limits, each for itself.
+
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { type Config, ConfigError } from '../config.ts'
+import type { Clock } from '../core/clock.ts'
+import { version } from '../core/version.ts'
+import { ClientAddresses } from '../http/client-address.ts'
+import { ClientLimits } from '../http/client-limits.ts'
+import { Connections } from '../http/connections.ts'
+import { addFrontPage } from '../http/front-page.ts'
+import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/health.ts'
+import { describeRoutes } from '../http/openapi.ts'
+import { addReferencePage } from '../http/reference-page.ts'
+import { createHttp, type HttpOptions, type WithReserve } from '../http/server.ts'
+import type { ServiceMetrics } from '../metrics.ts'
+import type { TenancyStore } from '../tenancy/store.ts'
+
+export interface HttpNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly logger: FastifyBaseLogger
+  readonly clients: ClientLimits
+  readonly disk: { readonly withReserve: WithReserve }
+  readonly isReady: () => boolean
+}
+
+export interface JoinedHttp {
+  readonly http: FastifyInstance
+  readonly connections: Connections
+  /**
+   * Adds what is open to everyone, each page on its listener. Call before the other routes are added, because the
+   * reference is of those that are added after.
+   */
+  addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): Promise<void>
+  /** Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken. */
+  listen(): Promise<string>
+  /** Where the admin listener listens; null before that, and where there is none. */
+  adminAddress(): string | null
+  close(): Promise<void>
+}
+
+/** What clients without a valid token may do, on HTTP and gRPC together. */
+export function joinClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
+  return new ClientLimits({
+    clock,
+    addresses: addressesOf(config),
+    authenticate: (secret) => tenancy.findCaller(secret),
+  })
+}
+
+export function joinHttp({ config, clock, logger, clients, disk, isReady }: HttpNeeds): JoinedHttp {
+  const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
+    createHttp({ clock, logger, isReady, withReserve: disk.withReserve, authenticate, connections })
+  const connections = new Connections(config.connections, addressesOf(config))
+  const http = open(clients, connections)
+  const admin =
+    config.admin === null
+      ? null
+      : open(async () => null, new Connections(config.connections, addressesOf(config)))
+  let adminAddress: string | null = null
+  return {
+    http,
+    connections,
+    adminAddress: () => adminAddress,
+    async addPublicRoutes(metrics, health) {
+      const document = await describeRoutes(http, version)
+      const hasDocs = config.docs === 'on'
+      if (hasDocs) addReferencePage(http, { document, canTry: true })
+      addFrontPage(http, version, hasDocs)
+      addHealthRoutes(http, health)
+      addMetricsRoute(admin ?? http, metrics.registry)
+      if (admin === null) return
+      addReferencePage(admin, { document, canTry: false })
+      addHealthRoutes(admin, health)
+    },
+    async listen() {
+      if (admin !== null && config.admin !== null) adminAddress = await listenForAdmin(admin, config.admin)
+      return http.listen({ host: config.host, port: config.port })
+    },
+    async close() {
+      await Promise.all([http.close(), admin?.close()])
+    },
+  }
+}
+
+function addressesOf({ proxyHeader, trustedProxies }: Config): ClientAddresses {
+  return new ClientAddresses(trustedProxies, proxyHeader)
+}
+
+async function listenForAdmin(
+  admin: FastifyInstance,
+  { host, port }: NonNullable<Config['admin']>,
+): Promise<string> {
+  try {
+    return await admin.listen({ host, port })
+  } catch (cause) {
+    throw new ConfigError(
+      `The admin listener can't listen on ${host} port ${port}; choose another with LETHE_ADMIN_PORT or LETHE_ADMIN_HOST.`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,187 @@
+// The connections of a listener: how many there may be, in all and from one address, and what one of them may have
+// under way. A connection is served one request at a time, in the order of HTTP/1.1, and a request whose connection is
+// gone is dropped before it begins, so that pipelining makes nobody else wait. Where there are too many connections the
+// one that has shown no valid token is closed first, so that idle ones of an attacker give way to a sender.
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientAddresses } from './client-address.ts'
+import { refuse } from './raw-refusal.ts'
+
+export interface ConnectionLimits {
+  /** Connections of the listener. */
+  readonly total: number
+  /** Connections from one address; those from a proxy that the operator has named count for {@link total} only. */
+  readonly perAddress: number
+}
+
+/** Requests that may wait behind the one that is served. Clients that pipeline at all send fewer. */
+const waitingMax = 32
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly begin: () => void
+}
+
+interface Connection {
+  readonly socket: Socket
+  /** Null for a proxy's, which stands for many clients. */
+  readonly address: string | null
+  /** Whether a valid token came over it. */
+  isKnown: boolean
+  current: Exchange | null
+  readonly waiting: Exchange[]
+  /** More was pipelined than may wait; nothing after that is looked at. */
+  isOverrun: boolean
+}
+
+export class Connections {
+  readonly #limits: ConnectionLimits
+  readonly #addresses: ClientAddresses
+  /** The one that was used least recently first. */
+  readonly #open = new Map<Socket, Connection>()
+  readonly #byAddress = new Map<string, Set<Connection>>()
+  /** Since the start: connections that were not taken, or closed to make room, and requests dropped with theirs. */
+  readonly totals = { refused: 0, evicted: 0, dropped: 0 }
+
+  constructor(limits: ConnectionLimits, addresses: ClientAddresses) {
+    this.#limits = limits
+    this.#addresses = addresses
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Counts the connections of this server from now on. */
+  watch(server: Server): void {
+    server.on('connection', (socket: Socket) => this.#take(socket))
+  }
+
+  /** A valid token came over this connection. */
+  trust(socket: Socket): void {
+    const connection = this.#open.get(socket)
+    if (connection !== undefined) connection.isKnown = true
+  }
+
+  /** Counts a request that ends without an answer because nobody is there to read it. Returns what it is given. */
+  drop<T>(request: T): T {
+    this.totals.dropped += 1
+    return request
+  }
+
+  /** Begins the work of a request when its turn has come, or never where the connection ends before. */
+  inTurn(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
+    const connection = this.#open.get(request.socket)
+    if (connection === undefined || connection.isOverrun || isGone(request.socket)) {
+      this.drop(request)
+      return
+    }
+    const exchange = { request, response, begin }
+    if (connection.current === null && connection.waiting.length === 0) {
+      this.#begin(connection, exchange)
+    } else if (connection.waiting.length < waitingMax) {
+      connection.waiting.push(exchange)
+    } else {
+      connection.isOverrun = true
+      refuse(response, 'too_many_requests', { 'retry-after': '1' })
+    }
+  }
+
+  /**
+   * Whether an answer may be written to the connection past its requests: there is none under way, or the one that is
+   * still arriving has not been answered. Otherwise it would be taken for the answer to another request.
+   */
+  canAnswer(socket: Socket): boolean {
+    const { current, waiting } = this.#open.get(socket) ?? { current: null, waiting: [] }
+    if (waiting.length > 0) return false
+    return current === null || (!current.request.complete && !current.response.headersSent)
+  }
+
+  #begin(connection: Connection, exchange: Exchange): void {
+    connection.current = exchange
+    // Moves to the end of the order of use.
+    this.#open.delete(connection.socket)
+    this.#open.set(connection.socket, connection)
+    exchange.response.once('close', () => {
+      connection.current = null
+      // Others are served between two requests of one connection, and its end is noticed.
+      if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
+    })
+    exchange.begin()
+  }
+
+  #next(connection: Connection): void {
+    if (isGone(connection.socket)) this.#drop(connection)
+    const next = connection.waiting.shift()
+    if (next !== undefined) this.#begin(connection, next)
+  }
+
+  #drop(connection: Connection): void {
+    this.totals.dropped += connection.waiting.length
+    connection.waiting.length = 0
+  }
+
+  #take(socket: Socket): void {
+    const peer = socket.remoteAddress
+    const address = this.#addresses.isProxy(peer) ? null : this.#addresses.keyOf(peer, undefined)
+    const neighbours = address === null ? undefined : this.#byAddress.get(address)
+    const hasRoom =
+      this.#makeRoom(neighbours ?? new Set(), this.#limits.perAddress) &&
+      this.#makeRoom(this.#open.values(), this.#limits.total, this.#open.size)
+    if (!hasRoom) {
+      this.totals.refused += 1
+      socket.destroy()
+      return
+    }
+    const connection = { socket, address, isKnown: false, current: null, waiting: [], isOverrun: false }
+    this.#open.set(socket, connection)
+    if (address !== null) this.#byAddress.set(address, (neighbours ?? new Set()).add(connection))
+    socket.once('close', () => this.#forget(connection))
+  }
+
+  #forget(connection: Connection): void {
+    this.#drop(connection)
+    this.#open.delete(connection.socket)
+    if (connection.address === null) return
+    const neighbours = this.#byAddress.get(connection.address)
+    neighbours?.delete(connection)
+    if (neighbours?.size === 0) this.#byAddress.delete(connection.address)
+  }
+
+  /** Whether one more fits below `max`, closing one of them where that helps. */
+  #makeRoom(
+    among: Iterable<Connection> & { readonly size?: number },
+    max: number,
+    size = among.size ?? 0,
+  ): boolean {
+    if (size < max) return true
+    const least = leastWorth(among)
+    if (least === null) return false
+    this.totals.evicted += 1
+    this.#forget(least)
+    least.socket.destroy()
+    return true
+  }
+}
+
+/** What would be missed least: without a valid token before with one, idle before busy. Null where all are at work for callers. */
+function leastWorth(among: Iterable<Connection>): Connection | null {
+  let least: Connection | null = null
+  let leastRank = 3
+  for (const connection of among) {
+    const rank = (connection.isKnown ? 2 : 0) + (connection.current === null ? 0 : 1)
+    if (rank < leastRank) {
+      least = connection
+      leastRank = rank
+    }
+    if (rank === 0) break
+  }
+  return least
+}
+
+/** Whether nobody can be answered on this connection any more. A socket that stands in for one in a test never goes. */
+export function isGone(socket: Pick<Socket, 'destroyed' | 'writableEnded'>): boolean {
+  return socket.destroyed === true || socket.writableEnded === true
+}

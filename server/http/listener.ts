@@ -1,0 +1,75 @@
+// The HTTP/1.1 server under the framework, with every limit that it has set on purpose: how long a request may take to
+// arrive, how large its head may be, how long an idle connection is kept. What it refuses itself has the body of every
+// other refusal.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ErrorCode } from '../../contract/errors.ts'
+import type { Connections } from './connections.ts'
+import { refuse, refuseConnection } from './raw-refusal.ts'
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+const limits = {
+  /**
+   * For the head of a request, from the first byte or from the connection: a sender has it ready. Ends who connects
+   * and says nothing.
+   */
+  headersTimeout: 10_000,
+  /** For a whole request: long enough for a slow uplink to send a telemetry batch, short enough not to hoard sockets. */
+  requestTimeout: 60_000,
+  /** How often the two above are looked at, so that they hold to within this. It walks through what is open. */
+  connectionsCheckingInterval: 5_000,
+  /** Longer than load balancers keep an idle connection (60 s), so that it is they who close it and no request is lost. */
+  keepAliveTimeout: 72_000,
+  /** Bytes of a head. A token has 512 at most; proxies and trace context add theirs. */
+  maxHeaderSize: 16 * 1024,
+  /** We say so in our own words. */
+  requireHostHeader: false,
+} as const
+
+/**
+ * After so many requests a client is told to connect again, which spreads long-lived senders over the processes behind
+ * a load balancer and bounds what one connection can have gathered. It costs a sender one handshake in many.
+ */
+const requestsPerConnection = 10_000
+
+/** Reasons by the codes of Node and its parser; anything else is `bad_request`. */
+const unreadable: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'body_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+export function createListener(handler: Handler, connections: Connections): Server {
+  const server = createServer(limits)
+  server.maxRequestsPerSocket = requestsPerConnection
+  connections.watch(server)
+  const serve = (request: IncomingMessage, response: ServerResponse, before = () => {}) =>
+    connections.inTurn(request, response, () => {
+      if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+        refuse(response, 'bad_request')
+        return
+      }
+      before()
+      handler(request, response)
+    })
+  server.on('request', (request, response) => serve(request, response))
+  server.on('checkContinue', (request, response) => serve(request, response, () => response.writeContinue()))
+  server.on('checkExpectation', (request, response) =>
+    connections.inTurn(request, response, () => refuse(response, 'expectation_failed')),
+  )
+  return server
+}
+
+/** What can't be read as HTTP never becomes a request, so its answer is written by hand. */
+export function answerUnreadable(
+  error: Error & { code?: string },
+  socket: Socket,
+  connections: Connections,
+): void {
+  if (error.code !== 'ECONNRESET' && socket.writable && connections.canAnswer(socket)) {
+    refuseConnection(socket, unreadable[error.code ?? ''] ?? 'bad_request')
+  }
+  socket.destroy()
+}

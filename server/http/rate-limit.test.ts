@@ -1,0 +1,54 @@
+// A burst, then a rate, for each key alone; and that keys do not fill the memory.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ManualClock } from '../core/manual-clock.ts'
+import { RateLimit } from './rate-limit.ts'
+
+const make = () => {
+  const clock = new ManualClock(1_763_717_400_000)
+  return { clock, limit: new RateLimit({ clock, burst: 3, perSecond: 0.5, keysMax: 4 }) }
+}
+const takeAll = (limit: RateLimit, key: string, times: number) =>
+  Array.from({ length: times }, () => limit.take(key))
+
+test('so many at once, then so many a second, and the refusal says when the next one is', async () => {
+  const { clock, limit } = make()
+  assert.deepEqual(takeAll(limit, 'a', 5), [null, null, null, 2, 2])
+  await clock.advance(1_500)
+  assert.equal(limit.take('a'), 1)
+  await clock.advance(500)
+  assert.deepEqual(takeAll(limit, 'a', 2), [null, 2])
+  await clock.advance(60_000)
+  assert.deepEqual(takeAll(limit, 'a', 4), [null, null, null, 2])
+})
+
+test('what one key does changes nothing for another, and refusals don’t push the next one away', async () => {
+  const { clock, limit } = make()
+  takeAll(limit, 'a', 1_000)
+  assert.deepEqual(takeAll(limit, 'b', 4), [null, null, null, 2])
+  await clock.advance(2_000)
+  assert.equal(limit.take('a'), null)
+})
+
+test('a clock that is set changes nothing', () => {
+  const { clock, limit } = make()
+  takeAll(limit, 'a', 3)
+  clock.set(3_600_000)
+  assert.equal(limit.take('a'), 2)
+  clock.set(-7_200_000)
+  assert.equal(limit.take('a'), 2)
+})
+
+test('past so many keys the one that was seen least recently is forgotten', () => {
+  const { limit } = make()
+  takeAll(limit, 'a', 4)
+  for (const key of ['b', 'c', 'd']) limit.take(key)
+  limit.take('a')
+  limit.take('e')
+  assert.equal(limit.size, 4)
+  assert.equal(limit.take('a'), 2, 'still known')
+  assert.deepEqual(takeAll(limit, 'b', 3), [null, null, null], 'forgotten')
+  for (let i = 0; i < 1_000; i++) limit.take(`key ${i}`)
+  assert.equal(limit.size, 4)
+})

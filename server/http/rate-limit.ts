@@ -1,0 +1,53 @@
+// How often something may happen for each key, such as an address: a burst at once, and then so many a second. The
+// generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and what is kept is bounded, so that nobody
+// fills the memory with keys.
+
+import type { Clock } from '../core/clock.ts'
+
+export interface RateLimitOptions {
+  readonly clock: Pick<Clock, 'steady'>
+  /** How much may happen at once after a pause. */
+  readonly burst: number
+  /** How much may happen for good. */
+  readonly perSecond: number
+  /** Keys that are remembered; past it the one that was seen least recently is forgotten. */
+  readonly keysMax: number
+}
+
+export class RateLimit {
+  readonly #options: RateLimitOptions
+  /** By key, the time at which all that happened is worked off, ms. Least recently used first. */
+  readonly #clearAtMs = new Map<string, number>()
+
+  constructor(options: RateLimitOptions) {
+    this.#options = options
+  }
+
+  /** Counts one. Returns null where it is within the limit, and otherwise after how many seconds the next one is. */
+  take(key: string): number | null {
+    const { burst, clock, perSecond } = this.#options
+    const nowMs = clock.steady().ms
+    const stepMs = 1000 / perSecond
+    const clearAtMs = Math.max(nowMs, this.#clearAtMs.get(key) ?? 0) + stepMs
+    const overMs = clearAtMs - nowMs - burst * stepMs
+    if (overMs > 0) {
+      this.#keep(key, clearAtMs - stepMs)
+      return Math.ceil(overMs / 1000)
+    }
+    this.#keep(key, clearAtMs)
+    return null
+  }
+
+  /** Keys that are remembered. */
+  get size(): number {
+    return this.#clearAtMs.size
+  }
+
+  #keep(key: string, clearAtMs: number): void {
+    this.#clearAtMs.delete(key)
+    this.#clearAtMs.set(key, clearAtMs)
+    if (this.#clearAtMs.size <= this.#options.keysMax) return
+    const [oldest] = this.#clearAtMs.keys()
+    if (oldest !== undefined) this.#clearAtMs.delete(oldest)
+  }
+}
