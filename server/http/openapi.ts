@@ -2,9 +2,10 @@
 // request, because that takes as long as hundreds of other requests.
 
 import swagger from '@fastify/swagger'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { oldNameOf, takeOldNames } from '../../contract/old-names.ts'
+import { frontRefusals } from './refusals.ts'
 import { StaticAnswer } from './static-answer.ts'
 import { isRecord } from './validation.ts'
 
@@ -46,7 +47,7 @@ export async function describeRoutes(http: FastifyInstance, version: string): Pr
       },
     },
     transform: (declared) => {
-      const described = jsonSchemaTransform(declared)
+      const described = jsonSchemaTransform({ ...declared, schema: withFrontRefusals(declared) })
       for (const part of [described.schema?.querystring, described.schema?.body]) addOldNames(part)
       return described
     },
@@ -60,6 +61,13 @@ export async function describeRoutes(http: FastifyInstance, version: string): Pr
     type: 'application/json; charset=utf-8',
     make: () => JSON.stringify(http.swagger()),
   })
+}
+
+/** What the operation says of a status itself is kept. */
+function withFrontRefusals({ schema, route }: { schema: FastifySchema; route: RouteOptions }): FastifySchema {
+  if (schema?.hide === true) return schema
+  const own = isRecord(schema?.response) ? schema.response : {}
+  return { ...schema, response: { ...frontRefusals([route.method].flat(), route.config ?? {}), ...own } }
 }
 
 /** Describes each field a second time, under the old name that is accepted too. */

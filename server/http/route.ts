@@ -4,11 +4,12 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { ErrorBody, errorCatalogue, ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import type { ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { readJsonBody } from './json-body.ts'
+import { refusalSchema } from './refusals.ts'
 import { SentNames } from './sent-names.ts'
 import { problemsOf } from './validation.ts'
 
@@ -267,13 +268,4 @@ function operationIdOf(method: string, url: string): string {
     .split(/[/_-]/)
     .filter((word) => word !== '')
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
-}
-
-/** The body of a refusal, described by what the catalogue has under that status. */
-function refusalSchema(status: number): z.ZodType {
-  if (status === 422) return ValidationError
-  const meanings = Object.entries(errorCatalogue)
-    .filter(([, entry]) => entry.status === status)
-    .map(([code, { sentence }]) => `\`${code}\`: ${sentence}`)
-  return ErrorBody.describe(meanings.join(' '))
 }

@@ -54,6 +54,7 @@ const answers: readonly (readonly [number, string])[] = [
   [413, 'The body is too large after decompression.'],
   [415, 'Neither protobuf nor JSON, or an unknown Content-Encoding.'],
   [429, 'Your organisation has sent more than its quota; retry after Retry-After.'],
+  [500, 'Something failed on our side; the request id names it in the log.'],
   [503, 'Overloaded, stopping, or an erasure covers this time range; retry after Retry-After.'],
 ]
 
