@@ -15,6 +15,7 @@ import { route } from './route.ts'
 import { createHttp } from './server.ts'
 
 const secret = 'the-one-valid-token-0123456789'
+const otherSecret = 'the-token-of-a-neighbour-0123456789'
 const open: { http: FastifyInstance; sockets: Socket[] }[] = []
 afterEach(async () => {
   for (const { http, sockets } of open.splice(0)) {
@@ -30,8 +31,14 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),
     authenticate: async (given) =>
-      given === secret
-        ? { tenantId: 'acme', placement: 0, organisationName: 'Acme', role: 'viewer', requester: 'token:x' }
+      given === secret || given === otherSecret
+        ? {
+            tenantId: given === secret ? 'acme' : 'globex',
+            placement: 0,
+            organisationName: 'An organisation',
+            role: 'viewer',
+            requester: 'token:x',
+          }
         : null,
     isReady: () => true,
     connections,
@@ -189,6 +196,27 @@ describe('many connections', () => {
     await Promise.all(gone)
     known.socket.write(post('/quick/known'))
     await until(() => count(known.text.now(), /200 OK/g) === 2)
+  })
+
+  test('with unfinished requests of one organisation give way to another, which keeps its own', async () => {
+    const { connections, dial } = await listen({ total: 100, perAddress: 6 })
+    const honest = await dial()
+    honest.socket.write(post('/quick/1').replace(secret, otherSecret))
+    await until(() => honest.text.now().includes('200 OK'))
+    const unfinished = []
+    for (let i = 0; i < 5; i++) {
+      const { accepted, socket } = await dial()
+      unfinished.push(accepted)
+      socket.write(post('/quick/never').slice(0, -1))
+      await until(() => accepted.bytesRead > 0)
+    }
+    const { accepted: first } = await dial()
+    await closed(unfinished[0] ?? assert.fail())
+    assert.equal(first.destroyed, false)
+    await dial()
+    await closed(first)
+    assert.equal(honest.accepted.destroyed, false)
+    assert.equal(connections.size, 6)
   })
 
   test('that all work for callers are kept, and one more is not taken', async () => {

@@ -1,7 +1,8 @@
 // The connections of a listener: how many there may be, in all and from one address, and what one of them may have
 // under way. A connection is served one request at a time, in the order of HTTP/1.1, and a request whose connection is
-// gone is dropped before it begins, so that pipelining makes nobody else wait. Where there are too many connections the
-// one that has shown no valid token is closed first, so that idle ones of an attacker give way to a sender.
+// gone is dropped before it begins, so that pipelining makes nobody else wait. Where there are too many connections one
+// is closed for the next: first one that has shown no valid token, then one of the organisation that has the most, so
+// that neither idle connections nor unfinished requests of an attacker keep a sender out.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -28,8 +29,8 @@ interface Connection {
   readonly socket: Socket
   /** Null for a proxy's, which stands for many clients. */
   readonly address: string | null
-  /** Whether a valid token came over it. */
-  isKnown: boolean
+  /** The organisation whose token came over it last; null where no valid one did. */
+  tenantId: string | null
   current: Exchange | null
   readonly waiting: Exchange[]
   /** More was pipelined than may wait; nothing after that is looked at. */
@@ -59,10 +60,10 @@ export class Connections {
     server.on('connection', (socket: Socket) => this.#take(socket))
   }
 
-  /** A valid token came over this connection. */
-  trust(socket: Socket): void {
+  /** A valid token of this organisation came over the connection. */
+  trust(socket: Socket, tenantId: string): void {
     const connection = this.#open.get(socket)
-    if (connection !== undefined) connection.isKnown = true
+    if (connection !== undefined) connection.tenantId = tenantId
   }
 
   /** Counts a request that ends without an answer because nobody is there to read it. Returns what it is given. */
@@ -101,15 +102,21 @@ export class Connections {
 
   #begin(connection: Connection, exchange: Exchange): void {
     connection.current = exchange
-    // Moves to the end of the order of use.
-    this.#open.delete(connection.socket)
-    this.#open.set(connection.socket, connection)
+    this.#use(connection)
     exchange.response.once('close', () => {
       connection.current = null
       // Others are served between two requests of one connection, and its end is noticed.
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
     exchange.begin()
+  }
+
+  /** Moves it to the end of the order of use. */
+  #use(connection: Connection): void {
+    this.#open.delete(connection.socket)
+    this.#open.set(connection.socket, connection)
+    const neighbours = connection.address === null ? undefined : this.#byAddress.get(connection.address)
+    if (neighbours?.delete(connection) === true) neighbours.add(connection)
   }
 
   #next(connection: Connection): void {
@@ -135,7 +142,7 @@ export class Connections {
       socket.destroy()
       return
     }
-    const connection = { socket, address, isKnown: false, current: null, waiting: [], isOverrun: false }
+    const connection = { socket, address, tenantId: null, current: null, waiting: [], isOverrun: false }
     this.#open.set(socket, connection)
     if (address !== null) this.#byAddress.set(address, (neighbours ?? new Set()).add(connection))
     socket.once('close', () => this.#forget(connection))
@@ -166,19 +173,36 @@ export class Connections {
   }
 }
 
-/** What would be missed least: without a valid token before with one, idle before busy. Null where all are at work for callers. */
+/**
+ * What would be missed least. Without a valid token: the first that is idle, or else the first. With one: of the
+ * organisation that has the most, the first that is idle, or else the first whose request is still arriving. Null where
+ * all are at work for callers. The one that was used least recently counts as first.
+ */
 function leastWorth(among: Iterable<Connection>): Connection | null {
-  let least: Connection | null = null
-  let leastRank = 3
+  const byTenant = new Map<string, Connection[]>()
+  let stranger: Connection | null = null
   for (const connection of among) {
-    const rank = (connection.isKnown ? 2 : 0) + (connection.current === null ? 0 : 1)
-    if (rank < leastRank) {
-      least = connection
-      leastRank = rank
+    const { current, tenantId } = connection
+    if (tenantId !== null) {
+      const others = byTenant.get(tenantId)
+      if (others === undefined) byTenant.set(tenantId, [connection])
+      else others.push(connection)
+      continue
     }
-    if (rank === 0) break
+    if (current === null) return connection
+    stranger ??= connection
   }
-  return least
+  if (stranger !== null) return stranger
+  const shares = [...byTenant.values()].sort((a, b) => b.length - a.length)
+  for (const share of shares) {
+    const least = share.find(({ current }) => current === null) ?? share.find(isArriving)
+    if (least !== undefined) return least
+  }
+  return null
+}
+
+function isArriving({ current }: Connection): boolean {
+  return current !== null && !current.request.complete
 }
 
 /** Whether nobody can be answered on this connection any more. A socket that stands in for one in a test never goes. */

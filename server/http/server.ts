@@ -95,7 +95,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('x-content-type-options', 'nosniff')
     reply.header('cache-control', 'no-store')
     await guard(request, options.isReady, clients)
-    if (request.caller !== null) connections.trust(request.raw.socket)
+    if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
   http.addHook('preHandler', async (request, reply) => {
