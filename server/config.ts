@@ -124,7 +124,7 @@ function readListeners(env: Environment) {
   if (docs === 'admin' && admin === null) {
     throw new ConfigError('LETHE_DOCS can be admin only where LETHE_ADMIN_PORT is set; set both, or neither.')
   }
-  // An idle connection takes some 10 kB, so that all of them take 40 MB. From one address a quarter of them may come:
+  // An idle connection takes some 15 kB, so that all of them take 60 MB. From one address a quarter of them may come:
   // a network behind one address has hundreds of senders, and one attacker must not have them all.
   const total = integer(env, 'LETHE_CONNECTIONS', { fallback: 4096, min: 16, max: 100_000 })
   const perAddress = integer(env, 'LETHE_CONNECTIONS_PER_ADDRESS', {

@@ -164,6 +164,17 @@ describe('requests pipelined on one connection', () => {
     assert.equal(begun.length, 33)
   })
 
+  test('far past what may wait end the connection at once', async () => {
+    const { begun, connections, dial, letGo } = await listen()
+    const { socket, text } = await dial()
+    socket.write(get('/slow/0'))
+    await until(() => letGo.length === 1)
+    socket.write(post('/quick/1').repeat(500))
+    assert.equal(await text.ended, '')
+    assert.deepEqual(begun, ['0'])
+    assert.equal(connections.size, 0)
+  })
+
   test('that are still arriving when their connection ends never reach their operation', async () => {
     const { begun, connections, dial } = await listen()
     const { accepted, socket } = await dial()

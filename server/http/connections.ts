@@ -19,6 +19,12 @@ export interface ConnectionLimits {
 /** Requests that may wait behind the one that is served. Clients that pipeline at all send fewer. */
 const waitingMax = 32
 
+/**
+ * Requests past {@link waitingMax} that one read may still bring. Node keeps some 2 kB for each until the connection
+ * ends, so that more of them end it at once, without an answer.
+ */
+const excessMax = 128
+
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -33,8 +39,8 @@ interface Connection {
   tenantId: string | null
   current: Exchange | null
   readonly waiting: Exchange[]
-  /** More was pipelined than may wait; nothing after that is looked at. */
-  isOverrun: boolean
+  /** Requests that came when no more could wait. The first is told so, and the others are not looked at. */
+  excess: number
 }
 
 export class Connections {
@@ -75,19 +81,30 @@ export class Connections {
   /** Begins the work of a request when its turn has come, or never where the connection ends before. */
   inTurn(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
     const connection = this.#open.get(request.socket)
-    if (connection === undefined || connection.isOverrun || isGone(request.socket)) {
+    if (connection === undefined || isGone(request.socket)) {
       this.drop(request)
       return
     }
     const exchange = { request, response, begin }
-    if (connection.current === null && connection.waiting.length === 0) {
+    if (connection.excess > 0 || connection.waiting.length >= waitingMax) {
+      this.#exceed(connection, response)
+    } else if (connection.current === null && connection.waiting.length === 0) {
       this.#begin(connection, exchange)
-    } else if (connection.waiting.length < waitingMax) {
-      connection.waiting.push(exchange)
     } else {
-      connection.isOverrun = true
-      refuse(response, 'too_many_requests', { 'retry-after': '1' })
+      connection.waiting.push(exchange)
     }
+  }
+
+  /** Reads no more of it, and answers what waits and one refusal. */
+  #exceed(connection: Connection, response: ServerResponse): void {
+    connection.excess += 1
+    if (connection.excess === 1) {
+      connection.socket.pause()
+      refuse(response, 'too_many_requests', { 'retry-after': '1' })
+      return
+    }
+    this.totals.dropped += 1
+    if (connection.excess > excessMax) connection.socket.destroy()
   }
 
   /**
@@ -142,7 +159,7 @@ export class Connections {
       socket.destroy()
       return
     }
-    const connection = { socket, address, tenantId: null, current: null, waiting: [], isOverrun: false }
+    const connection = { socket, address, tenantId: null, current: null, waiting: [], excess: 0 }
     this.#open.set(socket, connection)
     if (address !== null) this.#byAddress.set(address, (neighbours ?? new Set()).add(connection))
     socket.once('close', () => this.#forget(connection))

@@ -55,7 +55,7 @@ export interface HttpOptions {
 /** Bodies of control operations are small; ingest raises this for its own routes. */
 const bodyLimitBytes = 64 * 1024
 
-/** Some 10 kB each when idle, so that all of them take 40 MB. */
+/** Some 15 kB each when idle, so that all of them take 60 MB. */
 export const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
