@@ -16,7 +16,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -30,6 +30,7 @@ import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'
 import { ingestBodies, startNs } from './payloads.ts'
+import { cpuSeconds, memoryMb } from './process-use.ts'
 import { secondsUntilRest } from './rest.ts'
 import type { YardstickOrders, YardstickReport } from './yardstick-child.ts'
 
@@ -94,12 +95,12 @@ interface Trial {
 
 async function measure({ signal, organisations, bodies, before }: Trial) {
   const service = await startService(organisations)
-  const idleMb = memoryMb(service.child, 'VmRSS')
+  const idleMb = memoryMb(service.pid, 'VmRSS')
   const load = { signal, bodies, clients, service }
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
-  const peakMb = memoryMb(service.child, 'VmHWM')
-  const restSeconds = await secondsUntilRest(() => cpuSeconds(service.child))
+  const peakMb = memoryMb(service.pid, 'VmHWM')
+  const restSeconds = await secondsUntilRest(() => cpuSeconds(service.pid))
   /** Of the rate while the load lasted. */
   const sustainedShare = full.seconds / (full.seconds + restSeconds)
   const sustainedRowsPerSecond = Math.round(full.rowsPerSecond * sustainedShare)
@@ -145,9 +146,9 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
     bodies: load.bodies.map(({ path }) => path),
     ...pace,
   }
-  const startCpu = cpuSeconds(load.service.child)
+  const startCpu = cpuSeconds(load.service.pid)
   const report = await runChild<ClientReport>('client-child.ts', orders)
-  const cpu = cpuSeconds(load.service.child) - startCpu
+  const cpu = cpuSeconds(load.service.pid) - startCpu
   const sum = (of: (body: Body) => number) =>
     load.bodies.reduce((total, body, at) => total + of(body) * (report.accepted[at] ?? 0), 0)
   const rows = sum((body) => body.rows)
@@ -202,21 +203,8 @@ async function startService(organisations: number) {
   if (child.stdout === null) throw new Error('The child has no output.')
   const [line] = await once(createInterface({ input: child.stdout }), 'line')
   const { address }: { address: string } = JSON.parse(String(line))
-  return { child, address, secrets }
-}
-
-/** Megabytes from /proc: `VmRSS` now, `VmHWM` the most so far. */
-function memoryMb(child: ChildProcess, field: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
-  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]
-  return Math.round(Number(kilobytes) / 1000)
-}
-
-/** User and system time of the process so far; the kernel counts in hundredths. */
-function cpuSeconds(child: ChildProcess): number {
-  const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
+  if (child.pid === undefined) throw new Error('The service has no process.')
+  return { child, pid: child.pid, address, secrets }
 }
 
 function round(value: number): number {

@@ -67,12 +67,12 @@ const counts = (random: Random, length: number) =>
   Array.from({ length }, () => String(between(random, 0, 900)))
 
 /** One metric with a handful of points; kinds in the shares gauge 30, sum 45, histogram 20, exponential 3, summary 2. */
-function metric(random: Random, points: number): object {
+function metric(random: Random, points: number, fromNs: bigint): object {
   const share = random()
   const point = () => ({
     attributes: requestAttributes(random),
-    startTimeUnixNano: String(startNs - 600_000_000_000n),
-    timeUnixNano: String(startNs + BigInt(between(random, 0, 10_000)) * 1_000_000n),
+    startTimeUnixNano: String(fromNs - 600_000_000_000n),
+    timeUnixNano: String(fromNs + BigInt(between(random, 0, 10_000)) * 1_000_000n),
   })
   const list = <T extends object>(own: () => T) =>
     Array.from({ length: points }, () => ({ ...point(), ...own() }))
@@ -108,11 +108,11 @@ function metric(random: Random, points: number): object {
   return { ...head, summary: { dataPoints: list(() => ({ ...distribution(), quantileValues })) } }
 }
 
-function logRecord(random: Random): object {
+function logRecord(random: Random, fromNs: bigint): object {
   const length = 200 + Math.floor(1800 * random() ** 3)
   let body = `request ${hex(random, 12)}:`
   while (body.length < length) body += ` ${pick(random, words)}`
-  const timeNs = startNs + BigInt(between(random, 0, 10_000_000)) * 1_000n
+  const timeNs = fromNs + BigInt(between(random, 0, 10_000_000)) * 1_000n
   return {
     timeUnixNano: String(timeNs),
     observedTimeUnixNano: String(timeNs + 1_000n),
@@ -124,11 +124,11 @@ function logRecord(random: Random): object {
   }
 }
 
-function trace(random: Random): object[] {
+function trace(random: Random, rootNs: bigint): object[] {
   const traceId = hex(random, 32)
   const ids = Array.from({ length: between(random, 5, 50) }, () => hex(random, 16))
   return ids.map((spanId, at) => {
-    const fromNs = startNs + BigInt(at) * 1_000_000n
+    const fromNs = rootNs + BigInt(at) * 1_000_000n
     const exception = {
       timeUnixNano: String(fromNs),
       name: 'exception',
@@ -148,16 +148,16 @@ function trace(random: Random): object[] {
   })
 }
 
-function records(signal: Signal, random: Random, count: number): object[] {
+function records(signal: Signal, random: Random, count: number, fromNs: bigint): object[] {
   const made: object[] = []
   for (let rows = 0; rows < count; ) {
     const points = signal === 'metrics' ? between(random, 1, 8) : 0
     const more =
       signal === 'metrics'
-        ? [metric(random, points)]
+        ? [metric(random, points, fromNs)]
         : signal === 'logs'
-          ? [logRecord(random)]
-          : trace(random)
+          ? [logRecord(random, fromNs)]
+          : trace(random, fromNs)
     made.push(...more)
     rows += points || more.length
   }
@@ -170,8 +170,8 @@ const names = {
   traces: ['resourceSpans', 'scopeSpans', 'spans'],
 } as const
 
-/** Protobuf bodies of one signal, the same for the same seed. */
-export function ingestBodies(signal: Signal, count: number, seed: number): Buffer[] {
+/** Protobuf bodies of one signal, the same for the same seed; their rows are of the ten seconds after `fromNs`. */
+export function ingestBodies(signal: Signal, count: number, seed: number, fromNs = startNs): Buffer[] {
   const random = seededRandom(seed)
   const [groups, scopes, list] = names[signal]
   return Array.from({ length: count }, (_, at) => {
@@ -182,7 +182,7 @@ export function ingestBodies(signal: Signal, count: number, seed: number): Buffe
       [scopes]: [
         {
           scope: { name: 'shop.instrumentation', version: '0.57.0' },
-          [list]: records(signal, random, rowsEach),
+          [list]: records(signal, random, rowsEach, fromNs),
         },
       ],
     }))

@@ -1,0 +1,188 @@
+// What an attack is, and the attacker who carries it out: HTTP with the tokens of another organisation, raw sockets
+// for what no client library sends, and a tally of what came back. The attacker has an address of its own on the
+// loopback interface, so that a limit by address tells it from the honest organisation.
+
+import { Agent, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Role } from '../../contract/tenancy.ts'
+
+export interface Attack {
+  /** Distinct among all attacks; letters and hyphens. */
+  readonly name: string
+  /** One sentence for the report. */
+  readonly does: string
+  /** Fills in what the attack needs, before its effect is measured. */
+  readonly prepare?: (attacker: Attacker) => Promise<void>
+  /** Goes on until {@link Attacker.isOver}; what it leaves open ends with the process. */
+  readonly run: (attacker: Attacker) => Promise<void>
+}
+
+/** Where the service is, and who attacks. */
+export interface AttackerOrders {
+  readonly host: string
+  readonly port: number
+  readonly grpcPort: number
+  readonly tenantId: string
+  readonly secrets: Readonly<Record<Role, string>>
+  readonly seconds: number
+}
+
+/** Linux answers on all of 127.0.0.0/8. */
+export const attackerAddress = '127.0.0.2'
+
+/** Of a request that the service doesn't answer. */
+const patienceMs = 30_000
+
+/** After a connection that failed, so that a service that is down doesn't make the attacker spin. */
+const pauseMs = 20
+
+export interface Call {
+  readonly role?: Role
+  readonly json?: unknown
+  readonly body?: Buffer
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Answer {
+  /** 0 where there was none. */
+  readonly status: number
+  readonly text: string
+}
+
+/** Longest text of an answer that is kept. */
+const keptBytes = 65_536
+
+export class Attacker {
+  readonly orders: AttackerOrders
+  /** Answers by status, and failures by the code of the system. */
+  readonly tally = new Map<string, number>()
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 4096 })
+  #endsMs = Number.POSITIVE_INFINITY
+
+  constructor(orders: AttackerOrders) {
+    this.orders = orders
+  }
+
+  /** Begins the time of the attack. */
+  begin(): void {
+    this.#endsMs = performance.now() + this.orders.seconds * 1000
+  }
+
+  get isOver(): boolean {
+    return performance.now() >= this.#endsMs
+  }
+
+  count(what: string, times = 1): void {
+    this.tally.set(what, (this.tally.get(what) ?? 0) + times)
+  }
+
+  /** Runs as many loops of `work` side by side until the time is over. */
+  async loops(count: number, work: (loop: number) => Promise<unknown>): Promise<void> {
+    const loop = async (at: number) => {
+      while (!this.isOver) await work(at)
+    }
+    await Promise.all(Array.from({ length: count }, (_, at) => loop(at)))
+  }
+
+  /** Waits until the time is over. */
+  async wait(everyMs = 100, work: () => void = () => {}): Promise<void> {
+    while (!this.isOver) {
+      await sleep(everyMs)
+      work()
+    }
+  }
+
+  /** A request whose answer is read to its end. Never rejects: what goes wrong is in the tally. */
+  async call(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const answer = await this.#ask(method, path, call)
+    this.count(answer.status === 0 ? answer.text : String(answer.status))
+    if (answer.status === 0) await sleep(pauseMs)
+    return answer
+  }
+
+  #ask(method: string, path: string, { role, json, body, headers }: Call): Promise<Answer> {
+    const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
+    return new Promise((resolve) => {
+      const asked = request({
+        host: this.orders.host,
+        port: this.orders.port,
+        localAddress: attackerAddress,
+        agent: this.#agent,
+        method,
+        path,
+        timeout: patienceMs,
+        headers: {
+          ...(role !== undefined && { authorization: `Bearer ${this.orders.secrets[role]}` }),
+          ...(json !== undefined && { 'content-type': 'application/json' }),
+          ...(sent !== undefined && { 'content-length': sent.length }),
+          ...headers,
+        },
+      })
+      asked.on('response', (answer) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        answer.on('data', (chunk: Buffer) => {
+          if (size < keptBytes) chunks.push(chunk)
+          size += chunk.length
+        })
+        answer.on('end', () =>
+          resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+        )
+        answer.on('error', () => resolve({ status: 0, text: 'cut' }))
+      })
+      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No answer.'), { code: 'timeout' })))
+      asked.on('error', (error) => resolve({ status: 0, text: codeOf(error) }))
+      asked.end(sent)
+    })
+  }
+
+  /** A plain connection to the HTTP port, or another; its failures are counted, and so are statuses that it reads. */
+  socket(port = this.orders.port): Socket {
+    const socket = connect({ host: this.orders.host, port, localAddress: attackerAddress })
+    socket.on('error', (error) => this.count(codeOf(error)))
+    return socket
+  }
+
+  /** Counts the statuses of the HTTP answers on a socket, which reads them all. */
+  countAnswers(socket: Socket): void {
+    socket.on('data', (chunk: Buffer) => {
+      for (const [, status] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g))
+        this.count(String(status))
+    })
+  }
+
+  /** Keeps so many connections; each that closes is opened again a moment later. Returns when the time is over. */
+  async keepOpen(count: number, open: () => Socket): Promise<void> {
+    const sockets = new Set<Socket>()
+    const add = () => {
+      const socket = open()
+      sockets.add(socket)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        this.count('closed')
+      })
+    }
+    // Some at a time: a thousand at once overrun the queue of connections that nobody has accepted.
+    await this.wait(pauseMs, () => {
+      for (let opened = 0; opened < 100 && sockets.size < count; opened++) add()
+    })
+    for (const socket of sockets) socket.destroy()
+  }
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message
+}
+
+/** The head of an HTTP request as text, with an empty line after it. */
+export function requestHead(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string | number>>,
+): string {
+  const lines = Object.entries({ host: 'localhost', ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
+}

@@ -1,0 +1,86 @@
+// Attacks through detectors: what they compute is the dearest thing that one small request asks for.
+
+import type { Attack, Attacker } from '../attack.ts'
+import { attackerMetric, instant, nowMs } from '../rows.ts'
+
+const dayMs = 86_400_000
+
+/** A draft of a detector with many series and a method that compares shapes. */
+function draft(name: string, method: string) {
+  return {
+    name,
+    metric_key: attackerMetric,
+    method_key: method,
+    params: {},
+    scope: { group_by: 'route' },
+    window_minutes: 1440,
+    schedule_minutes: 15,
+  }
+}
+
+const dearMethods = ['shape_discord', 'rcf', 'sub_pca', 'auto']
+
+async function createDetectors(attacker: Attacker, count: number): Promise<void> {
+  for (let at = 0; at < count; at++) {
+    const json = { ...draft(`run-${at}`, dearMethods[at % dearMethods.length] ?? 'rcf') }
+    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
+  }
+}
+
+async function detectorIds(attacker: Attacker): Promise<string[]> {
+  const { text } = await attacker.call('GET', '/anomalies/detectors?limit=40', { role: 'member' })
+  const { items = [] }: { items?: { id: string }[] } = text.startsWith('{') ? JSON.parse(text) : {}
+  return items.map(({ id }) => id)
+}
+
+export const attacksByDetection: readonly Attack[] = [
+  {
+    name: 'previews',
+    does: 'Sixteen connections preview detectors of 50 series over the last weeks.',
+    run: (attacker) =>
+      attacker.loops(16, (loop) => {
+        const { name: _, ...body } = draft('', dearMethods[loop % dearMethods.length] ?? 'rcf')
+        const json = {
+          ...body,
+          range_start: instant(nowMs() - 14 * dayMs),
+          range_end: instant(nowMs() - 1000),
+        }
+        return attacker.call('POST', '/anomalies/detectors/preview', { role: 'member', json })
+      }),
+  },
+  {
+    name: 'suggestions',
+    does: 'Sixteen connections ask what detector would suit a metric.',
+    run: (attacker) =>
+      attacker.loops(16, () =>
+        attacker.call('GET', `/anomalies/suggest?metric_key=${attackerMetric}&group_by=route`, {
+          role: 'member',
+        }),
+      ),
+  },
+  {
+    name: 'runs-now',
+    does: 'Thirty-two connections run twenty-four dear detectors, each whenever it has ended.',
+    prepare: (attacker) => createDetectors(attacker, 24),
+    run: async (attacker) => {
+      const ids = await detectorIds(attacker)
+      await attacker.loops(32, (loop) =>
+        attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
+      )
+    },
+  },
+  {
+    name: 'many-detectors',
+    does: 'Eight connections create detectors that are due each minute until there is no room, and delete them.',
+    run: (attacker) => {
+      let next = 0
+      return attacker.loops(8, async () => {
+        const json = { ...draft(`many-${next++}`, 'shape_discord'), schedule_minutes: 1 }
+        const { status } = await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
+        if (status !== 422) return
+        for (const id of await detectorIds(attacker))
+          await attacker.call('DELETE', `/anomalies/detectors/${id}`, { role: 'member' })
+      })
+    },
+  },
+]

@@ -1,0 +1,147 @@
+// Attacks through what is erased and what may not be: requests are few words and long work.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Attack, Attacker } from '../attack.ts'
+import { instant, logsBody, nowMs } from '../rows.ts'
+
+const address = '/usage/storage/deletions'
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+function erasure(attacker: Attacker, startMs: number, endMs: number, more: object = {}) {
+  return {
+    scope: 'range',
+    confirm: attacker.orders.tenantId,
+    range_start: instant(startMs),
+    range_end: instant(endMs),
+    ...more,
+  }
+}
+
+/** Asks for an erasure; where too many are open, a moment passes. */
+async function erase(attacker: Attacker, json: object): Promise<string | null> {
+  const { status, text } = await attacker.call('POST', address, { role: 'admin', json })
+  if (status === 202 || status === 200) return (JSON.parse(text) as { request_id: string }).request_id
+  await sleep(50)
+  return null
+}
+
+/** An erasure of an hour of a month ago that has completed; null where it did not within half a minute. */
+async function completedErasure(attacker: Attacker): Promise<string | null> {
+  const startMs = nowMs() - 20 * dayMs
+  const id = await erase(attacker, erasure(attacker, startMs, startMs + hourMs))
+  for (let tries = 0; tries < 60; tries++) {
+    const { text } = await attacker.call('GET', `${address}/${id}`, { role: 'admin' })
+    if (text.includes('"completed"')) return id
+    await sleep(500)
+  }
+  return null
+}
+
+/** Hours of the last month in an order that leaves survivors on both sides. */
+const hourAgo = (n: number): number => nowMs() - ((n * 37) % 700) * hourMs - 2 * hourMs
+
+export const attacksByErasures: readonly Attack[] = [
+  {
+    name: 'many-erasures',
+    does: 'Four connections ask for erasures of ten minutes each, 500 and more.',
+    run: (attacker) => {
+      let next = 0
+      return attacker.loops(4, () => {
+        const startMs = hourAgo(next++)
+        return erase(attacker, erasure(attacker, startMs, startMs + hourMs / 6))
+      })
+    },
+  },
+  {
+    name: 'long-rewrites',
+    does: 'Beside 300 MB more of its own rows, an hour of each week is erased again and again, which copies all the others.',
+    prepare: async (attacker) => {
+      for (let body = 0; body < 20; body++) {
+        const lines = Array.from({ length: 1500 }, (_, at) => ({
+          atMs: nowMs() - ((at * 20 + body) % 680) * hourMs - hourMs,
+          body: Array.from({ length: 300 }, () => Math.random().toString(36).slice(2)).join(' '),
+        }))
+        const { bytes } = logsBody('rewritten', lines)
+        const headers = { 'content-type': 'application/x-protobuf' }
+        await attacker.call('POST', '/v1/logs', { role: 'ingest', body: bytes, headers })
+      }
+    },
+    run: (attacker) => {
+      let next = 0
+      return attacker.loops(4, () => {
+        const startMs = hourAgo(next++)
+        return erase(attacker, erasure(attacker, startMs, startMs + hourMs))
+      })
+    },
+  },
+  {
+    name: 'erasure-previews',
+    does: 'Thirty-two connections preview the erasure of everything.',
+    run: (attacker) =>
+      attacker.loops(32, () =>
+        attacker.call('POST', `${address}/preview`, { role: 'admin', json: { scope: 'all' } }),
+      ),
+  },
+  {
+    name: 'verifications',
+    does: 'Thirty-two connections verify one completed erasure.',
+    prepare: async (attacker) => void (await completedErasure(attacker)),
+    run: async (attacker) => {
+      const { text } = await attacker.call('GET', `${address}?limit=1`, { role: 'admin' })
+      const id = /"request_id":"([^"]+)"/.exec(text)?.[1]
+      await attacker.loops(32, () => attacker.call('POST', `${address}/${id}/verify`, { role: 'admin' }))
+    },
+  },
+  {
+    name: 'many-holds',
+    does: 'Sixteen connections place legal holds by the thousand, and erase beside them.',
+    run: (attacker) => {
+      let next = 0
+      return attacker.loops(16, async (loop) => {
+        const startMs = hourAgo(next++) - next * 1000
+        const json = {
+          case_ref: `case-${next}`,
+          range_start: instant(startMs),
+          range_end: instant(startMs + 60_000),
+        }
+        await attacker.call('POST', '/usage/storage/holds', { role: 'admin', json })
+        if (loop === 0 && next % 50 === 0)
+          await erase(attacker, erasure(attacker, startMs - hourMs, startMs + hourMs))
+      })
+    },
+  },
+  {
+    name: 'refused-ranges',
+    does: 'Sixteen connections erase ranges that refuse what comes late, and send rows and read charts over them.',
+    run: (attacker) => {
+      let next = 0
+      const headers = { 'content-type': 'application/x-protobuf' }
+      return attacker.loops(16, async (loop) => {
+        if (loop < 8) {
+          const startMs = nowMs() - 40 * dayMs - next++ * 60_000
+          await erase(attacker, erasure(attacker, startMs, startMs + 30_000, { refuse_late: true }))
+          return
+        }
+        const lines = Array.from({ length: 1000 }, (_, at) => ({
+          atMs: nowMs() - 40 * dayMs - at * 60_000,
+          body: 'late',
+        }))
+        const { bytes: body } = logsBody('late', lines)
+        await attacker.call('POST', '/v1/logs', { role: 'ingest', body, headers })
+        const start = encodeURIComponent(instant(nowMs() - 60 * dayMs))
+        await attacker.call('GET', `/telemetry/logs?range_start=${start}`, { role: 'viewer' })
+      })
+    },
+  },
+  {
+    name: 'retention-storm',
+    does: 'Eight connections set retention to and fro.',
+    run: (attacker) =>
+      attacker.loops(8, (loop) => {
+        const days = 25 + (loop % 2)
+        const json = { metrics_days: days, logs_days: days, traces_days: days }
+        return attacker.call('PUT', '/usage/storage/retention', { role: 'admin', json })
+      }),
+  },
+]

@@ -1,0 +1,30 @@
+// The list of attacks in the order in which they are run: those that need no token first.
+
+import type { Attack } from '../attack.ts'
+import { attacksByBodies } from './bodies.ts'
+import { controls } from './controls.ts'
+import { attacksByDetection } from './detection.ts'
+import { attacksByErasures } from './erasures.ts'
+import { attacksOnGrpc } from './grpc.ts'
+import { attacksByIngest } from './ingest.ts'
+import { attacksOfNobody } from './nobody.ts'
+import { attacksByReads } from './reads.ts'
+import { attacksOnRecords } from './records.ts'
+
+export const everyAttack: readonly Attack[] = [
+  ...attacksOfNobody,
+  ...attacksByBodies,
+  ...attacksOnGrpc,
+  ...attacksByIngest,
+  ...attacksByReads,
+  ...attacksByDetection,
+  ...attacksByErasures,
+  ...attacksOnRecords,
+]
+
+/** Throws where there is none of this name. */
+export function attackNamed(name: string): Attack {
+  const found = [...controls, ...everyAttack].find((attack) => attack.name === name)
+  if (found === undefined) throw new Error(`There is no attack ${name}.`)
+  return found
+}

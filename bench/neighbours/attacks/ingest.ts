@@ -1,0 +1,127 @@
+// Attacks of an ingest token: more telemetry, and telemetry that is dearer to keep than what it costs to send.
+
+import { ingestBodies } from '../../ingest/payloads.ts'
+import { type Attack, type Attacker, requestHead } from '../attack.ts'
+import { gaugeBody, logsBody, nowMs } from '../rows.ts'
+
+const protobuf = { 'content-type': 'application/x-protobuf' }
+const weekMs = 7 * 86_400_000
+
+/** Posts the bodies in turn on so many connections. */
+export async function post(
+  attacker: Attacker,
+  connections: number,
+  path: string,
+  bodies: readonly Buffer[],
+): Promise<void> {
+  let next = 0
+  await attacker.loops(connections, () => {
+    const body = bodies[next++ % bodies.length] ?? Buffer.alloc(0)
+    return attacker.call('POST', path, { role: 'ingest', body, headers: protobuf })
+  })
+}
+
+/** A field of protobuf with a length, number below 16. */
+function field(number: number, content: Buffer): Buffer {
+  const length: number[] = []
+  let rest = content.length
+  for (; rest >= 128; rest = Math.floor(rest / 128)) length.push((rest % 128) + 128)
+  return Buffer.concat([Buffer.from([number * 8 + 2, ...length, rest]), content])
+}
+
+/** Log records with an attribute of maps within each other. */
+function deepAttribute(depth: number): Buffer {
+  // AnyValue{string_value}, then as often AnyValue{kvlist_value{values{key, value}}}.
+  let value = field(1, Buffer.from('end'))
+  for (let level = 0; level < depth; level++)
+    value = field(6, field(1, Buffer.concat([field(1, Buffer.from('k')), field(2, value)])))
+  const attribute = Buffer.concat([field(1, Buffer.from('deep')), field(2, value)])
+  const record = field(6, attribute)
+  return field(1, field(2, field(2, record)))
+}
+
+export const attacksByIngest: readonly Attack[] = [
+  {
+    name: 'ingest-flood',
+    does: 'Sixty-four connections send metrics as fast as they are taken.',
+    run: (attacker) =>
+      post(attacker, 64, '/v1/metrics', ingestBodies('metrics', 8, 7, BigInt(nowMs()) * 1_000_000n)),
+  },
+  {
+    name: 'ingest-flood-of-logs',
+    does: 'Sixty-four connections send logs as fast as they are taken.',
+    run: (attacker) =>
+      post(attacker, 64, '/v1/logs', ingestBodies('logs', 8, 7, BigInt(nowMs()) * 1_000_000n)),
+  },
+  {
+    name: 'tiny-bodies',
+    does: 'Sixty-four connections pipeline bodies of one log record.',
+    run: (attacker) => {
+      const { bytes } = logsBody('tiny', [{ atMs: nowMs(), body: 'x' }])
+      const head = requestHead('POST', '/v1/logs', {
+        authorization: `Bearer ${attacker.orders.secrets.ingest}`,
+        ...protobuf,
+        'content-length': bytes.length,
+      })
+      const pipeline = Buffer.concat(Array.from({ length: 50 }, () => [Buffer.from(head), bytes]).flat())
+      return attacker.keepOpen(64, () => {
+        const socket = attacker.socket()
+        attacker.countAnswers(socket)
+        const write = () => {
+          while (!socket.destroyed && socket.write(pipeline)) if (socket.writableLength > 1_000_000) break
+        }
+        socket.on('drain', write)
+        socket.once('connect', write)
+        return socket
+      })
+    },
+  },
+  {
+    name: 'high-cardinality',
+    does: 'Eight connections send points whose attributes are never the same.',
+    run: (attacker) => {
+      const bodies = Array.from({ length: 24 }, (_, body) => {
+        const points = Array.from({ length: 2000 }, (__, at) => ({
+          atMs: nowMs() - at,
+          value: at,
+          attributes: {
+            user: `u-${body}-${at}`,
+            session: `s-${at}-${body}`,
+            route: `/users/${body * 2000 + at}`,
+          },
+        }))
+        return gaugeBody('cardinal', 'attacker.unique', points).bytes
+      })
+      return post(attacker, 8, '/v1/metrics', bodies)
+    },
+  },
+  {
+    name: 'many-weeks',
+    does: 'Eight connections send bodies whose rows are of 120 weeks.',
+    run: (attacker) => {
+      const bodies = Array.from({ length: 16 }, (_, body) => {
+        const lines = Array.from({ length: 120 }, (__, week) => ({
+          atMs: nowMs() - (week + body * 60) * weekMs - body,
+          body: `week ${week}`,
+        }))
+        return logsBody('weeks', lines).bytes
+      })
+      return post(attacker, 8, '/v1/logs', bodies)
+    },
+  },
+  {
+    name: 'deep-attributes',
+    does: 'Eight connections send log records with maps 6,000 deep in each other.',
+    run: (attacker) => post(attacker, 8, '/v1/logs', [deepAttribute(6000)]),
+  },
+  {
+    name: 'many-attributes',
+    does: 'Eight connections send log records with 60,000 attributes each.',
+    run: (attacker) => {
+      const attributes = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [`key-${at}`, 'v']))
+      return post(attacker, 8, '/v1/logs', [
+        logsBody('wide', [{ atMs: nowMs(), body: 'x', attributes }]).bytes,
+      ])
+    },
+  },
+]

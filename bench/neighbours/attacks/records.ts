@@ -1,0 +1,57 @@
+// Attacks on what is kept for ever or read as a whole: audit entries, ledgers, tokens.
+
+import type { Attack, Attacker } from '../attack.ts'
+
+async function refusals(attacker: Attacker, perLoop: number): Promise<void> {
+  const json = { scope: 'all', confirm: 'not-my-name' }
+  for (let at = 0; at < perLoop; at++)
+    await attacker.call('POST', '/usage/storage/deletions', { role: 'admin', json })
+}
+
+export const attacksOnRecords: readonly Attack[] = [
+  {
+    name: 'refused-erasures',
+    does: 'Thirty-two connections ask for erasures with a wrong confirmation; each writes an audit entry.',
+    run: (attacker) => attacker.loops(32, () => refusals(attacker, 1)),
+  },
+  {
+    name: 'exports',
+    does: 'Sixteen connections export the audit log and the ledger after some thousand entries.',
+    prepare: async (attacker) => {
+      await Promise.all(Array.from({ length: 16 }, () => refusals(attacker, 120)))
+    },
+    run: (attacker) =>
+      attacker.loops(16, (loop) =>
+        attacker.call('GET', loop % 2 === 0 ? '/audit-log/export' : '/ledger/export', { role: 'admin' }),
+      ),
+  },
+  {
+    name: 'lists',
+    does: 'Thirty-two connections read lists of 500 entries.',
+    prepare: async (attacker) => {
+      await Promise.all(Array.from({ length: 16 }, () => refusals(attacker, 60)))
+    },
+    run: (attacker) => {
+      const lists = ['/audit-log', '/tokens', '/usage/storage/deletions', '/anomalies']
+      return attacker.loops(32, (loop) =>
+        attacker.call('GET', `${lists[loop % lists.length]}?limit=500`, { role: 'admin' }),
+      )
+    },
+  },
+  {
+    name: 'storage-sizes',
+    does: 'Thirty-two connections ask how much is stored.',
+    run: (attacker) => attacker.loops(32, () => attacker.call('GET', '/usage/storage', { role: 'viewer' })),
+  },
+  {
+    name: 'many-tokens',
+    does: 'Sixteen connections create tokens and revoke them.',
+    run: (attacker) =>
+      attacker.loops(16, async () => {
+        const json = { name: 'one of many', role: 'viewer' }
+        const { text } = await attacker.call('POST', '/tokens', { role: 'owner', json })
+        const id = /"id":"([^"]+)"/.exec(text)?.[1]
+        if (id !== undefined) await attacker.call('DELETE', `/tokens/${id}`, { role: 'owner' })
+      }),
+  },
+]

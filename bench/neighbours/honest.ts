@@ -1,0 +1,257 @@
+// The honest organisation: telemetry at a steady rate over HTTP, a body a second over gRPC, a chart a second on a new
+// connection, an erasure of a minute once a minute. Telemetry leaves on its schedule whatever the answers do, and its
+// latency counts from when it was due, so that a service that stalls is seen in all that waited.
+
+import { Agent, type RequestOptions, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import grpc from '@grpc/grpc-js'
+import { type Body, gaugeBody, honestMetric, honestPoints, instant, nowMs } from './rows.ts'
+import type { Service } from './service.ts'
+import type { World } from './world.ts'
+
+/** What it does, each with latencies of its own: an erasure until it is taken, and until it is completed. */
+export const doors = ['ingest', 'grpc', 'chart', 'erasure', 'erased'] as const
+export type Door = (typeof doors)[number]
+
+export interface Sample {
+  readonly door: Door
+  /** When it was sent, or due, on the clock of `performance.now()`. */
+  readonly sentMs: number
+  readonly ms: number
+  /** Null where it was answered as it should be; otherwise a status, or the code of the system. */
+  readonly refusal: string | null
+}
+
+/** What a client gives up after: longer than anybody waits for a chart. */
+const patienceMs = 30_000
+
+/** Connections that a Collector sends on by default. */
+const consumers = 10
+
+/** How long an erasure may take in which nothing else happens. */
+const erasedLimitMs = 90_000
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+export class Honest {
+  readonly samples: Sample[] = []
+  /** A chart each so often; a watch for recovery asks more often. */
+  chartEveryMs = 1000
+  readonly #world: World
+  readonly #service: Service
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: consumers })
+  readonly #grpc: grpc.Client
+  readonly #loops: Promise<unknown>[] = []
+  readonly #pending = new Set<Promise<unknown>>()
+  #isStopping = false
+  #erasedMinutes = 0
+
+  constructor(world: World, service: Service) {
+    this.#world = world
+    this.#service = service
+    const address = `${service.host}:${service.grpcPort}`
+    this.#grpc = new grpc.Client(address, grpc.credentials.createInsecure(), {
+      'grpc.max_reconnect_backoff_ms': 500,
+      'grpc.initial_reconnect_backoff_ms': 100,
+    })
+  }
+
+  /** Begins to send bodies, so many a second, and to look at charts. */
+  begin(bodies: readonly Body[], perSecond: number): void {
+    this.#loops.push(this.#ingest(bodies, perSecond), this.#export(), this.#charts())
+  }
+
+  /** Sends as fast as answers come, and says how many bodies a second were taken. */
+  async capacity(bodies: readonly Body[], clients: number, seconds: number): Promise<number> {
+    const startMs = performance.now()
+    let [next, taken] = [0, 0]
+    const loop = async () => {
+      while (performance.now() - startMs < seconds * 1000) {
+        const { status } = await this.#post(bodies[next++ % bodies.length])
+        if (status === 200) taken++
+        else await sleep(100)
+      }
+    }
+    this.#agent.maxSockets = clients
+    await Promise.all(Array.from({ length: clients }, loop))
+    this.#agent.maxSockets = consumers
+    return taken / ((performance.now() - startMs) / 1000)
+  }
+
+  /** Erases the next minute of the history and waits until it is completed, or for as long as it may take. */
+  async erase(): Promise<void> {
+    const fromMs = this.#world.historyStartMs + this.#erasedMinutes++ * 60_000
+    const path = '/usage/storage/deletions'
+    const json = {
+      scope: 'range',
+      confirm: this.#world.honest.tenantId,
+      range_start: instant(fromMs),
+      range_end: instant(fromMs + 60_000),
+    }
+    const sentMs = performance.now()
+    const body = Buffer.from(JSON.stringify(json))
+    const answer = await this.#ask('owner', { method: 'POST', path, agent: this.#agent }, body)
+    const isTaken = answer.status === 202 || answer.status === 200
+    this.#record('erasure', sentMs, isTaken ? null : refusalOf(answer))
+    if (!isTaken) return
+    const { request_id: id }: { request_id: string } = JSON.parse(answer.text)
+    while (performance.now() - sentMs < erasedLimitMs) {
+      await sleep(100)
+      const looked = await this.#ask('owner', { method: 'GET', path: `${path}/${id}`, agent: this.#agent })
+      if (looked.status !== 200) continue
+      const { status }: { status: string } = JSON.parse(looked.text)
+      if (status === 'completed') return this.#record('erased', sentMs, null)
+      if (status === 'failed' || status === 'incomplete') return this.#record('erased', sentMs, status)
+    }
+    this.#record('erased', sentMs, 'not erased')
+  }
+
+  /** Seconds by which the most overdue detector is late; null where nobody answers. */
+  async detectorsLateSeconds(): Promise<number | null> {
+    const path = '/anomalies/detectors?limit=50'
+    const answer = await this.#ask('viewer', { method: 'GET', path, agent: this.#agent })
+    if (answer.status !== 200) return null
+    interface Detector {
+      readonly created_at: string
+      readonly last_run_at: string | null
+      readonly schedule_minutes: number
+    }
+    const { items }: { items: Detector[] } = JSON.parse(answer.text)
+    const late = items.map(
+      (one) => (nowMs() - Date.parse(one.last_run_at ?? one.created_at)) / 1000 - one.schedule_minutes * 60,
+    )
+    return Math.max(0, Math.round(Math.max(...late)))
+  }
+
+  /** Begins nothing more, and waits for what has been sent. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await Promise.all(this.#loops)
+    await Promise.all(this.#pending)
+    this.#agent.destroy()
+    this.#grpc.close()
+  }
+
+  async #ingest(bodies: readonly Body[], perSecond: number): Promise<void> {
+    const startMs = performance.now()
+    for (let sent = 0; !this.#isStopping; sent++) {
+      const dueMs = startMs + (sent / perSecond) * 1000
+      const waitMs = dueMs - performance.now()
+      if (waitMs > 1) await sleep(waitMs)
+      const body = bodies[sent % bodies.length]
+      this.#follow(
+        this.#post(body).then((answer) =>
+          this.#record('ingest', dueMs, answer.status === 200 ? null : refusalOf(answer)),
+        ),
+      )
+    }
+  }
+
+  #post(body: Body | undefined): Promise<Answer> {
+    if (body === undefined) throw new Error('There is nothing to send.')
+    const headers = { 'content-type': 'application/x-protobuf' }
+    const options = { method: 'POST', path: `/v1/${body.signal}`, agent: this.#agent, headers }
+    return this.#ask('ingest', options, body.bytes)
+  }
+
+  async #export(): Promise<void> {
+    while (!this.#isStopping) {
+      const sentMs = performance.now()
+      const { bytes } = gaugeBody('checkout', honestMetric, honestPoints(nowMs()))
+      this.#follow(this.#call(bytes).then((refusal) => this.#record('grpc', sentMs, refusal)))
+      await sleep(1000)
+    }
+  }
+
+  #call(message: Buffer): Promise<string | null> {
+    const metadata = new grpc.Metadata()
+    metadata.set('authorization', `Bearer ${this.#world.honest.secrets.ingest}`)
+    const path = '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export'
+    const same = (bytes: Buffer) => bytes
+    const options = { deadline: nowMs() + patienceMs, waitForReady: true }
+    return new Promise((resolve) => {
+      this.#grpc.makeUnaryRequest(path, same, same, message, metadata, options, (error) =>
+        resolve(error === null ? null : `grpc ${grpc.status[error.code]}`),
+      )
+    })
+  }
+
+  async #charts(): Promise<void> {
+    while (!this.#isStopping) {
+      const sentMs = performance.now()
+      const path = `/telemetry/series?metric_key=${honestMetric}&group_by=route&step_seconds=60`
+      const answer = await this.#ask('viewer', { method: 'GET', path, agent: false })
+      this.#record('chart', sentMs, answer.status === 200 ? null : refusalOf(answer))
+      const restMs = sentMs + this.chartEveryMs - performance.now()
+      if (restMs > 0) await sleep(restMs)
+    }
+  }
+
+  #follow(work: Promise<unknown>): void {
+    this.#pending.add(work)
+    void work.finally(() => this.#pending.delete(work))
+  }
+
+  #record(door: Door, sentMs: number, refusal: string | null): void {
+    this.samples.push({ door, sentMs, ms: performance.now() - sentMs, refusal })
+  }
+
+  /**
+   * Never rejects. A kept connection that the service had closed is no refusal: the request is made again on a new
+   * one, as every client does.
+   */
+  async #ask(
+    role: 'owner' | 'viewer' | 'ingest',
+    options: RequestOptions & { readonly path: string },
+    body?: Buffer,
+  ): Promise<Answer> {
+    const first = await this.#askOnce(role, options, body)
+    return first === 'closed before' ? this.#askAgain(role, options, body) : first
+  }
+
+  async #askAgain(
+    role: 'owner' | 'viewer' | 'ingest',
+    options: RequestOptions,
+    body?: Buffer,
+  ): Promise<Answer> {
+    const answer = await this.#askOnce(role, { ...options, agent: false }, body)
+    return answer === 'closed before' ? { status: 0, text: 'ECONNRESET' } : answer
+  }
+
+  #askOnce(
+    role: 'owner' | 'viewer' | 'ingest',
+    options: RequestOptions,
+    body?: Buffer,
+  ): Promise<Answer | 'closed before'> {
+    const headers = {
+      ...options.headers,
+      authorization: `Bearer ${this.#world.honest.secrets[role]}`,
+      ...(body !== undefined && { 'content-length': body.length }),
+      ...(body !== undefined && options.headers === undefined && { 'content-type': 'application/json' }),
+    }
+    return new Promise((resolve) => {
+      const { host, port } = this.#service
+      const asked = request({ host, port, ...options, headers, timeout: patienceMs }, (answer) => {
+        const chunks: Buffer[] = []
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk))
+        answer.on('end', () =>
+          resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+        )
+        answer.on('error', () => resolve({ status: 0, text: 'cut' }))
+      })
+      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No answer.'), { code: 'timeout' })))
+      asked.on('error', (error) => {
+        const code = 'code' in error ? String(error.code) : error.message
+        resolve(asked.reusedSocket && code !== 'timeout' ? 'closed before' : { status: 0, text: code })
+      })
+      asked.end(body)
+    })
+  }
+}
+
+function refusalOf({ status, text }: Answer): string {
+  return status === 0 ? text : String(status)
+}

@@ -1,0 +1,132 @@
+// Whether an organisation can take the service away from its neighbours. An honest organisation sends at a fifth of the
+// capacity that was just measured, over HTTP and gRPC, looks at a chart each second, has detectors that are due each
+// minute, and erases a minute of its telemetry each minute. Beside it, one at a time, come the attacks of a list, from
+// a process and an address of their own. Each begins on a copy of one data folder with a service of its own, calm
+// first, so that its "without" is as old as its "with" and no attack begins with what another left.
+// The bar: its p99 at most twice the calm value, or 500 ms, whichever is more, at each of its doors; no refusal of it;
+// the process within 2,500 MB; quick charts again within 5 seconds; and no death. Calm erasures are few, so all of the
+// run are one sample. The service is that of any checkout: with --tree one list measures versions.
+// All share the machine's cores: the line `busy-machine` is what an attacker costs there that only computes. Prints a
+// line of JSON for each attack, and the table on standard error; with --strict it ends with 1 where a bar is missed.
+//
+// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT] [--rate BODIES_A_SECOND]
+//   [--strict] [--list]
+
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { ingestBodies } from '../ingest/payloads.ts'
+import { provenance } from '../storage/bench-store.ts'
+import { controls } from './attacks/controls.ts'
+import { everyAttack } from './attacks/every-attack.ts'
+import { Honest } from './honest.ts'
+import { tableOf } from './report.ts'
+import { type Body, nowMs } from './rows.ts'
+import { type Pace, runTrial, type TrialResult } from './trial.ts'
+import { latencyOf, missedBars } from './verdict.ts'
+import { makeWorld, startCopy, type World } from './world.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    tree: { type: 'string', default: dirname(dirname(dirname(fileURLToPath(import.meta.url)))) },
+    seconds: { type: 'string', default: '15' },
+    'calm-seconds': { type: 'string', default: '10' },
+    only: { type: 'string', default: '' },
+    rate: { type: 'string' },
+    strict: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+  },
+})
+
+/** Of the capacity that was measured. */
+const honestShare = 0.2
+const calibrationSeconds = 8
+const calibrationClients = 16
+
+const attacks = everyAttack.filter(({ name }) => name.includes(flags.only))
+if (flags.list) {
+  for (const { name, does } of attacks) process.stdout.write(`${name}: ${does}\n`)
+  process.exit(0)
+}
+if (attacks.length === 0) throw new Error(`No attack has "${flags.only}" in its name; --list has the names.`)
+
+const root = mkdtempSync(join(tmpdir(), 'lethe-neighbours-'))
+try {
+  const results = await measure(resolve(flags.tree))
+  const isMissed = results.some((result) => missedBars(result).length > 0)
+  process.exitCode = flags.strict && isMissed ? 1 : 0
+} finally {
+  rmSync(root, { recursive: true, force: true })
+}
+
+async function measure(tree: string): Promise<TrialResult[]> {
+  const commit = execFileSync('git', ['-C', tree, 'rev-parse', '--short', 'HEAD'], {
+    encoding: 'utf8',
+  }).trim()
+  const world = await makeWorld(tree, join(root, 'world'))
+  const rate = flags.rate === undefined ? (await capacityOf(world)) * honestShare : Number(flags.rate)
+  say(`${commit}: the honest organisation sends ${rate.toFixed(1)} bodies a second`)
+  const results: TrialResult[] = []
+  for (const attack of [...controls, ...attacks]) {
+    const pace: Pace = {
+      bodies: honestBodies(),
+      bodiesPerSecond: rate,
+      calmSeconds: Number(flags['calm-seconds']),
+      attackSeconds: Number(flags.seconds),
+    }
+    const result = await runTrial(world, join(root, attack.name), attack, pace)
+    results.push(result)
+    const [judged] = withCalmOfAll(results).slice(-1)
+    if (judged === undefined) continue
+    const missed = missedBars(judged)
+    say(`${attack.name}: ${missed.length === 0 ? 'holds' : missed.join(', ')}`)
+    process.stdout.write(
+      `${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, ...provenance(), commit })}\n`,
+    )
+  }
+  const judged = withCalmOfAll(results)
+  process.stderr.write(`\n${tableOf(judged, rate)}\n`)
+  // What the machine does by itself is no verdict on the service.
+  return judged.slice(controls.length)
+}
+
+/** Bodies of all signals that were recorded about now; more metrics than logs and traces. */
+function honestBodies(): Body[] {
+  const fromNs = BigInt(nowMs()) * 1_000_000n
+  const of = (signal: Body['signal'], count: number) =>
+    ingestBodies(signal, count, 1, fromNs).map((bytes) => ({ signal, bytes }))
+  const [metrics, logs, traces] = [of('metrics', 12), of('logs', 6), of('traces', 6)]
+  return logs.flatMap((log, at) => [...metrics.slice(2 * at, 2 * at + 2), log, ...traces.slice(at, at + 1)])
+}
+
+/** Bodies a second that the service takes from one organisation which has it to itself. */
+async function capacityOf(world: World): Promise<number> {
+  const folder = join(root, 'calibration')
+  const service = await startCopy(world, folder)
+  try {
+    const honest = new Honest(world, service)
+    const bodies = honestBodies()
+    await honest.capacity(bodies, calibrationClients, 2)
+    const capacity = await honest.capacity(bodies, calibrationClients, calibrationSeconds)
+    await honest.stop()
+    return capacity
+  } finally {
+    await service.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Erasures are one or two to a phase: what a calm one takes is known from all calm phases of the run so far. */
+function withCalmOfAll(results: readonly TrialResult[]): TrialResult[] {
+  const erasures = (door: 'erasure' | 'erased') =>
+    latencyOf(results.flatMap(({ calm }) => (calm[door].p99Ms === null ? [] : [calm[door].p99Ms])))
+  const [erasure, erased] = [erasures('erasure'), erasures('erased')]
+  return results.map((result) => ({ ...result, calm: { ...result.calm, erasure, erased } }))
+}
+
+function say(sentence: string): void {
+  process.stderr.write(`${sentence}\n`)
+}

@@ -1,0 +1,63 @@
+// The table for people: a line for each attack, in Markdown, with what the honest organisation saw without and with it.
+
+import { type Door, doors } from './honest.ts'
+import type { TrialResult } from './trial.ts'
+import { type Latency, missedBars } from './verdict.ts'
+
+const heads = [
+  'attack',
+  'ingest ms',
+  'gRPC ms',
+  'chart ms',
+  'erasure taken ms',
+  'erasure done ms',
+  'refused',
+  'peak MB',
+  'recovered s',
+  'CPU s service / attacker',
+  'the attacker got',
+  'verdict',
+]
+
+export function tableOf(results: readonly TrialResult[], bodiesPerSecond: number): string {
+  const lines = [heads, heads.map(() => '---'), ...results.map(cells)].map(
+    (line) => `| ${line.join(' | ')} |`,
+  )
+  const missed = results.filter((result) => missedBars(result).length > 0).length
+  return [
+    'Milliseconds are p50 / p99 of the honest organisation, without the attack → with it.',
+    `It sends ${bodiesPerSecond.toFixed(1)} bodies a second.`,
+    '',
+    ...lines,
+    '',
+    `${missed} of ${results.length} miss a bar.`,
+  ].join('\n')
+}
+
+function cells(result: TrialResult): string[] {
+  const { calm, attacked } = result
+  const missed = missedBars(result)
+  return [
+    result.attack,
+    ...doors.map((door: Door) => `${pair(calm[door])} → ${pair(attacked[door])}`),
+    listed(result.refusals),
+    String(result.peakMb),
+    result.recoverySeconds === null ? 'not in 60' : String(result.recoverySeconds),
+    `${result.cpuSeconds.service} / ${result.cpuSeconds.attacker ?? '?'}`,
+    listed(result.answers),
+    missed.length === 0 ? 'holds' : `**${missed.join(', ')}**`,
+  ]
+}
+
+function pair({ p50Ms, p99Ms }: Latency): string {
+  return p50Ms === null ? '–' : `${p50Ms} / ${p99Ms}`
+}
+
+/** The most frequent few. */
+function listed(counts: Readonly<Record<string, number>>): string {
+  const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a)
+  return sorted
+    .slice(0, 4)
+    .map(([what, times]) => `${times} × ${what}`)
+    .join(', ')
+}

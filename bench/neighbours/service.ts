@@ -1,0 +1,165 @@
+// The service of any checkout as its user starts it, `lethe serve` in a process of its own, on ports of loopback that
+// the system chooses. A process that dies is started again on the same ports and the same folder, as a supervisor
+// would, and its deaths are counted.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds, memoryMb } from '../ingest/process-use.ts'
+
+interface Started {
+  readonly address: string
+  readonly grpc_address: string | null
+}
+
+/** How often memory is read. A peak between two readings is in the kernel's own mark of the most. */
+const sampleMs = 200
+const restartMs = 500
+/** On a busy machine. */
+const startLimitMs = 120_000
+
+/** Arguments of Node for a program of the checkout. */
+function launch(tree: string, program: string): string[] {
+  const flags = JSON.parse(readFileSync(join(tree, 'scripts', 'node-flags.json'), 'utf8')) as string[]
+  return [...flags, join(tree, program)]
+}
+
+export class Service {
+  readonly #tree: string
+  readonly #env: NodeJS.ProcessEnv
+  #child: ChildProcess | null = null
+  #isStopping = false
+  #peakMb = 0
+  #cpuOfDead = 0
+  #lastCpu = 0
+  #sampler: NodeJS.Timeout | null = null
+  /** The end of what it said on standard error. */
+  #lastWords = ''
+  #address = { host: '127.0.0.1', port: 0, grpcPort: 0 }
+  deaths = 0
+
+  private constructor(tree: string, dataDir: string, env: NodeJS.ProcessEnv) {
+    this.#tree = tree
+    this.#env = { ...process.env, LETHE_LOG_LEVEL: 'error', ...env, LETHE_DATA_DIR: dataDir }
+  }
+
+  /** Starts it and waits until it serves. Throws where it does not. */
+  static async start(tree: string, dataDir: string, env: NodeJS.ProcessEnv = {}): Promise<Service> {
+    const service = new Service(tree, dataDir, env)
+    service.#sampler = setInterval(() => service.#sample(), sampleMs)
+    try {
+      await service.#launch()
+    } catch (error) {
+      await service.stop()
+      throw error
+    }
+    return service
+  }
+
+  get host(): string {
+    return this.#address.host
+  }
+  get port(): number {
+    return this.#address.port
+  }
+  get grpcPort(): number {
+    return this.#address.grpcPort
+  }
+  get url(): string {
+    return `http://${this.host}:${this.port}`
+  }
+  get lastWords(): string {
+    return this.#lastWords
+  }
+
+  /** The most memory that a process of it ever had, in megabytes of 1,000,000 bytes. */
+  get peakMb(): number {
+    this.#sample()
+    return this.#peakMb
+  }
+
+  /** CPU of all its processes so far. */
+  get cpuSeconds(): number {
+    this.#sample()
+    return this.#cpuOfDead + this.#lastCpu
+  }
+
+  async #launch(): Promise<void> {
+    const { port, grpcPort } = this.#address
+    const child = spawn(process.execPath, [...launch(this.#tree, 'server/cli/lethe.ts'), 'serve', '--json'], {
+      cwd: this.#tree,
+      env: { ...this.#env, LETHE_PORT: String(port), LETHE_GRPC_PORT: String(grpcPort) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    child.stderr?.on('data', (text: Buffer) => {
+      this.#lastWords = `${this.#lastWords}${text}`.slice(-2000)
+    })
+    const started = new Promise<Started>((resolve, reject) => {
+      createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
+        if (line.startsWith('{"address"')) resolve(JSON.parse(line) as Started)
+      })
+      child.once('exit', () => reject(new Error(`The service did not start: ${this.#lastWords}`)))
+    })
+    child.once('exit', () => void this.#onEnd())
+    const late = sleep(startLimitMs, null, { ref: false })
+    const said = await Promise.race([started, late])
+    if (said === null) throw new Error('The service did not start in time.')
+    const grpcAddress = said.grpc_address?.split(':').at(-1)
+    this.#address = {
+      host: '127.0.0.1',
+      port: Number(new URL(said.address).port),
+      grpcPort: Number(grpcAddress),
+    }
+  }
+
+  async #onEnd(): Promise<void> {
+    this.#child = null
+    this.#cpuOfDead += this.#lastCpu
+    this.#lastCpu = 0
+    if (this.#isStopping || this.port === 0) return
+    this.deaths++
+    await sleep(restartMs)
+    // Where it does not start either, its end brings it here again.
+    if (!this.#isStopping) await this.#launch().catch(() => undefined)
+  }
+
+  #sample(): void {
+    const pid = this.#child?.pid
+    if (pid === undefined) return
+    try {
+      this.#peakMb = Math.max(this.#peakMb, memoryMb(pid, 'VmHWM'))
+      this.#lastCpu = cpuSeconds(pid)
+    } catch {
+      // It has ended in this moment.
+    }
+  }
+
+  /** Ends it; one that does not end within `limitMs` is killed. */
+  async stop(limitMs = 20_000): Promise<void> {
+    this.#isStopping = true
+    if (this.#sampler !== null) clearInterval(this.#sampler)
+    const child = this.#child
+    if (child === null) return
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    const isInTime = await Promise.race([ended.then(() => true), sleep(limitMs, false, { ref: false })])
+    if (!isInTime) {
+      child.kill('SIGKILL')
+      await ended
+    }
+  }
+}
+
+/** Runs a command of the checkout's command line on a data folder and reads the JSON that it prints. */
+export function lethe<T>(tree: string, dataDir: string, args: readonly string[]): T {
+  const out = execFileSync(process.execPath, [...launch(tree, 'server/cli/lethe.ts'), ...args, '--json'], {
+    cwd: tree,
+    env: { ...process.env, LETHE_DATA_DIR: dataDir },
+    encoding: 'utf8',
+  })
+  return JSON.parse(out) as T
+}

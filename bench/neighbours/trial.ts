@@ -1,0 +1,185 @@
+// One attack beside the honest organisation, on a service and a data folder of its own: calm first, then the attack,
+// then until charts are as quick again as they may be.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Attack } from './attack.ts'
+import type { AttackReport, Begun, ChildOrders } from './attacker-child.ts'
+import { Honest } from './honest.ts'
+import type { Body } from './rows.ts'
+import type { Service } from './service.ts'
+import { barMs, latenciesBetween, type Outcome, refusalsSince, wellSinceMs } from './verdict.ts'
+import { startCopy, type World } from './world.ts'
+
+export interface Pace {
+  readonly bodies: readonly Body[]
+  readonly bodiesPerSecond: number
+  readonly calmSeconds: number
+  readonly attackSeconds: number
+}
+
+export interface TrialResult extends Outcome {
+  readonly does: string
+  /** The most overdue detector of the honest organisation at the end of the attack; null where nobody answered. */
+  readonly detectorsLateSeconds: number | null
+  /** While the attack went on. */
+  readonly cpuSeconds: { readonly service: number; readonly attacker: number | null }
+  /** What the attacker got back, while it prepared and while it attacked. */
+  readonly prepared: Readonly<Record<string, number>>
+  readonly answers: Readonly<Record<string, number>>
+  /** The end of what a service said that died. */
+  readonly lastWords: string | null
+}
+
+/** Until a service that has just started has compiled what it runs. */
+const warmUpMs = 2000
+
+/** Charts in a row that have to be quick before all is well. */
+const quickCharts = 8
+const recoveryChartMs = 250
+const recoveryLimitMs = 60_000
+
+/** After the first of a phase; an erasure a minute. */
+const firstErasureMs = 1000
+const erasureEveryMs = 60_000
+
+/** For what an attack prepares, such as telemetry by the hundred megabytes. */
+const prepareLimitMs = 60_000
+
+export async function runTrial(
+  world: World,
+  folder: string,
+  attack: Attack,
+  pace: Pace,
+): Promise<TrialResult> {
+  const service = await startCopy(world, folder)
+  const honest = new Honest(world, service)
+  try {
+    honest.begin(pace.bodies, pace.bodiesPerSecond)
+    await sleep(warmUpMs)
+    const calmMs = performance.now()
+    const calmErasures = eraseEachMinute(honest, pace.calmSeconds * 1000)
+    await sleep(pace.calmSeconds * 1000)
+    const calmEndMs = performance.now()
+    await calmErasures
+    return await attackAndRecover({ world, service, honest, attack, pace, calmMs, calmEndMs })
+  } finally {
+    await honest.stop()
+    await service.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+interface Scene {
+  readonly world: World
+  readonly service: Service
+  readonly honest: Honest
+  readonly attack: Attack
+  readonly pace: Pace
+  readonly calmMs: number
+  readonly calmEndMs: number
+}
+
+async function attackAndRecover(scene: Scene): Promise<TrialResult> {
+  const { world, service, honest, attack, pace } = scene
+  const preparedMs = performance.now()
+  const attacker = startAttacker(world, service, attack, pace.attackSeconds)
+  const { prepared } = await attacker.begun
+  const beginMs = performance.now()
+  const cpuBefore = service.cpuSeconds
+  const erasures = eraseEachMinute(honest, pace.attackSeconds * 1000)
+  const report = await attacker.ended
+  const endMs = performance.now()
+  const serviceCpu = service.cpuSeconds - cpuBefore
+  const calm = latenciesBetween(honest.samples, scene.calmMs, scene.calmEndMs)
+  const detectorsLateSeconds = await honest.detectorsLateSeconds()
+  const recoverySeconds = await untilWell(honest, endMs, barMs(calm.chart.p99Ms))
+  await erasures
+  await honest.stop()
+  return {
+    attack: attack.name,
+    does: attack.does,
+    calm,
+    attacked: latenciesBetween(honest.samples, beginMs, endMs),
+    refusals: refusalsSince(honest.samples, preparedMs),
+    peakMb: service.peakMb,
+    deaths: service.deaths,
+    recoverySeconds,
+    detectorsLateSeconds,
+    cpuSeconds: { service: Math.round(serviceCpu * 100) / 100, attacker: report?.cpuSeconds ?? null },
+    prepared,
+    answers: report?.tally ?? {},
+    lastWords: service.deaths > 0 ? service.lastWords : null,
+  }
+}
+
+/** The first a moment after the begin. Resolves when those that began within the time are done. */
+async function eraseEachMinute(honest: Honest, forMs: number): Promise<void> {
+  const untilMs = performance.now() + forMs
+  const running: Promise<void>[] = []
+  await sleep(Math.min(firstErasureMs, forMs / 4))
+  while (performance.now() < untilMs) {
+    running.push(honest.erase())
+    await sleep(Math.min(erasureEveryMs, Math.max(0, untilMs - performance.now())))
+  }
+  await Promise.all(running)
+}
+
+async function untilWell(honest: Honest, endMs: number, bar: number): Promise<number | null> {
+  honest.chartEveryMs = recoveryChartMs
+  while (performance.now() - endMs < recoveryLimitMs) {
+    await sleep(100)
+    // A chart that was asked for during the attack counts where it is answered after it.
+    const charts = honest.samples.filter(({ door, sentMs, ms }) => door === 'chart' && sentMs + ms >= endMs)
+    const sinceMs = wellSinceMs(charts, bar, quickCharts)
+    if (sinceMs !== null) return Math.round(Math.max(0, sinceMs - endMs) / 100) / 10
+  }
+  return null
+}
+
+interface RunningAttacker {
+  readonly begun: Promise<Begun>
+  /** Null where it had to be killed. */
+  readonly ended: Promise<AttackReport | null>
+}
+
+function startAttacker(world: World, service: Service, attack: Attack, seconds: number): RunningAttacker {
+  const program = fileURLToPath(new URL('attacker-child.ts', import.meta.url))
+  const flags = ['--disable-warning=ExperimentalWarning']
+  const child = spawn(process.execPath, [...flags, program], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const { host, port, grpcPort } = service
+  const { tenantId, secrets } = world.attacker
+  const orders: ChildOrders = { attack: attack.name, host, port, grpcPort, tenantId, secrets, seconds }
+  child.stdin.end(JSON.stringify(orders))
+  const lines: (Begun | AttackReport)[] = []
+  const begun = new Promise<Begun>((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const said = JSON.parse(line) as Begun | AttackReport
+      lines.push(said)
+      if ('begun' in said) resolve(said)
+    })
+    // One that can't prepare in time is over: what it could do by then is what it did.
+    const nothing: Begun = { begun: true, prepared: {} }
+    child.once('exit', () => resolve(nothing))
+    setTimeout(() => resolve(nothing), prepareLimitMs).unref()
+  })
+  return { begun, ended: begun.then(() => endOf(child, seconds, lines)) }
+}
+
+async function endOf(
+  child: ChildProcess,
+  seconds: number,
+  lines: readonly (Begun | AttackReport)[],
+): Promise<AttackReport | null> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, 'exit')
+    await Promise.race([ended, sleep(seconds * 1000 + 5000, null, { ref: false })])
+    child.kill('SIGKILL')
+    await ended
+  }
+  return lines.find((line): line is AttackReport => 'tally' in line) ?? null
+}
