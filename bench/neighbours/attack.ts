@@ -144,6 +144,18 @@ export class Attacker {
     return socket
   }
 
+  /** Writes to a socket; resolves when it takes more, or has closed. */
+  write(socket: Socket, chunk: Buffer | string): Promise<void> {
+    if (socket.destroyed || socket.write(chunk)) return sleep(1)
+    return new Promise((resolve) => {
+      const go = () => {
+        socket.off('drain', go).off('close', go)
+        resolve()
+      }
+      socket.on('drain', go).on('close', go)
+    })
+  }
+
   /** Counts the statuses of the HTTP answers on a socket, which reads them all. */
   countAnswers(socket: Socket): void {
     socket.on('data', (chunk: Buffer) => {

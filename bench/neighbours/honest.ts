@@ -1,16 +1,21 @@
 // The honest organisation: telemetry at a steady rate over HTTP, a body a second over gRPC, a chart a second on a new
-// connection, an erasure of a minute once a minute. Telemetry leaves on its schedule whatever the answers do, and its
+// connection, an erasure of a minute once a minute, detectors that are due. Telemetry leaves on its schedule whatever the answers do, and its
 // latency counts from when it was due, so that a service that stalls is seen in all that waited.
 
 import { Agent, type RequestOptions, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import grpc from '@grpc/grpc-js'
+import { errorCatalogue } from '../../contract/errors.ts'
+import type { Role } from '../../contract/tenancy.ts'
 import { type Body, gaugeBody, honestMetric, honestPoints, instant, nowMs } from './rows.ts'
 import type { Service } from './service.ts'
 import type { World } from './world.ts'
 
-/** What it does, each with latencies of its own: an erasure until it is taken, and until it is completed. */
-export const doors = ['ingest', 'grpc', 'chart', 'erasure', 'erased'] as const
+/**
+ * What it does, each with latencies of its own: an erasure until it is taken, and until it is completed; a detector
+ * from when it is due until it has run.
+ */
+export const doors = ['ingest', 'grpc', 'chart', 'erasure', 'erased', 'detector'] as const
 export type Door = (typeof doors)[number]
 
 export interface Sample {
@@ -22,14 +27,20 @@ export interface Sample {
   readonly refusal: string | null
 }
 
-/** What a client gives up after: longer than anybody waits for a chart. */
-const patienceMs = 30_000
+/**
+ * The refusal of telemetry in the moment in which an erasure of the same organisation swaps its data: a client sends
+ * it again. No neighbour is the cause, so it counts as no refusal.
+ */
+export const ownErasure = 'own erasure'
+
+/** What a client gives up after: longer than anybody waits for a chart. Waiting for a connection of its own counts. */
+const patienceMs = 20_000
 
 /** Connections that a Collector sends on by default. */
 const consumers = 10
 
-/** How long an erasure may take in which nothing else happens. */
-const erasedLimitMs = 90_000
+/** What nobody waits longer for: the end of an erasure, the run of a detector. */
+const workLimitMs = 45_000
 
 interface Answer {
   readonly status: number
@@ -98,7 +109,7 @@ export class Honest {
     this.#record('erasure', sentMs, isTaken ? null : refusalOf(answer))
     if (!isTaken) return
     const { request_id: id }: { request_id: string } = JSON.parse(answer.text)
-    while (performance.now() - sentMs < erasedLimitMs) {
+    while (performance.now() - sentMs < workLimitMs) {
       await sleep(100)
       const looked = await this.#ask('owner', { method: 'GET', path: `${path}/${id}`, agent: this.#agent })
       if (looked.status !== 200) continue
@@ -109,21 +120,30 @@ export class Honest {
     this.#record('erased', sentMs, 'not erased')
   }
 
-  /** Seconds by which the most overdue detector is late; null where nobody answers. */
-  async detectorsLateSeconds(): Promise<number | null> {
-    const path = '/anomalies/detectors?limit=50'
-    const answer = await this.#ask('viewer', { method: 'GET', path, agent: this.#agent })
-    if (answer.status !== 200) return null
-    interface Detector {
-      readonly created_at: string
-      readonly last_run_at: string | null
-      readonly schedule_minutes: number
+  /** Creates a detector, which is due at once, and waits until it has run. */
+  async detect(): Promise<void> {
+    const path = '/anomalies/detectors'
+    const json = {
+      name: `bench at ${nowMs()}`,
+      metric_key: honestMetric,
+      method_key: 'robust_band',
+      scope: { group_by: 'route' },
+      window_minutes: 60,
+      schedule_minutes: 1,
     }
-    const { items }: { items: Detector[] } = JSON.parse(answer.text)
-    const late = items.map(
-      (one) => (nowMs() - Date.parse(one.last_run_at ?? one.created_at)) / 1000 - one.schedule_minutes * 60,
-    )
-    return Math.max(0, Math.round(Math.max(...late)))
+    const sentMs = performance.now()
+    const body = Buffer.from(JSON.stringify(json))
+    const answer = await this.#ask('member', { method: 'POST', path, agent: this.#agent }, body)
+    if (answer.status !== 201) return this.#record('detector', sentMs, refusalOf(answer))
+    const { id }: { id: string } = JSON.parse(answer.text)
+    while (performance.now() - sentMs < workLimitMs) {
+      await sleep(200)
+      const looked = await this.#ask('member', { method: 'GET', path: `${path}/${id}`, agent: this.#agent })
+      if (looked.status !== 200) continue
+      const { last_run_at: lastRunAt }: { last_run_at: string | null } = JSON.parse(looked.text)
+      if (lastRunAt !== null) return this.#record('detector', sentMs, null)
+    }
+    this.#record('detector', sentMs, 'not run')
   }
 
   /** Begins nothing more, and waits for what has been sent. */
@@ -174,7 +194,7 @@ export class Honest {
     const options = { deadline: nowMs() + patienceMs, waitForReady: true }
     return new Promise((resolve) => {
       this.#grpc.makeUnaryRequest(path, same, same, message, metadata, options, (error) =>
-        resolve(error === null ? null : `grpc ${grpc.status[error.code]}`),
+        resolve(error === null ? null : grpcRefusal(error)),
       )
     })
   }
@@ -204,7 +224,7 @@ export class Honest {
    * one, as every client does.
    */
   async #ask(
-    role: 'owner' | 'viewer' | 'ingest',
+    role: Role,
     options: RequestOptions & { readonly path: string },
     body?: Buffer,
   ): Promise<Answer> {
@@ -212,20 +232,12 @@ export class Honest {
     return first === 'closed before' ? this.#askAgain(role, options, body) : first
   }
 
-  async #askAgain(
-    role: 'owner' | 'viewer' | 'ingest',
-    options: RequestOptions,
-    body?: Buffer,
-  ): Promise<Answer> {
+  async #askAgain(role: Role, options: RequestOptions, body?: Buffer): Promise<Answer> {
     const answer = await this.#askOnce(role, { ...options, agent: false }, body)
     return answer === 'closed before' ? { status: 0, text: 'ECONNRESET' } : answer
   }
 
-  #askOnce(
-    role: 'owner' | 'viewer' | 'ingest',
-    options: RequestOptions,
-    body?: Buffer,
-  ): Promise<Answer | 'closed before'> {
+  #askOnce(role: Role, options: RequestOptions, body?: Buffer): Promise<Answer | 'closed before'> {
     const headers = {
       ...options.headers,
       authorization: `Bearer ${this.#world.honest.secrets[role]}`,
@@ -234,7 +246,7 @@ export class Honest {
     }
     return new Promise((resolve) => {
       const { host, port } = this.#service
-      const asked = request({ host, port, ...options, headers, timeout: patienceMs }, (answer) => {
+      const asked = request({ host, port, ...options, headers }, (answer) => {
         const chunks: Buffer[] = []
         answer.on('data', (chunk: Buffer) => chunks.push(chunk))
         answer.on('end', () =>
@@ -242,7 +254,9 @@ export class Honest {
         )
         answer.on('error', () => resolve({ status: 0, text: 'cut' }))
       })
-      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No answer.'), { code: 'timeout' })))
+      const tooLate = Object.assign(new Error('No answer.'), { code: 'timeout' })
+      const timer = setTimeout(() => asked.destroy(tooLate), patienceMs)
+      asked.on('close', () => clearTimeout(timer))
       asked.on('error', (error) => {
         const code = 'code' in error ? String(error.code) : error.message
         resolve(asked.reusedSocket && code !== 'timeout' ? 'closed before' : { status: 0, text: code })
@@ -252,6 +266,17 @@ export class Honest {
   }
 }
 
+function grpcRefusal({ code, details }: grpc.ServiceError): string {
+  return details.includes(errorCatalogue.erasing.sentence) ? ownErasure : grpc.status[code]
+}
+
+/**
+ * The status, and the stable code where the body has one. The bodies of OTLP have none: there the sentence of the
+ * catalogue tells {@link ownErasure}.
+ */
 function refusalOf({ status, text }: Answer): string {
-  return status === 0 ? text : String(status)
+  if (status === 0) return text
+  if (text.includes(errorCatalogue.erasing.sentence)) return ownErasure
+  const code = /"code":"([a-z_]+)"/.exec(text)?.[1]
+  return code === undefined ? String(status) : `${status} ${code}`
 }

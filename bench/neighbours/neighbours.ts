@@ -4,8 +4,8 @@
 // a process and an address of their own. Each begins on a copy of one data folder with a service of its own, calm
 // first, so that its "without" is as old as its "with" and no attack begins with what another left.
 // The bar: its p99 at most twice the calm value, or 500 ms, whichever is more, at each of its doors; no refusal of it;
-// the process within 2,500 MB; quick charts again within 5 seconds; and no death. Calm erasures are few, so all of the
-// run are one sample. The service is that of any checkout: with --tree one list measures versions.
+// the process within 2,500 MB; quick charts again within 5 seconds; and no death. Erasures and new
+// detectors are few, so the calm ones of the whole run are one sample. The service is that of any checkout: with --tree one list measures versions.
 // All share the machine's cores: the line `busy-machine` is what an attacker costs there that only computes. Prints a
 // line of JSON for each attack, and the table on standard error; with --strict it ends with 1 where a bar is missed.
 //
@@ -22,7 +22,7 @@ import { ingestBodies } from '../ingest/payloads.ts'
 import { provenance } from '../storage/bench-store.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
-import { Honest } from './honest.ts'
+import { type Door, Honest } from './honest.ts'
 import { tableOf } from './report.ts'
 import { type Body, nowMs } from './rows.ts'
 import { type Pace, runTrial, type TrialResult } from './trial.ts'
@@ -53,20 +53,21 @@ if (flags.list) {
 }
 if (attacks.length === 0) throw new Error(`No attack has "${flags.only}" in its name; --list has the names.`)
 
+const startMs = performance.now()
 const root = mkdtempSync(join(tmpdir(), 'lethe-neighbours-'))
-try {
-  const results = await measure(resolve(flags.tree))
-  const isMissed = results.some((result) => missedBars(result).length > 0)
-  process.exitCode = flags.strict && isMissed ? 1 : 0
-} finally {
-  rmSync(root, { recursive: true, force: true })
-}
+// An end from outside leaves no process and no folder behind.
+process.on('exit', () => rmSync(root, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+const results = await measure(resolve(flags.tree))
+const isMissed = results.some((result) => missedBars(result).length > 0)
+process.exitCode = flags.strict && isMissed ? 1 : 0
 
 async function measure(tree: string): Promise<TrialResult[]> {
   const commit = execFileSync('git', ['-C', tree, 'rev-parse', '--short', 'HEAD'], {
     encoding: 'utf8',
   }).trim()
   const world = await makeWorld(tree, join(root, 'world'))
+  say('the data folder is made')
   const rate = flags.rate === undefined ? (await capacityOf(world)) * honestShare : Number(flags.rate)
   say(`${commit}: the honest organisation sends ${rate.toFixed(1)} bodies a second`)
   const results: TrialResult[] = []
@@ -114,19 +115,22 @@ async function capacityOf(world: World): Promise<number> {
     await honest.stop()
     return capacity
   } finally {
-    await service.stop()
+    await service.kill()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** Erasures are one or two to a phase: what a calm one takes is known from all calm phases of the run so far. */
+/** What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far. */
+const rareDoors = ['erasure', 'erased', 'detector'] as const
+
 function withCalmOfAll(results: readonly TrialResult[]): TrialResult[] {
-  const erasures = (door: 'erasure' | 'erased') =>
+  const calmOf = (door: Door) =>
     latencyOf(results.flatMap(({ calm }) => (calm[door].p99Ms === null ? [] : [calm[door].p99Ms])))
-  const [erasure, erased] = [erasures('erasure'), erasures('erased')]
-  return results.map((result) => ({ ...result, calm: { ...result.calm, erasure, erased } }))
+  const rare = Object.fromEntries(rareDoors.map((door) => [door, calmOf(door)]))
+  return results.map((result) => ({ ...result, calm: { ...result.calm, ...rare } }))
 }
 
 function say(sentence: string): void {
-  process.stderr.write(`${sentence}\n`)
+  const elapsed = Math.round((performance.now() - startMs) / 1000)
+  process.stderr.write(`${String(elapsed).padStart(5)} s  ${sentence}\n`)
 }

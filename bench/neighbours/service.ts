@@ -35,6 +35,7 @@ export class Service {
   #peakMb = 0
   #cpuOfDead = 0
   #lastCpu = 0
+  #restarted: Promise<void> | null = null
   #sampler: NodeJS.Timeout | null = null
   /** The end of what it said on standard error. */
   #lastWords = ''
@@ -53,7 +54,7 @@ export class Service {
     try {
       await service.#launch()
     } catch (error) {
-      await service.stop()
+      await service.kill()
       throw error
     }
     return service
@@ -95,6 +96,9 @@ export class Service {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
     child.stderr?.on('data', (text: Buffer) => {
       this.#lastWords = `${this.#lastWords}${text}`.slice(-2000)
     })
@@ -124,7 +128,8 @@ export class Service {
     this.deaths++
     await sleep(restartMs)
     // Where it does not start either, its end brings it here again.
-    if (!this.#isStopping) await this.#launch().catch(() => undefined)
+    if (this.#isStopping) return
+    this.#restarted = this.#launch().catch(() => undefined)
   }
 
   #sample(): void {
@@ -138,19 +143,31 @@ export class Service {
     }
   }
 
-  /** Ends it; one that does not end within `limitMs` is killed. */
-  async stop(limitMs = 20_000): Promise<void> {
+  /** Ends it as its user does, so that its folder is whole. */
+  stop(): Promise<void> {
+    return this.#end('SIGTERM')
+  }
+
+  /** Ends it at once; nobody needs its folder. */
+  kill(): Promise<void> {
+    return this.#end('SIGKILL')
+  }
+
+  /** Dies as under an attack. Resolves when it is there again. */
+  async die(): Promise<void> {
+    this.#child?.kill('SIGKILL')
+    while (this.#restarted === null) await sleep(10)
+    await this.#restarted
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true
     if (this.#sampler !== null) clearInterval(this.#sampler)
     const child = this.#child
     if (child === null) return
     const ended = once(child, 'exit')
-    child.kill('SIGTERM')
-    const isInTime = await Promise.race([ended.then(() => true), sleep(limitMs, false, { ref: false })])
-    if (!isInTime) {
-      child.kill('SIGKILL')
-      await ended
-    }
+    child.kill(signal)
+    await ended
   }
 }
 

@@ -24,8 +24,6 @@ export interface Pace {
 
 export interface TrialResult extends Outcome {
   readonly does: string
-  /** The most overdue detector of the honest organisation at the end of the attack; null where nobody answered. */
-  readonly detectorsLateSeconds: number | null
   /** While the attack went on. */
   readonly cpuSeconds: { readonly service: number; readonly attacker: number | null }
   /** What the attacker got back, while it prepared and while it attacked. */
@@ -41,7 +39,7 @@ const warmUpMs = 2000
 /** Charts in a row that have to be quick before all is well. */
 const quickCharts = 8
 const recoveryChartMs = 250
-const recoveryLimitMs = 60_000
+const recoveryLimitMs = 30_000
 
 /** After the first of a phase; an erasure a minute. */
 const firstErasureMs = 1000
@@ -62,14 +60,14 @@ export async function runTrial(
     honest.begin(pace.bodies, pace.bodiesPerSecond)
     await sleep(warmUpMs)
     const calmMs = performance.now()
-    const calmErasures = eraseEachMinute(honest, pace.calmSeconds * 1000)
+    const calmWork = workOf(honest, pace.calmSeconds * 1000)
     await sleep(pace.calmSeconds * 1000)
     const calmEndMs = performance.now()
-    await calmErasures
+    await calmWork
     return await attackAndRecover({ world, service, honest, attack, pace, calmMs, calmEndMs })
   } finally {
     await honest.stop()
-    await service.stop()
+    await service.kill()
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -91,14 +89,13 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
   const { prepared } = await attacker.begun
   const beginMs = performance.now()
   const cpuBefore = service.cpuSeconds
-  const erasures = eraseEachMinute(honest, pace.attackSeconds * 1000)
+  const work = workOf(honest, pace.attackSeconds * 1000)
   const report = await attacker.ended
   const endMs = performance.now()
   const serviceCpu = service.cpuSeconds - cpuBefore
   const calm = latenciesBetween(honest.samples, scene.calmMs, scene.calmEndMs)
-  const detectorsLateSeconds = await honest.detectorsLateSeconds()
   const recoverySeconds = await untilWell(honest, endMs, barMs(calm.chart.p99Ms))
-  await erasures
+  await work
   await honest.stop()
   return {
     attack: attack.name,
@@ -109,7 +106,6 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
     peakMb: service.peakMb,
     deaths: service.deaths,
     recoverySeconds,
-    detectorsLateSeconds,
     cpuSeconds: { service: Math.round(serviceCpu * 100) / 100, attacker: report?.cpuSeconds ?? null },
     prepared,
     answers: report?.tally ?? {},
@@ -117,14 +113,15 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
   }
 }
 
-/** The first a moment after the begin. Resolves when those that began within the time are done. */
-async function eraseEachMinute(honest: Honest, forMs: number): Promise<void> {
+/** An erasure each minute, and beside each a detector that is due. Resolves when all that was begun is done. */
+async function workOf(honest: Honest, forMs: number): Promise<void> {
   const untilMs = performance.now() + forMs
   const running: Promise<void>[] = []
   await sleep(Math.min(firstErasureMs, forMs / 4))
-  while (performance.now() < untilMs) {
-    running.push(honest.erase())
-    await sleep(Math.min(erasureEveryMs, Math.max(0, untilMs - performance.now())))
+  for (let restMs = forMs; restMs > 0; restMs = untilMs - performance.now()) {
+    running.push(honest.erase(), honest.detect())
+    if (restMs <= erasureEveryMs) break
+    await sleep(erasureEveryMs)
   }
   await Promise.all(running)
 }

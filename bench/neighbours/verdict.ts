@@ -2,7 +2,7 @@
 // which of the bars that missed. Nothing here measures.
 
 import { quantile } from '../storage/bench-store.ts'
-import { type Door, doors, type Sample } from './honest.ts'
+import { type Door, doors, ownErasure, type Sample } from './honest.ts'
 
 export interface Latency {
   readonly count: number
@@ -54,10 +54,11 @@ export function latencyOf(samples: readonly number[]): Latency {
   return { count: samples.length, p50Ms: at(0.5), p99Ms: at(0.99) }
 }
 
+/** Refusals by door and status, without those that the organisation's own erasure explains. */
 export function refusalsSince(samples: readonly Sample[], fromMs: number): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { door, sentMs, refusal } of samples) {
-    if (sentMs < fromMs || refusal === null) continue
+    if (sentMs < fromMs || refusal === null || refusal === ownErasure) continue
     const what = `${door} ${refusal}`
     counts[what] = (counts[what] ?? 0) + 1
   }
@@ -78,7 +79,9 @@ export function wellSinceMs(charts: readonly Sample[], bar: number, inARow: numb
 export function missedBars(outcome: Outcome): string[] {
   const missed = doors.flatMap((door) => {
     const [{ p99Ms: calm }, { p99Ms }] = [outcome.calm[door], outcome.attacked[door]]
-    return p99Ms !== null && p99Ms > barMs(calm) ? [`${door} ${seconds(p99Ms)}`] : []
+    // A chart that nobody answered is no quick one.
+    if (p99Ms === null) return calm === null ? [] : [`${door}: no answer`]
+    return p99Ms > barMs(calm) ? [`${door} ${seconds(p99Ms)}`] : []
   })
   const refused = Object.values(outcome.refusals).reduce((sum, times) => sum + times, 0)
   if (refused > 0) missed.push(`${refused} refused`)

@@ -53,7 +53,7 @@ export async function makeWorld(tree: string, folder: string): Promise<World> {
     await createDetectors(service, honest)
     return { tree, folder, honest, attacker, historyStartMs: untilMs - honestHistoryMinutes * 60_000 }
   } finally {
-    await service.stop(120_000)
+    await service.stop()
   }
 }
 

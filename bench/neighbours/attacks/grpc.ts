@@ -13,20 +13,13 @@ function writeFrames(attacker: Attacker, connections: number, chunks: () => () =
   return attacker.loops(connections, async () => {
     const socket = attacker.socket(attacker.orders.grpcPort)
     socket.on('data', () => {})
-    let isClosed = false
-    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-    void closed.then(() => {
-      isClosed = true
-    })
     socket.write(Buffer.concat([preface, frame('settings', 0, 0)]))
     const next = chunks()
-    while (!isClosed && !attacker.isOver) {
+    while (!socket.destroyed && !attacker.isOver) {
       attacker.count('writes')
-      const drained = new Promise<void>((resolve) => socket.once('drain', () => resolve()))
-      if (!socket.write(next())) await Promise.race([drained, closed])
-      else await sleep(1)
+      await attacker.write(socket, next())
     }
-    if (isClosed) attacker.count('closed')
+    if (!attacker.isOver) attacker.count('closed')
     socket.destroy()
     await sleep(20)
   })

@@ -10,15 +10,7 @@ function pipelines(attacker: Attacker, connections: number, pipeline: () => stri
     const socket = attacker.socket()
     attacker.countAnswers(socket)
     const closed = new Promise((resolve) => socket.once('close', resolve))
-    let isClosed = false
-    socket.once('close', () => {
-      isClosed = true
-    })
-    while (!attacker.isOver && !isClosed) {
-      const drained = new Promise((resolve) => socket.once('drain', resolve))
-      if (!socket.write(pipeline())) await Promise.race([drained, closed])
-      await sleep(5)
-    }
+    while (!attacker.isOver && !socket.destroyed) await attacker.write(socket, pipeline())
     socket.destroy()
     await closed
   })
@@ -50,10 +42,10 @@ export const attacksOfNobody: readonly Attack[] = [
   },
   {
     name: 'metrics-and-docs-read',
-    does: 'Thirty-two connections ask for /metrics, /docs, the signing keys and the health page.',
+    does: 'Thirty-two connections ask for /metrics, /docs/, the signing keys and the health page.',
     run: (attacker) =>
       attacker.loops(32, (loop) =>
-        attacker.call('GET', ['/metrics', '/docs', '/.well-known/jwks.json', '/readyz'][loop % 4] ?? '/'),
+        attacker.call('GET', ['/metrics', '/docs/', '/.well-known/jwks.json', '/readyz'][loop % 4] ?? '/'),
       ),
   },
   {

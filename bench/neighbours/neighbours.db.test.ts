@@ -1,0 +1,104 @@
+// The benchmark of neighbours can be believed: its list is whole, its verdict follows the bars, and its attacks reach
+// the service that it starts, whose death it sees.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { Attacker } from './attack.ts'
+import { attackNamed, everyAttack } from './attacks/every-attack.ts'
+import type { Sample } from './honest.ts'
+import { Service } from './service.ts'
+import { barMs, latenciesBetween, missedBars, type Outcome, refusalsSince, wellSinceMs } from './verdict.ts'
+
+const sample = (fields: Partial<Sample>): Sample => ({
+  door: 'chart',
+  sentMs: 0,
+  ms: 10,
+  refusal: null,
+  ...fields,
+})
+
+test('the list has at least 25 attacks, each with a name of its own and a sentence', () => {
+  assert.ok(everyAttack.length >= 25, `${everyAttack.length} attacks`)
+  assert.equal(new Set(everyAttack.map(({ name }) => name)).size, everyAttack.length)
+  for (const { name, does } of everyAttack) {
+    assert.match(name, /^[a-z0-9-]+$/)
+    assert.match(does, /^[A-Z].*\.$/, name)
+  }
+})
+
+const quick = { count: 100, p50Ms: 20, p99Ms: 100 }
+const fine: Outcome = {
+  attack: 'none',
+  calm: { ingest: quick, grpc: quick, chart: quick, erasure: quick, erased: quick, detector: quick },
+  attacked: { ingest: quick, grpc: quick, chart: quick, erasure: quick, erased: quick, detector: quick },
+  refusals: {},
+  peakMb: 900,
+  deaths: 0,
+  recoverySeconds: 0,
+}
+
+test('every bar that is missed is named, and none that holds', () => {
+  assert.deepEqual(missedBars(fine), [])
+  const chart = (p99Ms: number) => ({ ...fine, attacked: { ...fine.attacked, chart: { ...quick, p99Ms } } })
+  assert.deepEqual(missedBars(chart(500)), [])
+  assert.deepEqual(missedBars(chart(501)), ['chart 0.5 s'])
+  const slow = { ...chart(1900), calm: { ...fine.calm, chart: { ...quick, p99Ms: 1000 } } }
+  assert.deepEqual(missedBars(slow), [], 'twice what it was')
+  assert.deepEqual(missedBars({ ...fine, refusals: { 'ingest 503': 2, 'chart 429': 1 } }), ['3 refused'])
+  assert.deepEqual(missedBars({ ...fine, peakMb: 2501 }), ['2501 MB'])
+  assert.deepEqual(missedBars({ ...fine, recoverySeconds: 5.1 }), ['recovery 5.1 s'])
+  assert.deepEqual(missedBars({ ...fine, recoverySeconds: null }), ['no recovery'])
+  assert.deepEqual(missedBars({ ...fine, deaths: 1 }), ['died'])
+  const unanswered = {
+    ...fine,
+    attacked: { ...fine.attacked, chart: { count: 0, p50Ms: null, p99Ms: null } },
+  }
+  assert.deepEqual(missedBars(unanswered), ['chart: no answer'])
+  assert.equal(barMs(null), 500)
+})
+
+test('latencies are of what was sent in the phase, and refusals are told from those of an own erasure', () => {
+  const samples = [
+    sample({ sentMs: 5, ms: 1 }),
+    sample({ sentMs: 15, ms: 7000 }),
+    sample({ sentMs: 16, ms: 3, refusal: '503' }),
+    sample({ sentMs: 17, door: 'ingest', refusal: 'own erasure' }),
+    sample({ sentMs: 25, ms: 2 }),
+  ]
+  assert.deepEqual(latenciesBetween(samples, 10, 20).chart, { count: 1, p50Ms: 7000, p99Ms: 7000 })
+  assert.deepEqual(refusalsSince(samples, 10), { 'chart 503': 1 })
+  assert.deepEqual(refusalsSince(samples, 20), {})
+})
+
+test('all is well since the first of enough quick charts in a row', () => {
+  const charts = [10, 900, 10, 20, 30].map((ms, at) => sample({ sentMs: at, ms }))
+  assert.equal(wellSinceMs(charts, 500, 3), 2)
+  assert.equal(wellSinceMs(charts, 500, 4), null)
+  assert.equal(wellSinceMs([...charts, sample({ sentMs: 5, refusal: '503' })], 500, 1), null)
+})
+
+test('an attack reaches the service, and a service that dies is started again and counted', async () => {
+  const tree = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+  const folder = temporaryFolder()
+  const service = await Service.start(tree, join(folder, 'data'))
+  try {
+    const { host, port, grpcPort } = service
+    const nobody = { owner: '', admin: '', member: '', viewer: '', ingest: '' }
+    const attacker = new Attacker({ host, port, grpcPort, tenantId: 'nobody', secrets: nobody, seconds: 1 })
+    attacker.begin()
+    await attackNamed('metrics-and-docs-read').run(attacker)
+    assert.ok((attacker.tally.get('200') ?? 0) > 0, JSON.stringify([...attacker.tally]))
+    assert.ok(service.peakMb > 50 && service.cpuSeconds > 0)
+    await service.die()
+    assert.equal(service.deaths, 1)
+    const answer = await fetch(`${service.url}/readyz`)
+    assert.equal(answer.status, 200, 'it is back on the same port')
+  } finally {
+    await service.kill()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
