@@ -41,6 +41,9 @@ const { values: flags } = parseArgs({
   },
 })
 
+/** What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far. */
+const rareDoors = ['erasure', 'erased', 'detector'] as const
+
 /** Of the capacity that was measured. */
 const honestShare = 0.2
 const calibrationSeconds = 8
@@ -119,9 +122,6 @@ async function capacityOf(world: World): Promise<number> {
     rmSync(folder, { recursive: true, force: true })
   }
 }
-
-/** What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far. */
-const rareDoors = ['erasure', 'erased', 'detector'] as const
 
 function withCalmOfAll(results: readonly TrialResult[]): TrialResult[] {
   const calmOf = (door: Door) =>
