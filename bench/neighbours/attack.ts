@@ -198,3 +198,12 @@ export function requestHead(
   )
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
+
+/** Makes what is dear to make at the first call, which an attack's `prepare` does, and keeps it. */
+export function madeOnce<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}

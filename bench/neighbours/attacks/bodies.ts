@@ -4,7 +4,7 @@
 import { gzipSync } from 'node:zlib'
 // @ts-expect-error the library has no types
 import snappy from 'snappyjs'
-import { type Attack, type Attacker, requestHead } from '../attack.ts'
+import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
 import { drip } from './nobody.ts'
 
 const mebibyte = 1024 * 1024
@@ -19,6 +19,13 @@ function explodingBody(): Buffer {
 }
 
 const gzipJson = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+
+const deepBrackets = madeOnce(() => gzipSync('['.repeat(8_000_000) + ']'.repeat(8_000_000), { level: 9 }))
+const manyZeros = madeOnce(() => gzipSync(`{"unknown":[${'0,'.repeat(7_000_000)}0]}`, { level: 9 }))
+const gzipBombs = madeOnce(() =>
+  [256 * mebibyte, 16 * mebibyte].map((size) => gzipSync(Buffer.alloc(size), { level: 6 })),
+)
+const snappyBomb = madeOnce(() => Buffer.from(snappy.compress(new Uint8Array(15 * mebibyte)) as Uint8Array))
 
 /** Posts one body on so many connections, again and again. */
 function flood(
@@ -90,10 +97,8 @@ export const attacksByBodies: readonly Attack[] = [
   {
     name: 'deep-json-otlp',
     does: 'Four connections send 8 million brackets within each other as OTLP JSON, 16 kB of gzip.',
-    run: (attacker) => {
-      const body = gzipSync('['.repeat(8_000_000) + ']'.repeat(8_000_000), { level: 9 })
-      return flood(attacker, 4, '/v1/logs', body, gzipJson)
-    },
+    prepare: async () => void deepBrackets(),
+    run: (attacker) => flood(attacker, 4, '/v1/logs', deepBrackets(), gzipJson),
   },
   {
     name: 'deep-json-plain',
@@ -113,29 +118,28 @@ export const attacksByBodies: readonly Attack[] = [
   {
     name: 'many-json-values',
     does: 'Four connections send 7 million zeros in an unknown field of OTLP JSON.',
-    run: (attacker) => {
-      const body = gzipSync(`{"unknown":[${'0,'.repeat(7_000_000)}0]}`, { level: 9 })
-      return flood(attacker, 4, '/v1/metrics', body, gzipJson)
-    },
+    prepare: async () => void manyZeros(),
+    run: (attacker) => flood(attacker, 4, '/v1/metrics', manyZeros(), gzipJson),
   },
   {
     name: 'gzip-bombs',
     does: 'Sixteen connections send 256 MB of zeros as 256 kB of gzip, or 16 MB that are just allowed.',
-    run: async (attacker) => {
-      const bombs = [256 * mebibyte, 16 * mebibyte].map((size) => gzipSync(Buffer.alloc(size), { level: 6 }))
+    prepare: async () => void gzipBombs(),
+    run: (attacker) => {
       const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }
-      await attacker.loops(16, (loop) =>
-        attacker.call('POST', '/v1/logs', { role: 'ingest', body: bombs[loop % 2] as Buffer, headers }),
-      )
+      return attacker.loops(16, (loop) => {
+        const body = gzipBombs()[loop % 2] ?? Buffer.alloc(0)
+        return attacker.call('POST', '/v1/logs', { role: 'ingest', body, headers })
+      })
     },
   },
   {
     name: 'snappy-bombs',
     does: 'Sixteen connections send 15 MB of zeros as Prometheus remote write in 700 kB of Snappy.',
+    prepare: async () => void snappyBomb(),
     run: (attacker) => {
-      const body = Buffer.from(snappy.compress(new Uint8Array(15 * mebibyte)) as Uint8Array)
       const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy' }
-      return flood(attacker, 16, '/api/v1/write', body, headers)
+      return flood(attacker, 16, '/api/v1/write', snappyBomb(), headers)
     },
   },
   {

@@ -1,7 +1,7 @@
 // Attacks of an ingest token: more telemetry, and telemetry that is dearer to keep than what it costs to send.
 
 import { ingestBodies } from '../../ingest/payloads.ts'
-import { type Attack, type Attacker, requestHead } from '../attack.ts'
+import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
 import { gaugeBody, logsBody, nowMs } from '../rows.ts'
 
 const protobuf = { 'content-type': 'application/x-protobuf' }
@@ -40,18 +40,42 @@ function deepAttribute(depth: number): Buffer {
   return field(1, field(2, field(2, record)))
 }
 
+const startNs = (): bigint => BigInt(nowMs()) * 1_000_000n
+const floodOfMetrics = madeOnce(() => ingestBodies('metrics', 8, 7, startNs()))
+const floodOfLogs = madeOnce(() => ingestBodies('logs', 8, 7, startNs()))
+
+const uniquePoints = madeOnce(() =>
+  Array.from({ length: 24 }, (_, body) => {
+    const points = Array.from({ length: 2000 }, (__, at) => ({
+      atMs: nowMs() - at,
+      value: at,
+      attributes: {
+        user: `u-${body}-${at}`,
+        session: `s-${at}-${body}`,
+        route: `/users/${body * 2000 + at}`,
+      },
+    }))
+    return gaugeBody('cardinal', 'attacker.unique', points).bytes
+  }),
+)
+
+const wideRecord = madeOnce(() => {
+  const attributes = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [`key-${at}`, 'v']))
+  return logsBody('wide', [{ atMs: nowMs(), body: 'x', attributes }]).bytes
+})
+
 export const attacksByIngest: readonly Attack[] = [
   {
     name: 'ingest-flood',
     does: 'Sixty-four connections send metrics as fast as they are taken.',
-    run: (attacker) =>
-      post(attacker, 64, '/v1/metrics', ingestBodies('metrics', 8, 7, BigInt(nowMs()) * 1_000_000n)),
+    prepare: async () => void floodOfMetrics(),
+    run: (attacker) => post(attacker, 64, '/v1/metrics', floodOfMetrics()),
   },
   {
     name: 'ingest-flood-of-logs',
     does: 'Sixty-four connections send logs as fast as they are taken.',
-    run: (attacker) =>
-      post(attacker, 64, '/v1/logs', ingestBodies('logs', 8, 7, BigInt(nowMs()) * 1_000_000n)),
+    prepare: async () => void floodOfLogs(),
+    run: (attacker) => post(attacker, 64, '/v1/logs', floodOfLogs()),
   },
   {
     name: 'tiny-bodies',
@@ -79,21 +103,8 @@ export const attacksByIngest: readonly Attack[] = [
   {
     name: 'high-cardinality',
     does: 'Eight connections send points whose attributes are never the same.',
-    run: (attacker) => {
-      const bodies = Array.from({ length: 24 }, (_, body) => {
-        const points = Array.from({ length: 2000 }, (__, at) => ({
-          atMs: nowMs() - at,
-          value: at,
-          attributes: {
-            user: `u-${body}-${at}`,
-            session: `s-${at}-${body}`,
-            route: `/users/${body * 2000 + at}`,
-          },
-        }))
-        return gaugeBody('cardinal', 'attacker.unique', points).bytes
-      })
-      return post(attacker, 8, '/v1/metrics', bodies)
-    },
+    prepare: async () => void uniquePoints(),
+    run: (attacker) => post(attacker, 8, '/v1/metrics', uniquePoints()),
   },
   {
     name: 'many-weeks',
@@ -117,11 +128,7 @@ export const attacksByIngest: readonly Attack[] = [
   {
     name: 'many-attributes',
     does: 'Eight connections send log records with 60,000 attributes each.',
-    run: (attacker) => {
-      const attributes = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [`key-${at}`, 'v']))
-      return post(attacker, 8, '/v1/logs', [
-        logsBody('wide', [{ atMs: nowMs(), body: 'x', attributes }]).bytes,
-      ])
-    },
+    prepare: async () => void wideRecord(),
+    run: (attacker) => post(attacker, 8, '/v1/logs', [wideRecord()]),
   },
 ]
