@@ -1,5 +1,6 @@
 // Attacks through what is erased and what may not be: requests are few words and long work.
 
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Attacker } from '../attack.ts'
 import { instant, logsBody, nowMs } from '../rows.ts'
@@ -55,12 +56,12 @@ export const attacksByErasures: readonly Attack[] = [
   },
   {
     name: 'long-rewrites',
-    does: 'Beside 300 MB more of its own rows, an hour of each week is erased again and again, which copies all the others.',
+    does: 'Of 30,000 more log records of 3 kB an hour of each week is erased again and again, which copies all the others.',
     prepare: async (attacker) => {
       for (let body = 0; body < 20; body++) {
         const lines = Array.from({ length: 1500 }, (_, at) => ({
           atMs: nowMs() - ((at * 20 + body) % 680) * hourMs - hourMs,
-          body: Array.from({ length: 300 }, () => Math.random().toString(36).slice(2)).join(' '),
+          body: randomBytes(2400).toString('base64'),
         }))
         const { bytes } = logsBody('rewritten', lines)
         const headers = { 'content-type': 'application/x-protobuf' }
