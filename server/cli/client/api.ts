@@ -55,9 +55,6 @@ interface Received {
   readonly retryAfterSeconds: number
 }
 
-/** Longer than any read takes. What changes something has the five minutes of Node's own client. */
-const readTimeoutMs = 60_000
-
 export interface Sent {
   readonly json?: unknown
   readonly idempotencyKey?: string
@@ -112,7 +109,6 @@ export class ApiClient {
         method,
         // Followed, it would carry an erasure to an address that nobody configured.
         redirect: 'manual',
-        ...(method === 'GET' && { signal: AbortSignal.timeout(readTimeoutMs) }),
         headers: {
           authorization: `Bearer ${token}`,
           ...(json !== undefined && { 'content-type': 'application/json' }),
@@ -211,16 +207,12 @@ function unreachable(url: string, error: unknown, isChange: boolean): ServiceUnr
   const found = code === '' ? String(first) : code
   const why = certificateCodes.test(found)
     ? `its TLS certificate is not trusted here (${found}). Name the file of the authority that signed it in NODE_EXTRA_CA_CERTS.`
-    : (reasons[found] ?? (isTimeout(error) ? 'it does not answer.' : messageOf(cause ?? error)))
+    : (reasons[found] ?? messageOf(cause ?? error))
   const mayBeTaken = isChange && !notSent.test(found) && !certificateCodes.test(found)
   const more = mayBeTaken
     ? ' The service may have taken the request all the same: look before you repeat it.'
     : ''
   return new ServiceUnreachable(`${url} can't be reached: ${why}${more}`, mayBeTaken)
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && error.name === 'TimeoutError'
 }
 
 function messageOf(error: unknown): string {
