@@ -125,3 +125,14 @@ test('no bytes at all make the reader throw', () => {
     }),
   )
 })
+
+test('half of a surrogate pair is a problem at its place, in a value and in a name', () => {
+  const found = problems('{"a":"\\ud83d\\ude00","b":["x\\ud800"],"\\udc00":1}')
+  assert.deepEqual(
+    found.map(({ loc, type }) => [JSON.stringify(loc), type]),
+    [
+      ['["body","b","0"]', 'string_unicode'],
+      ['["body","\\udc00"]', 'string_unicode'],
+    ],
+  )
+})

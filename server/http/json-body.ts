@@ -1,6 +1,7 @@
 // Reads a JSON body strictly. RFC 8259 leaves a repeated name to the reader's taste, and JSON.parse keeps the
 // last one silently; here that would let the bound a person sees differ from the bound that is used, so a
-// repeated name is a problem like any other, with its place. A body that would be costly to read, or to walk later, is
+// repeated name is a problem like any other, with its place; and so is text with half of a surrogate pair, which has
+// no UTF-8, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body that would be costly to read, or to walk later, is
 // refused before it is parsed.
 
 import { type Node as JsonNode, parseTree } from 'jsonc-parser'
@@ -36,7 +37,7 @@ export function readJsonBody(bytes: Buffer, bounds: JsonBounds = bodyBounds): Re
   }
   try {
     const value: unknown = JSON.parse(text)
-    return { value, problems: repeatedNames(parseTree(text)) }
+    return { value, problems: faultsOf(parseTree(text)) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     return unreadable(`The body is not valid JSON: ${placeOf(error)}`, placeOf(error))
@@ -53,13 +54,14 @@ function placeOf(error: SyntaxError): string {
   return position === null ? 'it ends too early or is not JSON' : `unexpected character ${position[0]}`
 }
 
-function repeatedNames(root: JsonNode | undefined): ValidationProblem[] {
-  return root === undefined ? [] : firstProblems('body', repetitionsIn(root, ['body']))
+function faultsOf(root: JsonNode | undefined): ValidationProblem[] {
+  return root === undefined ? [] : firstProblems('body', faultsIn(root, ['body']))
 }
 
-function* repetitionsIn(node: JsonNode, loc: readonly string[]): Generator<() => ValidationProblem> {
+function* faultsIn(node: JsonNode, loc: readonly string[]): Generator<() => ValidationProblem> {
+  if (node.type === 'string') yield* halfPairs(node.value, loc)
   if (node.type === 'array') {
-    for (const [i, child] of (node.children ?? []).entries()) yield* repetitionsIn(child, [...loc, String(i)])
+    for (const [i, child] of (node.children ?? []).entries()) yield* faultsIn(child, [...loc, String(i)])
   }
   if (node.type !== 'object') return
   const seen = new Set<string>()
@@ -71,6 +73,13 @@ function* repetitionsIn(node: JsonNode, loc: readonly string[]): Generator<() =>
       yield () => problem(place, 'value_error', 'This field is given more than once', value?.value ?? null)
     }
     seen.add(String(key.value))
-    if (value !== undefined) yield* repetitionsIn(value, place)
+    yield* halfPairs(String(key.value), place)
+    if (value !== undefined) yield* faultsIn(value, place)
   }
+}
+
+/** The type of Pydantic v2 for text that is none in Unicode. */
+function* halfPairs(text: string, loc: readonly string[]): Generator<() => ValidationProblem> {
+  if (text.isWellFormed()) return
+  yield () => problem([...loc], 'string_unicode', 'Half of a surrogate pair stands alone in this text', text)
 }
