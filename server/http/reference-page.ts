@@ -123,6 +123,7 @@ function page(nonce: string): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta property="csp-nonce" content="${nonce}">
+<link rel="icon" href="data:,">
 <title>Lethe API</title>
 </head>
 <body>
