@@ -68,3 +68,13 @@ test('problems come back under the names that were sent, at any depth, and what 
   )
   assert.ok(others.every((found) => found.input === 5))
 })
+
+test('what was cut is placed as it is, and a large input that something is missing from is cut', () => {
+  const input = { start: 'a', note: 'n'.repeat(10_000) }
+  const { names } = rename(input)
+  const cut = problem(['body', 'range_start'], 'value_error', 'x', 'v'.repeat(1_000))
+  const missing = problem(['body', 'metric_key'], 'missing', 'Field required', {})
+  const [placed, placedMissing] = names.placed([cut, missing])
+  assert.deepEqual(placed, { ...cut, loc: ['body', 'start'] })
+  assert.ok(JSON.stringify(placedMissing).length < 1_000)
+})

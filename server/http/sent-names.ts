@@ -46,7 +46,8 @@ export class SentNames {
       if (renamed === undefined) return found
       const isOfPart = found.type === 'missing' && found.loc.length === 2
       const loc = found.loc.length < 2 ? found.loc : [part, renamed.sent.get(name) ?? name, ...rest]
-      return problem(loc, found.type, found.msg, isOfPart ? renamed.input : found.input, found.ctx)
+      // What was cut once must not be cut again: it says how much is missing.
+      return isOfPart ? problem(loc, found.type, found.msg, renamed.input, found.ctx) : { ...found, loc }
     })
   }
 }

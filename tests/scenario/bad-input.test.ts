@@ -132,6 +132,20 @@ test('a field of another type, or beyond its values, is named with its input', a
   assert.deepEqual([problem?.input, problem?.ctx], ['ALL', { expected: "'range' or 'all'" }])
 })
 
+test('a wrong confirmation is recorded behind more mistakes than an answer shows, in a small entry', async () => {
+  const mistakes = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`field_${i}`, 'x'.repeat(100)]))
+  const answer = await service.send('POST', url, { json: { ...all, confirm: 'globex', ...mistakes } })
+  assert.equal(problemsOf(answer).at(-1)?.type, 'more_problems')
+  const { moves, audit } = await records('acme')
+  assert.deepEqual(moves, last.moves)
+  const [entry, ...others] = audit.filter(({ seq }) => seq > (last.audit[0]?.seq ?? 0))
+  assert.deepEqual([entry?.action, entry?.outcome, others], ['deletion.requested', 'refused', []])
+  assert.deepEqual(entry?.facts, {
+    problems: ['body: extra_forbidden', 'body: more_problems', 'body.confirm: value_error'],
+  })
+  last = { moves, audit }
+})
+
 test('an unknown field is refused, so that a misspelt bound never widens an erasure', async () => {
   const names = [
     'rangeEnd',
