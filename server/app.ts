@@ -356,6 +356,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     disk: needs.disk,
     clients: needs.clients,
     connections: front.connections,
+    answers: front.answers,
     clock,
     isClockInDoubt,
   })

@@ -6,6 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import { workingStatuses } from './deletion/deletion.ts'
 import type { DeletionRequests } from './deletion/requests.ts'
+import type { AnswersUnderWay } from './http/answers-under-way.ts'
 import type { ClientLimits } from './http/client-limits.ts'
 import type { Connections } from './http/connections.ts'
 import type { BodyBudget } from './ingest/body-budget.ts'
@@ -19,6 +20,7 @@ export interface MetricSources {
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections
+  readonly answers: AnswersUnderWay
   readonly clock: Clock
   readonly isClockInDoubt: () => boolean
 }
@@ -48,6 +50,7 @@ export class ServiceMetrics {
     addIngestMetrics(writer, budget, registers)
     addDiskMetrics(disk, registers)
     addHttpMetrics(sources, registers)
+    addAnswerMetrics(sources, registers)
     new Gauge({
       name: 'lethe_deletion_pending',
       help: 'Deletion requests that are not finished.',
@@ -192,6 +195,28 @@ function addHttpMetrics({ clients, connections }: MetricSources, registers: Regi
     collect() {
       this.reset()
       this.inc(connections.totals.dropped)
+    },
+  })
+}
+
+function addAnswerMetrics({ answers }: MetricSources, registers: Registry[]): void {
+  new Gauge({
+    name: 'lethe_http_answer_bytes_unread',
+    help: 'Bytes of answers that their clients have not read to the end.',
+    registers,
+    collect() {
+      this.set(answers.heldBytes)
+    },
+  })
+  new Counter({
+    name: 'lethe_http_answers_unread_total',
+    help: 'What unread answers led to: a request answered 429 (refused), or a connection closed (given_up).',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset()
+      this.inc({ outcome: 'refused' }, answers.totals.refused)
+      this.inc({ outcome: 'given_up' }, answers.totals.givenUp)
     },
   })
 }

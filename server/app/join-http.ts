@@ -1,10 +1,11 @@
 // Joins the doors of HTTP: the main listener, and where the operator has set one the admin listener, on which the pages
-// for whoever runs the service are served, away from clients. Both have the same limits, each for itself.
+// for whoever runs the service are served, away from clients. Both have the same limits, each for itself but for answers under way, which share one memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Clock } from '../core/clock.ts'
 import { version } from '../core/version.ts'
+import { AnswersUnderWay } from '../http/answers-under-way.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { Connections } from '../http/connections.ts'
@@ -28,6 +29,7 @@ export interface HttpNeeds {
 export interface JoinedHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
+  readonly answers: AnswersUnderWay
   /**
    * Adds what is open to everyone, each page on its listener. Call before the other routes are added, because the
    * reference is of those that are added after.
@@ -50,8 +52,9 @@ export function joinClients(config: Config, clock: Clock, tenancy: TenancyStore)
 }
 
 export function joinHttp({ config, clock, logger, clients, disk, isReady }: HttpNeeds): JoinedHttp {
+  const answers = new AnswersUnderWay(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
-    createHttp({ clock, logger, isReady, withReserve: disk.withReserve, authenticate, connections })
+    createHttp({ clock, logger, isReady, withReserve: disk.withReserve, authenticate, connections, answers })
   const connections = new Connections(config.connections, addressesOf(config))
   const http = open(clients, connections)
   const admin =
@@ -62,6 +65,7 @@ export function joinHttp({ config, clock, logger, clients, disk, isReady }: Http
   return {
     http,
     connections,
+    answers,
     adminAddress: () => adminAddress,
     async addPublicRoutes(metrics, health) {
       const document = await describeRoutes(http, version)

@@ -10,7 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
 import { ManualClock } from '../core/manual-clock.ts'
-import { type AnswerLimits, answerLimits } from './answers-under-way.ts'
+import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
 import { route } from './route.ts'
 import { createHttp } from './server.ts'
 
@@ -20,6 +20,7 @@ const patienceMs = answerLimits.patienceMs
 
 interface Scene {
   readonly http: FastifyInstance
+  readonly answers: AnswersUnderWay
   readonly clock: ManualClock
   readonly port: number
   /** Of the service, in the order in which they came. */
@@ -39,6 +40,7 @@ after(async () => {
 
 async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   const clock = new ManualClock(1_763_717_400_000)
+  const answers = new AnswersUnderWay(clock, { ...answerLimits, ...limits })
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
@@ -50,7 +52,7 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
       requester: `token:${secret}`,
     }),
     isReady: () => true,
-    answers: { ...answerLimits, ...limits },
+    answers,
   })
   const worked: string[] = []
   const text = z.object({ text: z.string() })
@@ -79,7 +81,7 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   http.server.on('connection', (socket) => sockets.push(socket))
   const address = await http.listen({ host: '127.0.0.1', port: 0 })
   open.push(http)
-  return { http, clock, port: Number(new URL(address).port), sockets, worked }
+  return { http, answers, clock, port: Number(new URL(address).port), sockets, worked }
 }
 
 /** Asks for an answer and reads its beginning only; answers the service's end of the connection. */
@@ -119,6 +121,7 @@ test('an answer that its client does not read is given up with its connection', 
     await advanceUntil(scene, () => own.destroyed)
   }
   assert.equal((await ask(scene, 'acme', '/small')).status, 200)
+  assert.equal(scene.answers.totals.givenUp, 2)
 })
 
 test('a client that reads slowly gets all of its answer', async () => {
@@ -151,6 +154,7 @@ test('who has too much unread is refused before the work is done, and a neighbou
     code: 'too_many_requests',
   })
   assert.deepEqual(scene.worked, ['acme'])
+  assert.equal(scene.answers.totals.refused, 1)
   assert.equal((await ask(scene, 'acme', '/small')).status, 429)
   assert.equal((await ask(scene, 'acme', '/change', 'POST')).status, 200)
   assert.equal(
@@ -203,4 +207,5 @@ test('an answer that is read leaves nothing behind', async () => {
   assert.equal(statusCode, 200)
   assert.ok(Number(headers['content-length']) > largeBytes)
   assert.equal(scene.clock.waiting, 0)
+  assert.equal(scene.answers.heldBytes, 0)
 })

@@ -55,10 +55,17 @@ export class AnswersUnderWay {
   readonly #open = new Map<string, Set<Answer>>()
   readonly #bytes = new Map<string, number>()
   #totalBytes = 0
+  /** Since the start: requests that got 429, and answers whose connection was closed. */
+  readonly totals = { refused: 0, givenUp: 0 }
 
   constructor(clock: Clock, limits: AnswerLimits = answerLimits) {
     this.#clock = clock
     this.#limits = limits
+  }
+
+  /** Bytes of answers that are not read to their end. */
+  get heldBytes(): number {
+    return this.#totalBytes
   }
 
   /**
@@ -93,6 +100,7 @@ export class AnswersUnderWay {
   #requireRoom(owner: string, bytes: number): void {
     const unread = this.#bytes.get(owner) ?? 0
     if (unread === 0 || unread + bytes <= this.#limits.ownerBytes) return
+    this.totals.refused += 1
     throw new AppError('too_many_requests', {
       sentence: `${Math.ceil(unread / mebibyte)} MiB of answers to your organisation are not read yet; read them, and repeat after Retry-After.`,
       retryAfterSeconds,
@@ -166,6 +174,7 @@ export class AnswersUnderWay {
 
   #giveUp(answer: Answer): void {
     if (answer.ended.signal.aborted) return
+    this.totals.givenUp += 1
     this.#end(answer)
     answer.reply.log.warn({ requestId: answer.reply.request.id }, 'an answer was not read and is given up')
     answer.reply.raw.destroy()

@@ -15,7 +15,7 @@ import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
-import { type AnswerLimits, AnswersUnderWay } from './answers-under-way.ts'
+import { AnswersUnderWay } from './answers-under-way.ts'
 import { type Authenticate, challengeOf } from './authentication.ts'
 import { ClientAddresses } from './client-address.ts'
 import { ClientLimits } from './client-limits.ts'
@@ -48,8 +48,8 @@ export interface HttpOptions {
   readonly isReady: () => boolean
   /** No reserve is kept where absent. */
   readonly withReserve?: WithReserve
-  /** The usual ones where absent. */
-  readonly answers?: AnswerLimits
+  /** Shared by the listeners of a service; the usual limits where absent. */
+  readonly answers?: AnswersUnderWay
 }
 
 /** Bodies of control operations are small; ingest raises this for its own routes. */
@@ -103,7 +103,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
-  new AnswersUnderWay(options.clock, options.answers).watch(http)
+  const answers = options.answers ?? new AnswersUnderWay(options.clock)
+  answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // Whoever is answered while the service stops must not keep the connection, and with it the process, alive.
     if (!options.isReady()) reply.header('connection', 'close')
