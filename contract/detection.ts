@@ -223,6 +223,17 @@ export const Anomaly = z
   .describe('One incident of one series, however long it lasted.')
 export type Anomaly = z.infer<typeof Anomaly>
 
+export const AnomalyVersion = z
+  .object({
+    version: z.int().describe('From 1.'),
+    replaced_at: Instant,
+    replaced_by: z.string().describe('Who changed it: a requester, or `system:detection` for a run.'),
+    held_by: z.array(z.string()).describe('Legal holds that covered it then.'),
+    anomaly: Anomaly.describe('What it said before it was changed.'),
+  })
+  .describe('What an anomaly under a legal hold said before it was changed; kept until the hold is released.')
+export type AnomalyVersion = z.infer<typeof AnomalyVersion>
+
 export const AnomalyParams = z.object({ anomaly_id: z.string().max(100) })
 
 const AnomalyListFields = z.strictObject({

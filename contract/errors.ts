@@ -61,6 +61,10 @@ export const errorCatalogue = {
     status: 409,
     sentence: 'The detector is being evaluated right now; try again in a moment.',
   },
+  held: {
+    status: 409,
+    sentence: 'A legal hold keeps this; it can’t be removed or changed before the hold is released.',
+  },
   not_removable: {
     status: 409,
     sentence: 'The organisation can’t be removed before all its telemetry is erased.',

@@ -27,6 +27,7 @@ import { newSecret } from './core/ids.ts'
 import { version } from './core/version.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
+import { readActiveHolds } from './deletion/holds-and-steps.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addQuietRoutes } from './detection/quiet-routes.ts'
@@ -233,7 +234,7 @@ async function joinRooms(
     isReady: () => isReady,
     onLate: (late) => deletion.lateRows.add(late),
   })
-  const detectors = new DetectionStore(control, clock, gate)
+  const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ ...stores, store: detectors })
   const leases = new Leases(control, clock, instanceSecret)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })

@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { migrate } from '../../server/control/migrate.ts'
 import { openSqlite } from '../../server/control/sqlite.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
+import { readActiveHolds } from '../../server/deletion/holds-and-steps.ts'
 import { readDraft } from '../../server/detection/detector.ts'
 import { DetectorRunner } from '../../server/detection/runner.ts'
 import { DetectionStore } from '../../server/detection/store.ts'
@@ -57,7 +58,7 @@ try {
   }
   await migrate(control)
   const gate = new TelemetryGate()
-  const store = new DetectionStore(control, clock, gate)
+  const store = new DetectionStore(control, clock, gate, readActiveHolds)
   await createDetectors(store)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   const alone: Pick<DetectorRunner, 'runTogether'> = {

@@ -15,6 +15,7 @@ import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { LateRowCounts } from '../deletion/late-row-counts.ts'
 import { DeletionLedger, type RecordedErasure } from '../deletion/ledger.ts'
 import { approvalRuleOf, DeletionPolicies, needsApproval } from '../deletion/policy.ts'
@@ -26,7 +27,13 @@ import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
-import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../detection/anomaly-erasure.ts'
+import {
+  countAnomaliesIn,
+  countVersionsIn,
+  redactAnomaliesIn,
+  removeAnomaliesIn,
+} from '../detection/anomaly-erasure.ts'
+import { forgetReleasedVersions } from '../detection/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
@@ -66,7 +73,7 @@ export interface JoinedDeletion {
 export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
-  const holds = new LegalHolds(control, clock)
+  const holds = new LegalHolds(control, clock, forgetReleasedVersions)
   const ledger = new DeletionLedger(control, clock)
   const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, ledger, requests })
@@ -193,10 +200,12 @@ function createWorker(
     journalled: async () => journal.read().map(erasureOf),
     countAnomalies: async (tenantId, { signals, range, held }) => {
       const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
-      return inRange + learntFrom
+      return inRange + learntFrom + (await countVersionsIn(control, tenantId, signals, range, held))
     },
-    removeAnomalies: (tenantId, { signals, range, held }) =>
+    removeAnomalies: (tenantId, { signals, range }) =>
       control.transaction().execute(async (trx) => {
+        // Read here, because another process, which shares no lock with this one, may have placed a hold just now.
+        const held = await readActiveHolds(trx, tenantId)
         const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
         return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
       }),

@@ -1,7 +1,7 @@
 // Row types of the control-plane database: organisations, access tokens, detectors, deletions, ledger and
 // audit log. Small, transactional, and the same on every dialect. Control-plane instants are milliseconds;
 // telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive JavaScript
-// numbers. No column holds telemetry except those of `anomalies`, which an erasure visits.
+// numbers. No column holds telemetry except those of `anomalies` and of their kept versions, which an erasure visits.
 
 import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 
@@ -208,6 +208,8 @@ export interface DetectorsTable {
   created_at_ms: Fixed<number>
   /** Counts changes a client made; the ETag. */
   revision: number
+  /** Counts what people did to it beside its definition: verdicts and mutes. */
+  tuning_revision: Generated<number>
 }
 
 export interface AnomaliesTable {
@@ -247,6 +249,26 @@ export interface AnomaliesTable {
   verdict_note: string | null
   verdict_by: string | null
   verdict_at_ms: number | null
+  /** `<revision>.<tuning_revision>` of its detector in the run that wrote it last; null where that is unknown. */
+  judged_by: string | null
+}
+
+/**
+ * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it; kept no longer
+ * than a hold covers the anomaly.
+ */
+export interface HeldAnomalyVersionsTable {
+  anomaly_id: Fixed<string>
+  /** From 1. */
+  version: Fixed<number>
+  tenant_id: Fixed<string>
+  detector_id: Fixed<string>
+  /** Ids of the holds that covered the anomaly then. */
+  holds: Fixed<Json>
+  /** The whole row of `anomalies`. */
+  record: Fixed<Json>
+  replaced_at_ms: Fixed<number>
+  replaced_by: Fixed<string>
 }
 
 /** When detectors are not to alarm. Settings, as a scope is: names of series as people typed them. */
@@ -312,6 +334,7 @@ export interface Database {
   audit_entries: AuditEntriesTable
   detectors: DetectorsTable
   anomalies: AnomaliesTable
+  held_anomaly_versions: HeldAnomalyVersionsTable
   ingest_quotas: IngestQuotasTable
   ingest_usage: IngestUsageTable
   detector_mutes: DetectorMutesTable

@@ -9,6 +9,7 @@ import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
 import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
+import { heldRecords } from './migrations/0008-held-records.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -17,6 +18,7 @@ const migrations = {
   '0004-quiet': quiet,
   '0005-order': order,
   '0006-traffic-by-hour': trafficByHour,
+  '0008-held-records': heldRecords,
 }
 
 /** Names of all migrations this program knows, oldest first. */

@@ -135,12 +135,15 @@ export class Attempts {
   /** What a read-back finds now of what the request selects and no hold keeps. A hold that keeps nothing is none. */
   async readBack(request: StoredDeletion): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
     const { activeHolds, countAnomalies, engine } = this.#deps
-    const held = holdsWithin(request, await activeHolds(request.tenantId))
-    const count = (without: readonly ActiveHold[]) =>
-      readBack(engine, countAnomalies, request.tenantId, { ...request, held: without })
-    const found = await count(held)
-    const isKept = held.length > 0 && !(await count([])).isClean
-    return { ...found, heldBy: isKept ? held.map(({ holdId }) => holdId) : [] }
+    const holds = await activeHolds(request.tenantId)
+    const count = (held: readonly ActiveHold[]) =>
+      readBack(engine, countAnomalies, request.tenantId, { ...request, held })
+    const found = await count(holds)
+    const isKept = holds.length > 0 && !(await count([])).isClean
+    const within = holdsWithin(request, holds)
+    // An anomaly that begins inside the selection and ends in held time is kept by a hold beside it.
+    const keeping = within.length > 0 ? within : holds
+    return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
   }
 
   /**
@@ -194,7 +197,7 @@ export class Attempts {
     if (request.status === 'running') {
       await this.#erase(request, place, signal)
       const progress = progressOf(await steps.list(request.requestId), null)
-      const isWhole = holdsWithin(request, await activeHolds(request.tenantId)).length === 0
+      const isWhole = (await activeHolds(request.tenantId)).length === 0
       const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
       const removed = await ledger.move(request, 'removed', { actor, facts: { ...progress } }, changes)
       if (removed === null) return
@@ -247,7 +250,7 @@ export class Attempts {
   }
 
   async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {
-    return { ...request, held: holdsWithin(request, await this.#deps.activeHolds(request.tenantId)) }
+    return { ...request, held: await this.#deps.activeHolds(request.tenantId) }
   }
 
   /** Under the lock of the placement, as every step is: a hold that was placed before keeps what it covers. */

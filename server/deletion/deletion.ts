@@ -126,6 +126,7 @@ export interface HeldPart {
 
 /** What an attempt may erase now: the selection without what is held. */
 export interface ErasureTarget extends DeletionSelection {
+  /** Every hold of the organisation: one beside the selection may keep an anomaly that reaches into it. */
   readonly held: readonly HeldPart[]
 }
 

@@ -6,7 +6,7 @@ import type { Selectable } from 'kysely'
 import type { LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
 import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
-import type { Control, LegalHoldsTable } from '../control/database.ts'
+import type { Control, ControlTransaction, LegalHoldsTable } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -18,13 +18,22 @@ import { type ActiveHold, readActiveHolds, refuseBesideActs } from './holds-and-
 /** Who placed it by the command line answers to the operator, not to the organisation. */
 const operatorPrefix = 'operator:'
 
+/** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
+export type HoldReleased = (
+  trx: ControlTransaction,
+  tenantId: string,
+  standing: readonly ActiveHold[],
+) => Promise<void>
+
 export class LegalHolds {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #released: HoldReleased
 
-  constructor(control: Control, clock: Clock) {
+  constructor(control: Control, clock: Clock, released: HoldReleased = async () => {}) {
     this.#control = control
     this.#clock = clock
+    this.#released = released
   }
 
   /**
@@ -83,6 +92,7 @@ export class LegalHolds {
         .where('released_at_ms', 'is', null)
         .executeTakeFirst()
       if (numUpdatedRows === 0n) return
+      await this.#released(trx, tenantId, await readActiveHolds(trx, tenantId))
       await appendAudit(trx, tenantId, nowMs, {
         actor,
         action: 'legal_hold.released',

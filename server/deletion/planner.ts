@@ -2,6 +2,7 @@
 // at the time of planning. Whether a partition is dropped or rewritten is decided later, under its lock, by
 // counting again; a plan is a list of places, never a licence.
 
+import { overlaps } from '../core/time-range.ts'
 import { partitionSizes } from '../telemetry/partitions.ts'
 import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
@@ -45,7 +46,9 @@ export async function planErasure(
 
 /** True exactly for the rows of a table that are to be erased now: selected, and not held. */
 export function selectedIn(table: TableSpec, tenantId: string, target: ErasureTarget): Sql {
-  const held = target.held.filter((part) => part.signals.includes(table.signal))
+  const held = target.held.filter(
+    (part) => part.signals.includes(table.signal) && overlaps(part.range, target.range),
+  )
   return allOf([
     sql`TenantId = ${tenantId}`,
     rangeCondition(table.timeColumn, target.range),

@@ -8,6 +8,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../core/time-range.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -40,7 +41,7 @@ after(() => fixture.close())
 beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
-  store = new DetectionStore(fixture.control, clock, gate)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   await fixture.control.deleteFrom('anomalies').execute()
   await fixture.control.deleteFrom('detectors').execute()
 })

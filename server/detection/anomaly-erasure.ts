@@ -7,6 +7,7 @@ import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import { fateOf, type HeldTelemetry } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-records.ts'
+import { removeVersions, versionsWithin } from './held-anomalies.ts'
 import { blindStatuses } from './outcome.ts'
 
 /** Rows per statement; each is a variable bound to it. */
@@ -21,7 +22,7 @@ export interface DerivedCounts {
 
 /**
  * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with
- * the range, and makes its detectors forget what their last run said and run again. Answers how many it removed.
+ * the range, with every version that a hold has kept of it, and makes its detectors forget what their last run said and run again. Answers how many it removed.
  */
 export async function removeAnomaliesIn(
   trx: ControlTransaction,
@@ -34,6 +35,7 @@ export async function removeAnomaliesIn(
   for (const ids of chunksOf(removed)) {
     await trx.deleteFrom('anomalies').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute()
   }
+  await removeVersions(trx, await versionsWithin(trx, tenantId, { signals, range, held }))
   await forgetOutcomes(trx, tenantId)
   return removed.length
 }
@@ -71,6 +73,17 @@ export async function countAnomaliesIn(
 ): Promise<DerivedCounts> {
   const { removed, redacted } = await fatesIn(control, tenantId, signals, range, held)
   return { inRange: removed.length, learntFrom: redacted.length }
+}
+
+/** How many versions of anomalies {@link removeAnomaliesIn} would remove. */
+export async function countVersionsIn(
+  control: Control,
+  tenantId: string,
+  signals: readonly Signal[],
+  range: TimeRange,
+  held: readonly HeldTelemetry[] = [],
+): Promise<number> {
+  return (await versionsWithin(control, tenantId, { signals, range, held })).length
 }
 
 /**

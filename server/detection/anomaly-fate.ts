@@ -39,15 +39,22 @@ export type AnomalyFate = 'kept' | 'redacted' | 'removed'
 export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   const erased = anomaly.signals.filter((signal) => erasure.signals.includes(signal))
   if (erased.length === 0) return 'kept'
-  const own = { startNs: anomaly.startedNs, endNs: anomaly.seenUntilNs }
-  const isHeld = erasure.held.some(
-    (part) => part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, own),
-  )
-  if (isHeld) return 'kept'
-  if (overlaps(erasure.range, own)) return 'removed'
+  if (erasure.held.some((part) => isHeldBy(part, anomaly))) return 'kept'
+  if (overlaps(erasure.range, ownTime(anomaly))) return 'removed'
   const gone = erased.flatMap((signal) => without(erasure.range, heldOf(signal, erasure)))
   const isLearntThere = gone.some((part) => anomaly.read.some((stretch) => overlaps(part, stretch)))
   return isLearntThere ? 'redacted' : 'kept'
+}
+
+/** Whether the anomaly is about some of what is held. */
+export function isHeldBy(part: HeldTelemetry, anomaly: AnomalySource): boolean {
+  return (
+    part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, ownTime(anomaly))
+  )
+}
+
+function ownTime({ seenUntilNs, startedNs }: AnomalySource): TimeRange {
+  return { startNs: startedNs, endNs: seenUntilNs }
 }
 
 function heldOf(signal: Signal, { held }: Erasure): TimeRange[] {

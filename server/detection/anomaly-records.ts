@@ -1,6 +1,5 @@
-// How anomalies are kept: as rows of the control plane, written by a run inside the transaction that records it, and
-// compared by exact instants. Instants are decimal text at rest, because SQL integers of 64 bits don't survive
-// JavaScript numbers, and are compared as 64-bit integers in the database.
+// How anomalies are kept: as rows of the control plane, compared by exact instants. Instants are decimal text at rest,
+// because SQL integers of 64 bits don't survive JavaScript numbers, and are compared as 64-bit integers in the database.
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../contract/detection.ts'
@@ -8,7 +7,6 @@ import { type Feedback, Verdict } from '../../contract/detection-feedback.ts'
 import { formatInstant, type Ns } from '../../contract/instant.ts'
 import type { AnomaliesTable, ControlTransaction, Database } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
-import { newId } from '../core/ids.ts'
 import { type TimeRange, without } from '../core/time-range.ts'
 import type { Selection } from '../telemetry/gate.ts'
 import { signals as allSignals, type Signal } from '../telemetry/schema/tables.ts'
@@ -18,7 +16,7 @@ import { effectOf, type Tuning } from './feedback.ts'
 import type { Finding } from './findings.ts'
 import { ofDetectors } from './id-list.ts'
 import type { Outcome } from './outcome.ts'
-import { type RecordedAnomaly, type RunWindow, reconcile } from './reconcile.ts'
+import type { RecordedAnomaly, RunWindow } from './reconcile.ts'
 
 export interface RunRecord {
   readonly detector: StoredDetector
@@ -46,40 +44,6 @@ export interface RunFound {
 interface KnownRange {
   readonly startNs: Ns
   readonly endNs: Ns
-}
-
-/** Creates, updates and closes what a run's findings mean for the anomalies on record, which are `recorded`. */
-export async function recordFindings(
-  trx: ControlTransaction,
-  run: RunRecord,
-  { recorded, seen }: { recorded: readonly RecordedAnomaly[]; seen: RunFound },
-): Promise<void> {
-  const changes = reconcile(recorded, seen.findings, seen.window)
-  for (const finding of changes.create) {
-    await trx
-      .insertInto('anomalies')
-      .values(newAnomaly(run, seen, finding))
-      .execute()
-  }
-  for (const { id, finding } of changes.update) {
-    await trx
-      .updateTable('anomalies')
-      // What alarmed once stays alarmed, whatever window it is seen through later.
-      .set({
-        ...findingColumns(finding, seen),
-        ...(finding.isMuted ? {} : { muted: 0 }),
-        updated_at_ms: run.ranAtMs,
-      })
-      .where('id', '=', id)
-      .execute()
-  }
-  for (const id of changes.close) {
-    await trx
-      .updateTable('anomalies')
-      .set((columns) => ({ ended_at_ns: columns.ref('seen_until_ns'), updated_at_ms: run.ranAtMs }))
-      .where('id', '=', id)
-      .execute()
-  }
 }
 
 /** What is on record of the time that these runs of one organisation looked at, by detector; at most `idsMax` runs. */
@@ -117,52 +81,6 @@ export async function recordedAnomalies(
     return [{ detectorId, id, groupKey, startedNs: BigInt(row.started_at_ns), seenUntilNs, isOpen }]
   })
   return Map.groupBy(recorded, ({ detectorId }) => detectorId)
-}
-
-function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
-  return {
-    id: newId('ano', run.ranAtMs),
-    tenant_id: run.detector.tenantId,
-    detector_id: run.detector.id,
-    group_key: finding.groupKey,
-    metric_key: run.detector.definition.metric_key,
-    signal: seen.signals.join(','),
-    started_at_ns: finding.startedNs.toString(),
-    ...findingColumns(finding, seen),
-    muted: finding.isMuted ? 1 : 0,
-    created_at_ms: run.ranAtMs,
-    updated_at_ms: run.ranAtMs,
-  }
-}
-
-/** Every run judges its whole window anew, so what it writes replaces all that one before it had computed. */
-function findingColumns(finding: Finding, seen: RunFound) {
-  return {
-    ...readColumns(finding, seen),
-    ended_at_ns: finding.isOpen ? null : finding.seenUntilNs.toString(),
-    seen_until_ns: finding.seenUntilNs.toString(),
-    peak_at_ns: finding.peakNs.toString(),
-    value: finding.value,
-    expected: finding.expected,
-    lower: finding.lower,
-    upper: finding.upper,
-    score: finding.score,
-    reason: finding.reason,
-    edge_factor: finding.edgeFactor === 1 ? null : finding.edgeFactor,
-  }
-}
-
-/** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
-function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
-  const all = isLearnt ? [...read, ...finding.alsoRead] : []
-  let startNs = finding.startedNs
-  for (const one of all) if (one.startNs < startNs) startNs = one.startNs
-  const range = { startNs, endNs: finding.seenUntilNs }
-  const unread = isLearnt ? without(range, all) : []
-  return {
-    read_from_ns: range.startNs.toString(),
-    unread_ns: JSON.stringify(unread.map(({ startNs, endNs }) => [String(startNs), String(endNs)])),
-  }
 }
 
 /** Instead of the reason, once what it was computed from is gone. */

@@ -8,6 +8,7 @@ import type { DetectorPreview } from '../../contract/detection-preview.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -159,7 +160,7 @@ let runs = 0
 /** Runs everything on schedule while telemetry arrives; answers by detector the anomalies on record, oldest first. */
 async function runOnSchedule(): Promise<Map<string, object[]>> {
   clock = new ManualClock(noonMs)
-  store = new DetectionStore(fixture.control, clock, gate)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   const rows = story()
   const ids = new Map<string, string>()

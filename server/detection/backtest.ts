@@ -127,7 +127,7 @@ function refused(field: string, type: string, message: string, ctx: Record<strin
 
 /** A detector that was created and never run. */
 function imagined(definition: DetectorDefinition, tenantId: string, createdAtMs: number): StoredDetector {
-  const never = { lastRunAtMs: null, lastStatus: null, lastNote: null }
+  const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
   return { id: 'preview', tenantId, definition, isSystem: false, revision: 1, ...never, createdAtMs }
 }
 

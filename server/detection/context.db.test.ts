@@ -7,6 +7,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -41,7 +42,7 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('anomalies').execute()
   await fixture.control.deleteFrom('detectors').execute()
   gate = new TelemetryGate()
-  store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate)
+  store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate, readActiveHolds)
 })
 
 const regions = ['eu', 'us', 'asia', 'africa']

@@ -36,6 +36,8 @@ export interface StoredDetector {
   readonly definition: DetectorDefinition
   readonly isSystem: boolean
   readonly revision: number
+  /** Counts verdicts and mutes that concern it. */
+  readonly tuningRevision: number
   readonly lastRunAtMs: number | null
   readonly lastStatus: DetectorStatus | null
   readonly lastNote: string | null

@@ -34,7 +34,7 @@ export function addQuietRoutes(http: FastifyInstance, store: DetectionStore): vo
     params: AnomalyParams,
     body: GiveFeedback,
     result: Anomaly,
-    refusals: [404],
+    refusals: [404, 409],
     handle: async ({ body, caller, params }) => {
       const find = async () => {
         const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)

@@ -21,6 +21,7 @@ import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import { sourceOf } from './anomaly-records.ts'
 import type { StoredDetector } from './detector.ts'
 import { type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
+import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
 import { ofDetectors } from './id-list.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
 
@@ -45,11 +46,13 @@ export class QuietStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate
+  readonly #readHolds: ReadHolds
 
-  constructor(control: Control, clock: Clock, gate: TelemetryGate) {
+  constructor(control: Control, clock: Clock, gate: TelemetryGate, readHolds: ReadHolds) {
     this.#control = control
     this.#clock = clock
     this.#gate = gate
+    this.#readHolds = readHolds
   }
 
   /**
@@ -115,10 +118,14 @@ export class QuietStore {
     )
   }
 
-  /** The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile. */
+  /**
+   * The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile, and `held` where a
+   * legal hold keeps it and it was changed too often.
+   */
   async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: string): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {
+      await this.#keepVerdict(trx, tenantId, anomalyId, actor)
       const anomaly = await trx
         .updateTable('anomalies')
         .set({
@@ -140,6 +147,24 @@ export class QuietStore {
         outcome: 'accepted',
         facts: { verdict: given.verdict },
       })
+    })
+  }
+
+  /** A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside that. */
+  async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: string): Promise<void> {
+    const holds = await this.#readHolds(trx, tenantId)
+    if (holds.length === 0) return
+    const row = await trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', id)
+      .executeTakeFirst()
+    if (row === undefined) return
+    const change = { holds, nowMs: this.#clock.nowMs(), by, isActOfPerson: row.verdict !== null }
+    if (await keepVersion(trx, row, change)) return
+    throw new AppError('held', {
+      sentence: `A legal hold keeps this anomaly with all that was said of it, ${versionsMax} versions by now; it takes no further verdict before the hold is released.`,
     })
   }
 
@@ -286,7 +311,10 @@ async function makeDue(
   detectorId: string | null,
   nowMs: number,
 ): Promise<void> {
-  let query = trx.updateTable('detectors').set({ next_run_at_ms: nowMs }).where('tenant_id', '=', tenantId)
+  let query = trx
+    .updateTable('detectors')
+    .set((columns) => ({ next_run_at_ms: nowMs, tuning_revision: columns('tuning_revision', '+', 1) }))
+    .where('tenant_id', '=', tenantId)
   if (detectorId !== null) query = query.where('id', '=', detectorId)
   await query.execute()
 }

@@ -11,6 +11,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { describeRoutes } from '../http/openapi.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -60,7 +61,7 @@ beforeEach(async () => {
   }
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + 30_000)
-  store = new DetectionStore(fixture.control, clock, gate)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const logger = pino({ level: 'silent' })
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   await http?.close()

@@ -3,15 +3,17 @@
 // each is then compared and written for itself: one that went by what no longer holds leaves nothing and holds up none.
 
 import type { ControlTransaction } from '../control/database.ts'
-import { type RunRecord, recordedAnomalies, recordFindings } from './anomaly-records.ts'
+import { type RunRecord, recordedAnomalies } from './anomaly-records.ts'
 import { isSameTuning } from './feedback.ts'
+import type { ReadHolds, StandingHold } from './held-anomalies.ts'
 import type { QuietStore } from './quiet-store.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
+import { recordFindings } from './record-findings.ts'
 
 /** Runs of one organisation, at most `idsMax`, each of another detector. Answers how many were recorded. */
 export async function recordRunsIn(
   trx: ControlTransaction,
-  quiet: Pick<QuietStore, 'tuningsOf'>,
+  { quiet, readHolds }: { quiet: Pick<QuietStore, 'tuningsOf'>; readHolds: ReadHolds },
   runs: readonly RunRecord[],
 ): Promise<number> {
   const detectors = runs.map(({ detector }) => detector)
@@ -20,10 +22,13 @@ export async function recordRunsIn(
     const now = tunings[i]
     return tuning === null || (now !== undefined && isSameTuning(tuning, now))
   })
+  const [first] = holding
+  if (first === undefined) return 0
   const recorded = await recordedAnomalies(trx, holding)
+  const holds = await readHolds(trx, first.detector.tenantId)
   let count = 0
   for (const run of holding) {
-    if (await recordRun(trx, run, recorded.get(run.detector.id) ?? [])) count++
+    if (await recordRun(trx, run, { recorded: recorded.get(run.detector.id) ?? [], holds })) count++
   }
   return count
 }
@@ -31,7 +36,7 @@ export async function recordRunsIn(
 async function recordRun(
   trx: ControlTransaction,
   run: RunRecord,
-  recorded: readonly RecordedAnomaly[],
+  { holds, recorded }: { recorded: readonly RecordedAnomaly[]; holds: readonly StandingHold[] },
 ): Promise<boolean> {
   const { detector, found: seen } = run
   if (seen?.read.some(seen.isUnknown)) return false
@@ -48,6 +53,6 @@ async function recordRun(
     .where('revision', '=', detector.revision)
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return false
-  if (seen !== null) await recordFindings(trx, run, { recorded, seen })
+  if (seen !== null) await recordFindings(trx, run, { recorded, seen, holds })
   return true
 }

@@ -9,6 +9,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { describeRoutes } from '../http/openapi.ts'
 import { addReferencePage } from '../http/reference-page.ts'
 import { createHttp } from '../http/server.ts'
@@ -35,7 +36,7 @@ before(async () => {
   clock = new ManualClock(noonMs)
   const logger = pino({ level: 'silent' })
   const gate = new TelemetryGate()
-  const store = new DetectionStore(fixture.control, clock, gate)
+  const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
   addReferencePage(http, { document: await describeRoutes(http, '0'), canTry: true })

@@ -9,6 +9,7 @@ import {
   type Anomaly,
   AnomalyListQuery,
   AnomalyParams,
+  AnomalyVersion,
   builtInMetrics,
   CreateDetector,
   Detector,
@@ -24,7 +25,7 @@ import { instantOf, type Moment, parseInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
 import { type Answer, mediaTypeOf, route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -64,6 +65,7 @@ export function addDetectionRoutes(http: FastifyInstance, options: DetectionRout
   addRunRoute(http, options)
   addCatalogueRoutes(http, options)
   addAnomalyRoutes(http, options)
+  addVersionsRoute(http, options)
 }
 
 function addReadingRoutes(http: FastifyInstance, store: DetectionStore): void {
@@ -142,7 +144,7 @@ function addEditingRoutes(http: FastifyInstance, store: DetectionStore): void {
     url: '/anomalies/detectors/:detector_id',
     access: editors,
     tag,
-    summary: 'Delete a detector and its anomalies',
+    summary: 'Delete a detector and its anomalies; 409 while a legal hold keeps one of them',
     headers: IfMatch,
     params: DetectorParams,
     status: 204,
@@ -243,6 +245,33 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
       if (anomaly === null) throw new AppError('not_found')
       const context = await contextOf(store, readerOf(caller), anomaly)
       return { body: { ...anomaly, related_ids: context.related.anomalies.map(({ id }) => id), context } }
+    },
+  })
+}
+
+function addVersionsRoute(http: FastifyInstance, { store }: DetectionRoutesOptions): void {
+  route(http, {
+    method: 'GET',
+    url: '/anomalies/:anomaly_id/versions',
+    access: readers,
+    tag,
+    summary: 'What an anomaly that a legal hold keeps said before it was changed, oldest first',
+    params: AnomalyParams,
+    result: pageOf(AnomalyVersion),
+    refusals: [404],
+    handle: async ({ caller, params }) => {
+      if ((await store.findAnomaly(caller.tenantId, params.anomaly_id)) === null) {
+        throw new AppError('not_found')
+      }
+      const versions = await store.listVersions(caller.tenantId, params.anomaly_id)
+      const items = versions.map(({ anomaly, heldBy, replacedAtMs, replacedBy, version }) => ({
+        version,
+        replaced_at: instantText(replacedAtMs),
+        replaced_by: replacedBy,
+        held_by: [...heldBy],
+        anomaly,
+      }))
+      return { body: { items, next_cursor: null } }
     },
   })
 }

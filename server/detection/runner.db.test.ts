@@ -6,6 +6,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { raw } from '../telemetry/sql.ts'
@@ -59,7 +60,7 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('detectors').execute()
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + justComplete)
-  store = new DetectionStore(fixture.control, clock, gate)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   runner = new DetectorRunner({ store, engine, gate, clock, logger })
   warnings.length = 0
 })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type DetectorStatus, detectorStatuses } from '../../contract/detection.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { raw } from '../telemetry/sql.ts'
@@ -120,7 +121,7 @@ for (const [name, given] of Object.entries(cases)) {
       const range = { startNs: at(given.hidden[0]), endNs: at(given.hidden[1]) }
       gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
     }
-    const store = new DetectionStore(fixture.control, clock, gate)
+    const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
     const read = readDraft({
       name: 'Tried',
       metric_key: 'spans.error_ratio',

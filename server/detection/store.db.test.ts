@@ -8,6 +8,7 @@ import { trafficByHour } from '../control/migrations/0006-traffic-by-hour.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../core/time-range.ts'
+import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -36,7 +37,7 @@ after(() => fixture.close())
 beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
-  store = new DetectionStore(fixture.control, clock, gate)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   await fixture.control.deleteFrom('anomalies').execute()
   await fixture.control.deleteFrom('detectors').execute()
 })

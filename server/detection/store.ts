@@ -21,7 +21,8 @@ import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { bound, isTouched, ns, type RunRecord, toAnomaly } from './anomaly-records.ts'
+import { fateOf } from './anomaly-fate.ts'
+import { bound, isTouched, ns, type RunRecord, sourceOf, toAnomaly } from './anomaly-records.ts'
 import {
   applyPatch,
   changedFields,
@@ -31,6 +32,13 @@ import {
   refusedOnSystem,
   type StoredDetector,
 } from './detector.ts'
+import {
+  forgetReleasedVersions,
+  type KeptVersion,
+  type ReadHolds,
+  readVersions,
+  refuseHeldDetector,
+} from './held-anomalies.ts'
 import { idList } from './id-list.ts'
 import { QuietStore } from './quiet-store.ts'
 import { recordRunsIn } from './record-runs.ts'
@@ -67,12 +75,14 @@ export class DetectionStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate
+  readonly #readHolds: ReadHolds
 
-  constructor(control: Control, clock: Clock, gate: TelemetryGate) {
+  constructor(control: Control, clock: Clock, gate: TelemetryGate, readHolds: ReadHolds) {
     this.#control = control
     this.#clock = clock
     this.#gate = gate
-    this.quiet = new QuietStore(control, clock, gate)
+    this.#readHolds = readHolds
+    this.quiet = new QuietStore(control, clock, gate, readHolds)
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -168,7 +178,10 @@ export class DetectionStore {
     })
   }
 
-  /** Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed` or `system_detector`. */
+  /**
+   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or `held` where
+   * a legal hold keeps one of them.
+   */
   async deleteDetector(
     tenantId: string,
     id: string,
@@ -184,6 +197,9 @@ export class DetectionStore {
           sentence: 'A system detector cannot be deleted; set enabled to false instead.',
         })
       }
+      const holds = await this.#readHolds(trx, tenantId)
+      await refuseHeldDetector(trx, tenantId, id, holds)
+      await forgetReleasedVersions(trx, tenantId, holds)
       const { numDeletedRows } = await trx
         .deleteFrom('anomalies')
         .where('tenant_id', '=', tenantId)
@@ -234,7 +250,9 @@ export class DetectionStore {
    * costs here is that a transaction waits for the disk. Answers how many were.
    */
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
-    return this.#control.transaction().execute((trx) => recordRunsIn(trx, this.quiet, runs))
+    return this.#control
+      .transaction()
+      .execute((trx) => recordRunsIn(trx, { quiet: this.quiet, readHolds: this.#readHolds }, runs))
   }
 
   /** By start, latest first. */
@@ -268,6 +286,21 @@ export class DetectionStore {
   async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
     const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
     return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
+  }
+
+  /**
+   * What a held anomaly said before it was changed, oldest first. What was derived from hidden telemetry is hidden with
+   * it.
+   */
+  async listVersions(
+    tenantId: string,
+    id: string,
+  ): Promise<(Omit<KeptVersion, 'row'> & { anomaly: Anomaly })[]> {
+    const hidden = this.#gate.hidden(tenantId)
+    const versions = await readVersions(this.#control, tenantId, id)
+    return versions
+      .filter(({ row }) => hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'))
+      .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
   }
 
   /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */
@@ -381,6 +414,7 @@ function readDetector(row: Selectable<DetectorsTable>): StoredDetector {
     },
     isSystem: row.is_system === 1,
     revision: row.revision,
+    tuningRevision: row.tuning_revision,
     lastRunAtMs: row.last_run_at_ms,
     lastStatus: DetectorStatus.nullable().parse(row.last_status),
     lastNote: row.last_note,

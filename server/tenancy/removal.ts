@@ -24,6 +24,7 @@ export interface RemovalDeps {
 
 /** What belongs to a living organisation, in an order that references allow. The rest is its record. */
 const livingTables = [
+  'held_anomaly_versions',
   'anomalies',
   'detector_mutes',
   'detectors',

@@ -82,6 +82,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/anomalies/methods', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/metrics', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/:anomaly_id', access: readers, status: 404 },
+  { method: 'GET', url: '/anomalies/:anomaly_id/versions', access: readers, status: 404 },
   { method: 'POST', url: '/anomalies/:anomaly_id/feedback', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/suggest', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/mutes', access: readers, status: 200 },
