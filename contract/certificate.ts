@@ -28,13 +28,15 @@ const ErasedStore = z.looseObject({
   method: z
     .enum(erasureMethods)
     .describe(
-      'Dropped whole; rewritten without the selected rows; dropped or rewritten by an attempt that ended before it could record which; or removed row by row, among anomalies also the expectations learnt from the range.',
+      'Dropped: no row of the organisation is left in the partition, which went as a whole, or what is left of it belongs to others. Rewritten without the selected rows; dropped or rewritten by an attempt that ended before it could record which; or removed row by row, among anomalies also the expectations learnt from the range.',
     ),
   partitions: z.int(),
   rows: z.int(),
   bytes: z
     .int()
-    .describe('Compressed bytes on disk; where a partition held more than the selection, the share by rows.'),
+    .describe(
+      'Compressed bytes on disk; where a placement was shared, an estimate from the organisation’s own rows.',
+    ),
 })
 
 const CoveredBackup = z.looseObject({

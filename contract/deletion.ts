@@ -135,7 +135,9 @@ const SelectionCount = z.object({
   rows: z.int(),
   bytes: z
     .int()
-    .describe('Compressed bytes on disk; where organisations share a partition, the share by rows.'),
+    .describe(
+      'Compressed bytes on disk; where organisations share a placement, an estimate from your own rows.',
+    ),
 })
 
 export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describe(
@@ -187,9 +189,9 @@ export const DeletionPreview = z
     backups_clear_by: Instant.nullable(),
     work: z
       .object({
-        partitions_dropped: z.int(),
+        partitions_dropped: z.int().describe('In which nothing of yours is left.'),
         partitions_rewritten: z.int(),
-        bytes_rewritten: z.int().describe('Bytes of survivors that are copied.'),
+        bytes_rewritten: z.int().describe('Bytes of your own survivors, which are copied.'),
       })
       .describe('What erasing would do now; an estimate.'),
     needs_approval: z.boolean(),

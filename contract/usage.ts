@@ -7,7 +7,9 @@ const Amount = {
   rows: z.int(),
   bytes: z
     .int()
-    .describe('Compressed bytes on disk; where organisations share a partition, the share by rows.'),
+    .describe(
+      'Compressed bytes on disk; where organisations share a placement, an estimate from your own rows.',
+    ),
 }
 
 export const StorageUsage = z.object({

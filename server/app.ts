@@ -13,6 +13,7 @@ import { joinDisk, startError } from './app/join-disk.ts'
 import { type JoinedHttp, joinClients, joinHttp } from './app/join-http.ts'
 import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
+import { weighingOf } from './app/weighing.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { SigningKeys } from './audit/signing.ts'
 import type { Backups } from './backup/backups.ts'
@@ -367,7 +368,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
-  addUsageRoutes(http, engine, readerOf)
+  addUsageRoutes(http, readerOf, weighingOf(needs))
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { readerOf, clock })

@@ -39,6 +39,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
+import { weighingOf } from './weighing.ts'
 
 export interface DeletionNeeds {
   readonly config: Config
@@ -142,6 +143,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
   const previews = new Previews({
     ...needs,
     ...rooms,
+    weighRows: weighingOf(needs),
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
     knownBackups: async () => (await backups.holding()).all,
     needsApproval: async (tenantId, selection) =>
@@ -194,6 +196,7 @@ function createWorker(
     failpoint,
     faultBehind: (error) => disk.faultBehind(error),
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
+    weighRows: weighingOf({ engine, tenancy }),
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>
       journal.append(entryOf(request, placement, await tenancy.foundingHash(request.tenantId))),

@@ -6,6 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { WeighRows } from '../telemetry/row-weights.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import {
   attemptsMax,
@@ -48,6 +49,7 @@ export interface AttemptDeps {
   /** Writes down outside the control plane that this erasure is about to act. */
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
+  readonly weighRows: WeighRows
   /** Anomalies are derived from telemetry and live in the control plane; these reach them. */
   readonly countAnomalies: CountAnomalies
   readonly removeAnomalies: (tenantId: string, target: ErasureTarget) => Promise<number>
@@ -275,7 +277,8 @@ export class Attempts {
 
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
     const target = await this.#targetOf(request)
-    const plan = await planErasure(this.#deps.engine, place, target)
+    const { engine, weighRows } = this.#deps
+    const plan = await planErasure(engine, place, target, await weighRows(place))
     const anomalies = await this.#deps.countAnomalies(request.tenantId, target)
     if (anomalies === 0) return plan
     return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]

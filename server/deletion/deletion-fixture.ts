@@ -7,6 +7,7 @@ import { flushWriteAheadLog } from '../control/sqlite.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { weighRows } from '../telemetry/row-weights.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
@@ -77,6 +78,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       logger: silent,
       findPlace: async (tenantId) => [own, neighbour].find((place) => place.tenantId === tenantId) ?? null,
       foundingHash: async () => founded.hash,
+      weighRows: (place) => weighRows(stores.engine, place, isShared),
       activeHolds: (tenantId) => holds.active(tenantId),
       journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,

@@ -24,6 +24,10 @@ export interface EraserDeps {
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }
 
+/**
+ * Said of the organisation's own rows: `dropped` where none of them is left in the partition, `rewritten` where some are.
+ * What of a neighbour lies there shows in neither.
+ */
 export type ErasureAction = 'none' | 'dropped' | 'rewritten'
 
 /** The engine or the disk is not as it must be for going on; the attempt ends and is repeated later. */
@@ -126,7 +130,7 @@ async function dropWhole<Step extends PartitionStep>(
 }
 
 /** Counts of a partition that isn't there. */
-const nothing = { selected: 0, total: 0 }
+const nothing = { selected: 0, own: 0, total: 0 }
 
 async function eraseLocked<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -137,10 +141,7 @@ async function eraseLocked<Step extends PartitionStep>(
   record: ErasureRecord<Step>,
 ): Promise<ErasureAction> {
   const { partitionId } = step
-  const { selected, total } = (await table.counts([partitionId])).get(partitionId) ?? {
-    selected: 0,
-    total: 0,
-  }
+  const { own, selected, total } = (await table.counts([partitionId])).get(partitionId) ?? nothing
   if (selected === 0) return 'none'
   await record.begin(new Map([[step, selected]]), holds)
   await deps.failpoint('before partition step')
@@ -158,7 +159,7 @@ async function eraseLocked<Step extends PartitionStep>(
   await swap(deps.engine, table.swapName)
   deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
-  return 'rewritten'
+  return selected === own ? 'dropped' : 'rewritten'
 }
 
 /**
@@ -234,6 +235,7 @@ class ErasedTable {
   readonly swapName: string
   readonly #engine: TelemetryEngine
   readonly #copy: string
+  readonly #tenantId: string
   readonly #selected: Sql
 
   constructor(engine: TelemetryEngine, place: TenantPlace, target: ErasureTarget, store: string) {
@@ -241,6 +243,7 @@ class ErasedTable {
     if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
     this.#engine = engine
     this.table = spec.name
+    this.#tenantId = place.tenantId
     this.#copy = `${copyPrefix}${place.placement}_${spec.name}`
     this.swapName = `${swapPrefix}${place.placement}_${spec.name}`
     this.#selected = selectedIn(spec, place.tenantId, target)
@@ -249,13 +252,21 @@ class ErasedTable {
   /** Of each partition that holds any row at all. */
   async counts(
     partitionIds: readonly string[],
-  ): Promise<ReadonlyMap<string, { selected: number; total: number }>> {
+  ): Promise<ReadonlyMap<string, { selected: number; own: number; total: number }>> {
     const ids = partitionIds.map(checkedId)
-    const counts = await this.#engine.select<{ id: string; selected: string; total: string }>(sql`
-      SELECT _partition_id AS id, countIf(${this.#selected}) AS selected, count() AS total
+    const counts = await this.#engine.select<{
+      id: string
+      selected: string
+      own: string
+      total: string
+    }>(sql`
+      SELECT _partition_id AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
       FROM ${raw(this.table)} WHERE _partition_id IN ${new Bound('Array(String)', ids)} GROUP BY id`)
     return new Map(
-      counts.map(({ id, selected, total }) => [id, { selected: Number(selected), total: Number(total) }]),
+      counts.map(({ id, own, selected, total }) => [
+        id,
+        { selected: Number(selected), own: Number(own), total: Number(total) },
+      ]),
     )
   }
 

@@ -3,7 +3,7 @@
 // counting again; a plan is a list of places, never a licence.
 
 import { overlaps } from '../core/time-range.ts'
-import { partitionSizes } from '../telemetry/partitions.ts'
+import type { RowWeights } from '../telemetry/row-weights.ts'
 import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
@@ -16,7 +16,7 @@ export interface PlannedStep {
   readonly partitionId: string | null
   /** Selected rows found. */
   readonly rows: number
-  /** Their share of the partition's bytes on disk. */
+  /** What they take on disk, as far as their organisation may know. */
   readonly bytes: number
 }
 
@@ -25,8 +25,8 @@ export async function planErasure(
   engine: TelemetryEngine,
   place: TenantPlace,
   target: ErasureTarget,
+  weights: RowWeights,
 ): Promise<PlannedStep[]> {
-  const sizes = await partitionSizes(engine, place.placement)
   const steps: PlannedStep[] = []
   for (const table of tablesOf(target.signals)) {
     const found = await engine.select<{ partition_id: string; selected: string }>(sql`
@@ -35,9 +35,8 @@ export async function planErasure(
       WHERE Placement = ${uint(place.placement)} AND ${selectedIn(table, place.tenantId, target)}
       GROUP BY partition_id ORDER BY partition_id`)
     for (const { partition_id, selected } of found) {
-      const size = sizes.get(`${table.name} ${partition_id}`) ?? { rows: 0, bytes: 0 }
       const rows = Number(selected)
-      const bytes = size.rows === 0 ? 0 : Math.round((size.bytes * rows) / size.rows)
+      const bytes = weights(table.name, partition_id, rows)
       steps.push({ store: table.name, partitionId: partition_id, rows, bytes })
     }
   }

@@ -92,6 +92,18 @@ export class TenancyStore {
     return row === undefined ? null : { tenantId: row.tenant_id, placement: row.placement }
   }
 
+  /** Whether another organisation has the same placement: what is told of it could then be a neighbour's. */
+  async sharesPlacement({ placement, tenantId }: TenantPlace): Promise<boolean> {
+    const neighbour = await this.#control
+      .selectFrom('organisations')
+      .select('tenant_id')
+      .where('placement', '=', placement)
+      .where('tenant_id', '!=', tenantId)
+      .limit(1)
+      .executeTakeFirst()
+    return neighbour !== undefined
+  }
+
   /**
    * The place of an organisation that is or was: what comes back with an old copy of the telemetry has to be found
    * and erased although nobody owns it any more. Null for a tenant_id that was never given away.

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { IngestUsage, StorageUsage } from '../../contract/usage.ts'
 import type { Caller } from '../core/caller.ts'
 import { route } from '../http/route.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import type { WeighRows } from '../telemetry/row-weights.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { IngestQuotas } from './ingest-quotas.ts'
 import type { DayCounts } from './quota-store.ts'
@@ -14,8 +14,8 @@ const readers = ['owner', 'admin', 'member', 'viewer'] as const
 
 export function addUsageRoutes(
   http: FastifyInstance,
-  engine: TelemetryEngine,
   readerOf: (caller: Caller) => TenantReader,
+  weighRows: WeighRows,
 ): void {
   route(http, {
     method: 'GET',
@@ -24,7 +24,7 @@ export function addUsageRoutes(
     tag: 'Usage',
     summary: 'Rows and bytes your organisation stores, per signal and UTC day',
     result: StorageUsage,
-    handle: async ({ caller }) => ({ body: await readStorage(engine, readerOf(caller)) }),
+    handle: async ({ caller }) => ({ body: await readStorage(readerOf(caller), weighRows) }),
   })
 }
 

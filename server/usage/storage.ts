@@ -1,15 +1,14 @@
 // What an organisation stores: rows exactly, as its own readers would count them, so hidden rows are gone at once;
-// bytes by the engine's own books. The engine knows bytes per partition only, and a partition may hold a
-// neighbour of the same placement: an organisation is then given its share by rows, within a partition as well
-// as over the days of its week. Totals are the sums of the days shown.
+// bytes as telemetry/row-weights.ts weighs them, shared over the days of a week by rows. Totals are the sums of the days
+// shown.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
-import { type PartitionSize, partitionIdOf, partitionSizes } from '../telemetry/partitions.ts'
+import { partitionIdOf } from '../telemetry/partitions.ts'
+import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
 
 /** Rows of one table on one UTC day; instants are nanoseconds since 1970 as text. */
@@ -33,19 +32,19 @@ interface Amount {
 
 /** Reads one column of every row the organisation has. */
 export async function readStorage(
-  engine: TelemetryEngine,
   reader: TenantReader,
+  weighRows: WeighRows,
 ): Promise<z.infer<typeof StorageUsage>> {
   const { tenantId, placement } = reader.place
-  // Sizes first: what is hidden meanwhile is then missing from the rows, which come last.
-  const sizes = await partitionSizes(engine, placement)
+  // Weights first: what is hidden meanwhile is then missing from the rows, which come last.
+  const weights = await weighRows(reader.place)
   const days = await reader.rows<TableDay>((from) =>
     join(
       tables.map((table) => daysOf(from, table, placement)),
       ' UNION ALL ',
     ),
   )
-  const amounts = days.map((day) => amountOf(day, sizes.get(`${day.place} ${day.partition_id}`)))
+  const amounts = days.map((day) => amountOf(day, weights))
   const perSignal = signals.map((signal) => signalUsage(signal, amounts))
   return {
     tenant_id: tenantId,
@@ -66,17 +65,15 @@ FROM ${from(table.name)} GROUP BY day, partition_id`
 
 const specOf = new Map(tables.map((table) => [table.name, table]))
 
-/** Rows may have arrived since the partition was weighed; a share is never more than the whole. */
-function amountOf(day: TableDay, partition: PartitionSize | undefined): Amount {
+function amountOf(day: TableDay, weights: RowWeights): Amount {
   const spec = specOf.get(day.place)
   if (spec === undefined) throw new Error(`No table ${day.place}`)
   const rows = Number(day.total)
-  const share = partition === undefined ? 0 : Math.min(1, rows / partition.rows)
   return {
     signal: spec.signal,
     day: day.day,
     rows,
-    bytes: Math.round(share * (partition?.bytes ?? 0)),
+    bytes: weights(day.place, day.partition_id, rows),
     oldestNs: BigInt(day.oldest),
     newestNs: BigInt(day.newest),
   }

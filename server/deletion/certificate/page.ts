@@ -137,7 +137,7 @@ function instantOr(instant: string | null, otherwise: string): Markup | string {
 }
 
 const methodNames: Readonly<Record<string, string>> = {
-  partition_dropped: 'partition dropped',
+  partition_dropped: 'partition dropped, or left to others',
   partition_rewritten: 'partition rewritten without them',
   partition_settled_after_crash: 'partition dropped or rewritten, resumed after a crash',
   rows_removed: 'rows and learnt expectations removed',

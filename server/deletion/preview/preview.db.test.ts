@@ -10,6 +10,7 @@ import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { insertFixture } from '../../telemetry/row-fixture.ts'
+import { weighRows } from '../../telemetry/row-weights.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
 import type { TenantPlace } from '../../telemetry/telemetry.ts'
@@ -52,6 +53,7 @@ function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
     control: stores.control,
     gate,
     clock,
+    weighRows: (place) => weighRows(stores.engine, place, true),
     countAnomalies: async () => ({ inRange: 0, learntFrom: 0 }),
     activeHolds: async () => [],
     knownBackups: async () => [],
@@ -152,8 +154,8 @@ test('a preview counts what its own organisation has in the range, per signal, a
   )
   assert.deepEqual(
     [work.partitions_dropped, work.partitions_rewritten],
-    [0, 3],
-    'the neighbour’s rows survive in each of them',
+    [3, 0],
+    'nothing of the organisation is left in them, and the neighbour’s rows are nobody’s business',
   )
   assert.equal((await previewsWith().create(neighbour, all)).rows, 46)
 })
@@ -290,10 +292,38 @@ test('what was previewed is what is erased, by the work that was estimated', asy
       [detail.partitions_dropped, detail.partitions_rewritten],
       [preview.work.partitions_dropped, preview.work.partitions_rewritten],
     )
-    assert.equal(preview.work.partitions_dropped, isShared ? 0 : tables.length)
+    assert.deepEqual(
+      [preview.work.partitions_dropped, preview.work.partitions_rewritten],
+      [tables.length, tables.length],
+      'of the organisation nothing is left in the first week, whoever else has rows there',
+    )
     assert.ok(preview.work.bytes_rewritten > 0)
     assert.equal((await previews.create(scene.own, draft)).rows, 0)
   }
+})
+
+test('what a neighbour of the placement writes between two previews changes no byte of the second', async () => {
+  for (const { name } of tables) {
+    await insert(own, name, monday, 40)
+    await insert(own, name, monday + weekNs, 30)
+  }
+  const selections = [all, untilSecondWeek, between(monday + 10n * secondNs, monday + weekNs + 5n * secondNs)]
+  const previews = previewsWith()
+  const answers = async () => {
+    const found = []
+    for (const selection of selections) {
+      const { id: _, preview_id: __, ...told } = await previews.create(own, selection)
+      found.push(told)
+    }
+    return JSON.stringify(found)
+  }
+  const before = await answers()
+  assert.match(before, /"bytes_rewritten":[1-9]/)
+  for (const { name } of tables) {
+    await insert(neighbour, name, monday, 500, 'a service with a long name of its own'.repeat(20))
+    await stores.engine.command(raw(`OPTIMIZE TABLE ${name} FINAL`))
+  }
+  assert.equal(await answers(), before)
 })
 
 test('a preview holds while the selection is what it was, for a quarter of an hour', async () => {

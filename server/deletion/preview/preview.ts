@@ -16,6 +16,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { TimeRange } from '../../core/time-range.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
@@ -39,6 +40,7 @@ export interface PreviewedBackup {
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
+  readonly weighRows: WeighRows
   readonly control: Control
   readonly clock: Clock
   /** Anomalies about the selection, and those about other time that learnt from it. */
@@ -68,10 +70,11 @@ export class Previews {
 
   /** Counts the selection and remembers the counts. Removes what has expired, of every organisation. */
   async create(place: TenantPlace, selection: DeletionSelection): Promise<Preview> {
-    const { activeHolds, clock, control, countAnomalies, engine, knownBackups, needsApproval } = this.#deps
+    const { activeHolds, clock, control, countAnomalies, knownBackups, needsApproval, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
-    const counted = await countSelection(engine, this.#reader(place), { ...selection, held })
+    const weights = await weighRows(place)
+    const counted = await countSelection(this.#reader(place), { ...selection, held }, weights)
     const anomalies = await countAnomalies(tenantId, selection)
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
     const nowMs = clock.nowMs()

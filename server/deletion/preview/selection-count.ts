@@ -1,14 +1,15 @@
-// How much a selection holds, as its own organisation can see it: rows exactly, bytes by the engine's own books,
-// which services, from when to when. What another deletion has hidden is neither counted nor named: nobody may see
+// How much a selection holds, as its own organisation can see it: rows exactly, bytes as far as its own rows tell,
+// which services, from when to when. Nothing here follows what a neighbour of the same placement has or writes. What another deletion has hidden is neither counted nor named: nobody may see
 // it any more, and it is that deletion's to erase.
 
-import { partitionIdOf, partitionSizes } from '../../telemetry/partitions.ts'
+import type { TimeRange } from '../../core/time-range.ts'
+import { partitionIdOf } from '../../telemetry/partitions.ts'
+import type { RowWeights } from '../../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, tablesOf } from '../../telemetry/schema/tables.ts'
 import { join, raw, sql, uint } from '../../telemetry/sql.ts'
-import type { TelemetryEngine } from '../../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DeletionSelection, ErasureTarget } from '../deletion.ts'
-import { type PlannedStep, planErasure } from '../planner.ts'
+import { selectedIn } from '../planner.ts'
 
 /** Services named per signal; enough to recognise what one is about to erase. */
 export const servicesMax = 100
@@ -16,7 +17,7 @@ export const servicesMax = 100
 export interface SignalCount {
   readonly signal: Signal
   readonly rows: number
-  /** The share by rows of the partitions that hold them. */
+  /** What they take on disk, as far as the organisation may know. */
   readonly bytes: number
   /** Null where nothing is selected. */
   readonly firstNs: bigint | null
@@ -27,9 +28,10 @@ export interface SignalCount {
 }
 
 export interface ErasureWork {
+  /** Those in which nothing of the organisation is left. */
   readonly partitionsDropped: number
   readonly partitionsRewritten: number
-  /** Bytes of survivors that are copied. */
+  /** Bytes of the organisation's own survivors. */
   readonly bytesRewritten: number
 }
 
@@ -57,51 +59,79 @@ export async function countRows(reader: TenantReader, selection: DeletionSelecti
 
 /** `target` is what an attempt could erase now, for the estimate of its work; the rest counts all of its selection. */
 export async function countSelection(
-  engine: TelemetryEngine,
   reader: TenantReader,
   target: ErasureTarget,
+  weights: RowWeights,
 ): Promise<SelectionCount> {
-  // Sizes first: what is hidden meanwhile is then missing from the rows, which come last.
-  const sizes = await partitionSizes(engine, reader.place.placement)
-  const plan = await planErasure(engine, reader.place, target)
+  const work = workOf(await countSurvivors(reader, target), weights)
   const found = await countPartitions(reader, target)
   const rows = rowsBySignal(target, found)
-  const bytesOf = (partition: PartitionCount) => {
-    const size = sizes.get(placeOf(partition))
-    return size === undefined ? 0 : Math.round(size.bytes * Math.min(1, Number(partition.total) / size.rows))
-  }
   const counts: SignalCount[] = []
   for (const signal of target.signals) {
     const own = found.filter((partition) => signalOf(partition) === signal)
     counts.push({
       signal,
       rows: rows[signal] ?? 0,
-      bytes: own.reduce((sum, partition) => sum + bytesOf(partition), 0),
+      bytes: own.reduce((sum, one) => sum + weights(one.place, one.partition_id, Number(one.total)), 0),
       firstNs: least(own.map(({ first }) => BigInt(first))),
       lastNs: greatest(own.map(({ last }) => BigInt(last))),
       ...(await countServices(reader, target, signal)),
     })
   }
-  // A partition in which nothing is visible is the work of the deletion that hides it.
-  const visible = new Set(found.map(placeOf))
-  const own = plan.filter((step) => visible.has(`${step.store} ${step.partitionId}`))
-  return { signals: counts, work: workOf(own, sizes) }
+  return { signals: counts, work }
 }
 
-function workOf(
-  steps: readonly PlannedStep[],
-  sizes: Awaited<ReturnType<typeof partitionSizes>>,
-): ErasureWork {
+/** The organisation's rows of one partition, without what is hidden. */
+interface SurvivorCount {
+  readonly place: TableName
+  readonly partition_id: string
+  readonly total: string
+  readonly erased: string
+}
+
+function workOf(partitions: readonly SurvivorCount[], weights: RowWeights): ErasureWork {
   const work = { partitionsDropped: 0, partitionsRewritten: 0, bytesRewritten: 0 }
-  for (const step of steps) {
-    const size = sizes.get(`${step.store} ${step.partitionId}`)
-    if (size === undefined || step.rows >= size.rows) work.partitionsDropped++
+  for (const { erased, partition_id, place, total } of partitions) {
+    const survivors = Number(total) - Number(erased)
+    if (survivors === 0) work.partitionsDropped++
     else {
       work.partitionsRewritten++
-      work.bytesRewritten += Math.max(0, size.bytes - step.bytes)
+      work.bytesRewritten += weights(place, partition_id, survivors)
     }
   }
   return work
+}
+
+/** Of every partition from which something is erased now: what no hold keeps, and what another deletion hides is not its. */
+async function countSurvivors(reader: TenantReader, target: ErasureTarget): Promise<SurvivorCount[]> {
+  const { placement, tenantId } = reader.place
+  return reader.rows<SurvivorCount>((from) =>
+    join(
+      tablesOf(target.signals).map(
+        (
+          table,
+        ) => sql`SELECT ${table.name} AS place, ${partitionIdOf(table.timeColumn, placement)} AS partition_id,
+  toString(count()) AS total, toString(countIf(${selectedIn(table, tenantId, target)}) AS selected) AS erased
+FROM ${from(table.name, rangeCondition(table.timeColumn, wholeWeeks(target.range)))}
+GROUP BY partition_id HAVING selected > 0`,
+      ),
+      ' UNION ALL ',
+    ),
+  )
+}
+
+const weekNs = 7n * 86_400_000_000_000n
+/** 1970 began on a Thursday. */
+const firstMondayNs = -3n * 86_400_000_000_000n
+
+/** The weeks that the range touches: they are the engine's partitions. */
+function wholeWeeks({ startNs, endNs }: TimeRange): TimeRange {
+  const mondayBefore = (ns: bigint) => ns - ((ns - firstMondayNs) % weekNs)
+  const start = startNs === null ? null : mondayBefore(startNs)
+  return {
+    startNs: start === null || start < 0n ? null : start,
+    endNs: endNs === null ? null : mondayBefore(endNs - 1n) + weekNs,
+  }
 }
 
 async function countPartitions(
@@ -148,8 +178,6 @@ function rowsBySignal(selection: DeletionSelection, found: readonly PartitionCou
 const signalOfTable = new Map(tablesOf(signals).map((table) => [table.name, table.signal]))
 
 const signalOf = ({ place }: PartitionCount) => signalOfTable.get(place)
-
-const placeOf = ({ place, partition_id }: PartitionCount) => `${place} ${partition_id}`
 
 function least(instants: readonly bigint[]): bigint | null {
   return instants.reduce<bigint | null>((a, b) => (a === null || b < a ? b : a), null)

@@ -4,6 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
+import { weightless } from '../../telemetry/row-weights.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
 import type { DeletionDraft, HeldPart } from '../deletion.ts'
 import type { StoredDeletion } from '../deletion-record.ts'
@@ -68,7 +69,7 @@ export class RetentionWorker {
       const draft = { ...undelayed, delayMinutes }
       const key = retentionKey(draft, nowMs)
       if (this.#hasSeen(tenantId, key)) continue
-      const plan = await planErasure(engine, place, { ...draft, held: [] })
+      const plan = await planErasure(engine, place, { ...draft, held: [] }, weightless)
       if (plan.length > 0) await this.#request(tenantId, draft, nowMs)
       this.#seen.add(`${tenantId} ${key}`)
     }
