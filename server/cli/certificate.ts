@@ -27,18 +27,18 @@ export async function verifyCertificate(
   try {
     const { certificate, kid } = await checkCertificate(text, trusted)
     if (options.json) printJson({ file, verdict: 'holds', problem: null, kid, certificate })
-    else print(`${file}: the certificate holds\n${summaryOf(certificate, kid)}`)
+    else for (const line of [`${file}: the certificate holds`, ...summaryOf(certificate, kid)]) print(line)
     return 0
   } catch (error) {
     if (!(error instanceof CertificateProblem)) throw error
-    const problem = oneLine(error.message)
+    const problem = error.message
     if (options.json) printJson({ file, verdict: 'does_not_hold', problem, kid: null, certificate: null })
     else print(`${file}: DOES NOT HOLD: ${problem}`)
     return 1
   }
 }
 
-function summaryOf(certificate: DeletionCertificate, kid: string): string {
+function summaryOf(certificate: DeletionCertificate, kid: string): string[] {
   const { erasure, ledger, organisation, request, times, verification } = certificate
   const range =
     request.scope === 'all'
@@ -61,10 +61,5 @@ function summaryOf(certificate: DeletionCertificate, kid: string): string {
     ['ledger', `entry ${ledger.seq}, hash ${ledger.hash}`],
     ['signed by', kid],
   ]
-  return lines.map(([name, value]) => `  ${name.padEnd(13)} ${oneLine(value)}`).join('\n')
-}
-
-/** What somebody else wrote stays within its line, so that it can't pass for another of ours. */
-function oneLine(text: string): string {
-  return text.replaceAll('\n', ' ')
+  return lines.map(([name, value]) => `  ${name.padEnd(13)} ${value}`)
 }

@@ -14,7 +14,7 @@ import { systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { exitCodes } from './failure.ts'
 import { withControl } from './open-control.ts'
-import { type JsonOption, print, printJson } from './print.ts'
+import { type JsonOption, print, printDocument, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
 /** Writes a chain to standard output, also of an organisation that is gone. */
@@ -27,7 +27,7 @@ export async function exportEvidence(
     await requireKnown(control, chain, options.org)
     const deps = { control, clock: systemClock, keys: new SigningKeys(control, systemClock) }
     for await (const line of exportChain(deps, chain, options.org)) {
-      if (!process.stdout.write(line)) await once(process.stdout, 'drain')
+      if (!printDocument(line)) await once(process.stdout, 'drain')
     }
   })
 }

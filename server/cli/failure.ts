@@ -18,9 +18,12 @@ export const exitCodes = {
 /** Ends the command with a sentence for a person and an exit code. */
 export class CommandFailure extends Error {
   readonly exitCode: number
+  /** Lines below the sentence. */
+  readonly details: readonly string[]
 
-  constructor(message: string, exitCode: number = exitCodes.failed) {
+  constructor(message: string, exitCode: number = exitCodes.failed, details: readonly string[] = []) {
     super(message)
+    this.details = details
     this.name = 'CommandFailure'
     this.exitCode = exitCode
   }

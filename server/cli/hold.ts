@@ -81,7 +81,5 @@ async function withHolds(
 function describe(hold: LegalHold): string {
   const range = `${hold.range_start ?? 'the beginning'} to ${hold.range_end ?? 'the end'}`
   const state = hold.released_at === null ? 'active' : `released ${hold.released_at}`
-  // A case reference is free text: it stays within its line.
-  const caseRef = hold.case_ref.replaceAll(/\p{Cc}/gu, '?')
-  return `${hold.hold_id}  ${state}  ${hold.signals.join(',')}  ${range}  by ${hold.placed_by}  ${caseRef}`
+  return `${hold.hold_id}  ${state}  ${hold.signals.join(',')}  ${range}  by ${hold.placed_by}  ${hold.case_ref}`
 }

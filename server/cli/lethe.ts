@@ -31,6 +31,7 @@ try {
 } catch (error) {
   // Commander has already printed what it throws, also for --help and --version.
   if (!(error instanceof CommanderError)) say(`lethe: ${sentenceOf(error)}`)
+  if (error instanceof CommandFailure) for (const line of error.details) say(line)
   process.exitCode = exitCodeOf(error)
 }
 

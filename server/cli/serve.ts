@@ -9,7 +9,7 @@ import { type App, createApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { type JsonOption, printJsonLine } from './print.ts'
+import { harmless, type JsonOption, printJsonLine } from './print.ts'
 
 /** Organisation of a first start that names none. */
 const firstTenantId = 'default'
@@ -68,8 +68,10 @@ const oneWishMs = 1000
 export function endOnUncaught(): void {
   const end = (error: unknown) => {
     try {
-      const text = error instanceof Error ? error.stack : String(error)
-      writeSync(process.stderr.fd, `lethe: ended by an error that nobody expected: ${text}\n`)
+      const stack = error instanceof Error ? (error.stack ?? '') : ''
+      const calls = stack.split('\n').filter((line) => /^ +at /.test(line))
+      const lines = [`lethe: ended by an error that nobody expected: ${error}`, ...calls]
+      writeSync(process.stderr.fd, `${lines.map(harmless).join('\n')}\n`)
     } finally {
       process.kill(process.pid, 'SIGKILL')
     }

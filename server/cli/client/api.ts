@@ -32,8 +32,13 @@ export class ServiceRefusal extends CommandFailure {
   /** Seconds after which to ask again; 0 where nothing was said. */
   readonly retryAfterSeconds: number
 
-  constructor(message: string, { retryAfterSeconds, status }: Received, body: unknown) {
-    super(message, statusesOfAbsence.has(status) ? exitCodes.unreachable : exitCodes.failed)
+  constructor(
+    message: string,
+    { retryAfterSeconds, status }: Received,
+    body: unknown,
+    details: readonly string[] = [],
+  ) {
+    super(message, statusesOfAbsence.has(status) ? exitCodes.unreachable : exitCodes.failed, details)
     this.status = status
     this.body = body
     this.retryAfterSeconds = retryAfterSeconds
@@ -147,7 +152,7 @@ export class ApiClient {
     const invalid = ValidationError.safeParse(json)
     if (status === 422 && invalid.success) {
       const problems = invalid.data.detail.map((problem) => `  ${this.#problemLine(problem)}`)
-      return new ServiceRefusal(`The service refuses this:\n${problems.join('\n')}`, received, json)
+      return new ServiceRefusal('The service refuses this:', received, json, problems)
     }
     const known = ErrorBody.safeParse(json)
     if (known.success) {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { pageOf } from '../../../contract/common.ts'
 import { DeletionRequest, ReadBackResult } from '../../../contract/deletion.ts'
 import type { Clock } from '../../core/clock.ts'
-import { type JsonOption, print, printJson, say } from '../print.ts'
+import { type JsonOption, print, printDocument, printJson, say } from '../print.ts'
 import { ApiClient } from './api.ts'
 import { deletionLine, deletionLines } from './deletion-view.ts'
 import { deletionPath, requireCompleted, watchOnOutput } from './follow.ts'
@@ -81,7 +81,7 @@ export async function saveCertificate(
 ): Promise<void> {
   const path = `${deletionPath(id)}/certificate${html ? '?format=html' : ''}`
   const text = await new ApiClient(connection).getText(path)
-  if (output === undefined) process.stdout.write(text)
+  if (output === undefined) printDocument(text)
   else writeFileSync(output, text)
   if (output !== undefined) say(`${output} is written.`)
 }

@@ -71,11 +71,7 @@ function teller({ json }: JsonOption): (answer: Answer<DeletionRequest>) => void
   return ({ value }) => {
     const width = process.stdout.columns || 80
     // A line that the terminal would break counts as one when the cursor goes up again.
-    const lines = deletionLines(value).map((line) =>
-      harmless(line)
-        .replaceAll('\n', ' ')
-        .slice(0, width - 1),
-    )
+    const lines = deletionLines(value).map((line) => harmless(line).slice(0, width - 1))
     const up = drawn === 0 ? '' : `\u001b[${drawn}A\u001b[J`
     process.stdout.write(`${up}${lines.join('\n')}\n`)
     drawn = lines.length
