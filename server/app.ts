@@ -15,6 +15,7 @@ import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
 import { weighingOf } from './app/weighing.ts'
 import { addAuditRoutes } from './audit/routes.ts'
+import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
 import type { Backups } from './backup/backups.ts'
 import { settleRestore } from './backup/restore.ts'
@@ -135,7 +136,8 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     const control = openSqlite(config.controlPath)
     await migrate(control)
     await assertSameInstance(control, readInstanceId(config.dataDir))
-    return await joinRooms(options, engine, control, disk)
+    const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
+    return await joinRooms(options, { engine, control, disk, keys })
   } catch (error) {
     await engine.close()
     throw error
@@ -199,9 +201,7 @@ export async function foundOrganisation(
 /** What the rooms share. A clock that is wrong from the start is found here, before anything is done by it. */
 async function openShared(
   { config, clock, logger, failpoint = async () => {} }: AppOptions,
-  engine: TelemetryEngine,
-  control: Control,
-  disk: DiskWatch,
+  { control, disk, engine, keys }: OpenStores,
 ) {
   const watch = new ClockWatch({ control, clock, logger })
   const trustedNowMs = () => watch.now()
@@ -210,17 +210,21 @@ async function openShared(
   const instanceSecret = readInstanceId(config.dataDir)
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
-  return { config, ...clocks, logger, failpoint, disk, engine, control, gate, tenancy, instanceSecret }
+  const rooms = { disk, engine, control, keys, gate, tenancy }
+  return { config, ...clocks, logger, failpoint, ...rooms, instanceSecret }
 }
 
-async function joinRooms(
-  options: AppOptions,
-  engine: TelemetryEngine,
-  control: Control,
-  disk: DiskWatch,
-): Promise<App> {
+interface OpenStores {
+  readonly engine: TelemetryEngine
+  readonly control: Control
+  readonly disk: DiskWatch
+  readonly keys: SigningKeys
+}
+
+async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> {
+  const { control, disk } = opened
   const { config, clock, logger } = options
-  const stores = await openShared(options, engine, control, disk)
+  const stores = await openShared(options, opened)
   const { gate, instanceSecret, tenancy, trustedNowMs } = stores
   const deletion = joinDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
@@ -257,7 +261,7 @@ async function joinRooms(
       () => backups.sealed(),
       () => ingest.close(),
       () => disk.withReserve(() => deletion.lateRows.flush()),
-      () => engine.close(),
+      () => opened.engine.close(),
       () => control.destroy(),
     ])
   })
@@ -291,7 +295,7 @@ async function joinRooms(
       await backups.takeAll(stopping.signal)
     },
     round: () => round(stopping.signal).then(() => backups.sealed()),
-    readerOf: (place) => new TenantReader(engine, place, gate),
+    readerOf: (place) => new TenantReader(opened.engine, place, gate),
     close,
   }
 }
@@ -338,6 +342,7 @@ interface RouteNeeds {
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
+  readonly keys: SigningKeys
   readonly gate: TelemetryGate
   readonly tenancy: TenancyStore
   readonly deletion: JoinedDeletion
@@ -367,7 +372,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   await front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
-  addAuditRoutes(http, { control, clock, keys: new SigningKeys(control, clock) })
+  addAuditRoutes(http, { control, clock, keys: needs.keys })
   addUsageRoutes(http, readerOf, weighingOf(needs))
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)

@@ -33,6 +33,8 @@ test('an empty environment is a service for this machine alone, beside its data'
     connections: { total: 4096, perAddress: 1024 },
     dataDir: resolve('data'),
     controlPath: resolve('data', 'control.db'),
+    keySource: { secret: null, file: resolve('data', 'signing.key') },
+    oldKeySecret: null,
     backupDir: resolve('data', 'backups'),
     backupKeepDays: 30,
     reserveBytes: 64 * mebibyte,
@@ -59,6 +61,18 @@ test('every setting that is read is on the page of settings, and nothing else is
   assert.deepEqual(namesIn('../docs/settings.md', /^\| `(LETHE_[A-Z_]*[A-Z])` \|/gm), read.sort())
 })
 
+test('the key of the signing keys has one source, long enough, and not among the backups', () => {
+  const secret = 'x'.repeat(32)
+  assert.equal(readConfig({ LETHE_KEY_SECRET: secret }).keySource.secret, secret)
+  for (const [env, named] of [
+    [{ LETHE_KEY_SECRET: secret, LETHE_KEY_FILE: '/k' }, /set one of them/],
+    [{ LETHE_KEY_SECRET: 'short' }, /LETHE_KEY_SECRET must have 32/],
+    [{ LETHE_BACKUP_DIR: '/b', LETHE_KEY_FILE: '/b/c/key' }, /must not be in LETHE_BACKUP_DIR/],
+  ] as const) {
+    assert.throws(() => readConfig(env), named)
+  }
+})
+
 test('an empty setting is one that is not given', () => {
   const names = [
     'HOST',
@@ -67,6 +81,8 @@ test('an empty setting is one that is not given', () => {
     'CONTROL_URL',
     'TELEMETRY_URL',
     'BACKUP_DIR',
+    'KEY_FILE',
+    'KEY_SECRET',
     'LOG_LEVEL',
     'BOOTSTRAP_TOKEN',
   ]
@@ -91,6 +107,8 @@ test('what is set is used, in the units it is used in', () => {
       LETHE_DATA_DIR: '/srv/lethe',
       LETHE_CONTROL_URL: 'sqlite:/srv/control/lethe.db',
       LETHE_TELEMETRY_URL: 'chdb:',
+      LETHE_KEY_FILE: '/etc/lethe/signing.key',
+      LETHE_OLD_KEY_SECRET: token,
       LETHE_BACKUP_DIR: '/mnt-backups/lethe',
       LETHE_BACKUP_KEEP_DAYS: '7',
       LETHE_RESERVE_MB: '0',
@@ -116,6 +134,8 @@ test('what is set is used, in the units it is used in', () => {
       connections: { total: 500, perAddress: 100 },
       dataDir: '/srv/lethe',
       controlPath: '/srv/control/lethe.db',
+      keySource: { secret: null, file: '/etc/lethe/signing.key' },
+      oldKeySecret: token,
       backupDir: '/mnt-backups/lethe',
       backupKeepDays: 7,
       reserveBytes: 0,

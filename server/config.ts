@@ -27,6 +27,10 @@ export interface Config {
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
   readonly controlPath: string
+  /** What seals the signing keys in the control-plane database: the secret where there is one, else what the file holds. */
+  readonly keySource: { readonly secret: string | null; readonly file: string }
+  /** The secret that sealed them before, for `lethe keys reseal`; null where a file did. */
+  readonly oldKeySecret: string | null
   /** Folder for backups and for the journal of erasures that a restore needs. */
   readonly backupDir: string
   /** Days after which the service removes a backup, where the command names no other. */
@@ -75,6 +79,8 @@ export function readConfig(env: Environment): Config {
     ...readListeners(env),
     dataDir,
     controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
+    keySource: readKeySource(env, dataDir),
+    oldKeySecret: readSecret(env, 'LETHE_OLD_KEY_SECRET'),
     backupDir: readBackupDir(env, dataDir),
     // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
     backupKeepDays: integer(env, 'LETHE_BACKUP_KEEP_DAYS', { fallback: 30, min: 1, max: 3650 }),
@@ -164,6 +170,31 @@ function readBackupDir(env: Environment, dataDir: string): string {
     throw new ConfigError(`LETHE_BACKUP_DIR must not be in ${engineDir}: a restore replaces what is there.`)
   }
   return backupDir
+}
+
+/** A key that lies among the backups would open what is in them. */
+function readKeySource(env: Environment, dataDir: string): Config['keySource'] {
+  const secret = readSecret(env, 'LETHE_KEY_SECRET')
+  if (secret !== null && env.LETHE_KEY_FILE) {
+    throw new ConfigError('LETHE_KEY_SECRET and LETHE_KEY_FILE both name the key; set one of them.')
+  }
+  const file = resolve(text(env, 'LETHE_KEY_FILE', join(dataDir, 'signing.key')))
+  if (file.startsWith(`${readBackupDir(env, dataDir)}/`)) {
+    throw new ConfigError(
+      'LETHE_KEY_FILE must not be in LETHE_BACKUP_DIR: it would open the keys in a backup.',
+    )
+  }
+  return { secret, file }
+}
+
+function readSecret(env: Environment, name: string): string | null {
+  const secret = env[name] || null
+  if (secret === null || new RegExp(`^[\\x21-\\x7e]{${secretLengthMin},${secretLengthMax}}$`).test(secret)) {
+    return secret
+  }
+  throw new ConfigError(
+    `${name} must have ${secretLengthMin} to ${secretLengthMax} visible ASCII characters.`,
+  )
 }
 
 function readBootstrap(env: Environment): Config['bootstrap'] {

@@ -1,7 +1,7 @@
 // Joins what a certificate is made of: the record of the deletion, the signing keys, the register of backups, and what
 // this service and its engine are.
 
-import { SigningKeys } from '../audit/signing.ts'
+import type { SigningKeys } from '../audit/signing.ts'
 import type { BackupRegister } from '../backup/register.ts'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
@@ -13,6 +13,7 @@ import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 export interface CertificateNeeds {
   readonly clock: Clock
   readonly control: Control
+  readonly keys: SigningKeys
   readonly engine: TelemetryEngine
   readonly register: BackupRegister
   /** Certified as a hash. */
@@ -21,11 +22,11 @@ export interface CertificateNeeds {
 }
 
 export function joinCertificates(needs: CertificateNeeds): CertificateStore {
-  const { clock, control, engine, instanceSecret, register, serviceVersion } = needs
+  const { clock, control, engine, instanceSecret, keys, register, serviceVersion } = needs
   return new CertificateStore({
     clock,
     control,
-    keys: new SigningKeys(control, clock),
+    keys,
     backupsHolding: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceId: instanceSecret,

@@ -4,7 +4,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { signCheckpoint } from '../audit/export.ts'
 import { chainTables, readHead } from '../audit/log.ts'
-import { SigningKeys } from '../audit/signing.ts'
+import type { SigningKeys } from '../audit/signing.ts'
 import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
@@ -16,6 +16,7 @@ import { OrganisationRemoval } from '../tenancy/removal.ts'
 
 export interface RemovalNeeds {
   readonly control: Control
+  readonly keys: SigningKeys
   readonly clock: Clock
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
@@ -24,8 +25,14 @@ export interface RemovalNeeds {
 
 const everything = { signals, range: { startNs: null, endNs: null } }
 
-export function joinRemoval({ control, clock, engine, gate, logger }: RemovalNeeds): OrganisationRemoval {
-  const keys = new SigningKeys(control, clock)
+export function joinRemoval({
+  control,
+  clock,
+  engine,
+  gate,
+  keys,
+  logger,
+}: RemovalNeeds): OrganisationRemoval {
   const fence = { id: 'organisation-removal', ...everything }
   return new OrganisationRemoval({
     control,

@@ -13,14 +13,17 @@ import { ManualClock } from '../core/manual-clock.ts'
 import { seal } from './chain.ts'
 import { exportChain, signCheckpoint } from './export.ts'
 import { checkExport, ExportProblem } from './export-check.ts'
+import { KeySeal } from './key-seal.ts'
 import { appendAudit, appendLedger, type ChainName } from './log.ts'
 import { SigningKeys } from './signing.ts'
+
+const testSeal = new KeySeal('a sealing key that only this test has')
 
 const folder = temporaryFolder()
 const control = openSqlite(join(folder, 'control.db'))
 await migrate(control)
 const clock = new ManualClock(1_763_717_400_000)
-const keys = new SigningKeys(control, clock)
+const keys = new SigningKeys(control, clock, testSeal)
 const deps = { control, clock, keys }
 after(async () => {
   await control.destroy()
@@ -214,7 +217,7 @@ test('who computes every hash anew still lacks the signature', async () => {
 
   const foreign = openSqlite(':memory:')
   await migrate(foreign)
-  const forger = { control: foreign, clock, keys: new SigningKeys(foreign, clock) }
+  const forger = { control: foreign, clock, keys: new SigningKeys(foreign, clock, testSeal) }
   const checkpoint = await signCheckpoint(forger, 'audit', 'small', { entries: 3, head: prevHash })
   await foreign.destroy()
   const file = fileOf([...forged, JSON.stringify({ checkpoint })])

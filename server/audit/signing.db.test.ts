@@ -14,8 +14,11 @@ import { openSqlite } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findBreak } from './chain.ts'
 import { newKeyPair, SignatureProblem, signJws, verifyJws } from './jws.ts'
+import { KeySeal } from './key-seal.ts'
 import { readChain } from './log.ts'
-import { SigningKeys } from './signing.ts'
+import { listKeys, SigningKeys } from './signing.ts'
+
+const testSeal = new KeySeal('a sealing key that only this test has')
 
 const folders: string[] = []
 after(() => {
@@ -30,7 +33,7 @@ async function openKeys(t: { after(fn: () => Promise<void>): void }) {
   t.after(() => control.destroy())
   await migrate(control)
   const clock = new ManualClock(1_763_717_400_000)
-  return { control, clock, path, keys: new SigningKeys(control, clock) }
+  return { control, clock, path, keys: new SigningKeys(control, clock, testSeal) }
 }
 
 const statement = { erased: 3, at: '2025-11-21T09:30:00.000Z', about: 'Grüße' }
@@ -81,7 +84,7 @@ test('twenty first uses at once make one key, and another handle finds it', asyn
   const signed = await Promise.all(Array.from({ length: 20 }, (_, i) => keys.sign({ i }, 'test+jws')))
   const control = openSqlite(path)
   t.after(() => control.destroy())
-  const jwks = await new SigningKeys(control, clock).jwks()
+  const jwks = await new SigningKeys(control, clock, testSeal).jwks()
   assert.equal(jwks.keys.length, 1)
   for (const [i, jws] of signed.entries()) {
     assert.deepEqual((await verifyJws(jws, jwks, 'test+jws')).payload, { i })
@@ -89,7 +92,7 @@ test('twenty first uses at once make one key, and another handle finds it', asyn
 })
 
 test('after a rotation new statements have a new key, and old ones still verify', async (t) => {
-  const { keys, clock } = await openKeys(t)
+  const { keys, clock, control } = await openKeys(t)
   const before = await keys.sign(statement, 'test+jws')
   await clock.advance(1000)
   const kid = await keys.rotate('operator:test')
@@ -99,7 +102,7 @@ test('after a rotation new statements have a new key, and old ones still verify'
   assert.equal((await verifyJws(now, jwks, 'test+jws')).kid, kid)
   assert.notEqual((await verifyJws(before, jwks, 'test+jws')).kid, kid)
   assert.deepEqual(
-    (await keys.list()).map(({ createdAtMs, retiredAtMs }) => [createdAtMs, retiredAtMs]),
+    (await listKeys(control)).map(({ createdAtMs, retiredAtMs }) => [createdAtMs, retiredAtMs]),
     [
       [1_763_717_400_000, 1_763_717_401_000],
       [1_763_717_401_000, null],
@@ -126,22 +129,36 @@ test('a rotation is in the audit log of every organisation, and names both keys 
 })
 
 test('rotations at once leave one key that signs', async (t) => {
-  const { keys } = await openKeys(t)
+  const { control, keys } = await openKeys(t)
   await Promise.all([keys.rotate('a'), keys.rotate('b'), keys.sign({}, 'test+jws'), keys.rotate('c')])
-  assert.equal((await keys.list()).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
+  assert.equal((await listKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
 })
 
-test('the private key is in its table and in nothing that can be asked for', async (t) => {
+test('the private key is in no file and in nothing that can be asked for, but opens for whoever has the key', async (t) => {
   const { keys, control, path } = await openKeys(t)
   await keys.jwks()
-  const row = await control.selectFrom('signing_keys').select('private_jwk').executeTakeFirstOrThrow()
-  const { d } = JSON.parse(row.private_jwk)
-  assert.equal(d.length, 43)
-  assert.ok(readFileSync(`${path}-wal`).includes(d), 'it is where it should be')
+  const { kid, private_jwk: sealed } = await control
+    .selectFrom('signing_keys')
+    .select(['kid', 'private_jwk'])
+    .executeTakeFirstOrThrow()
+  const { d } = await testSeal.open(kid, sealed)
+  assert.ok(typeof d === 'string' && d.length === 43)
   const jws = await keys.sign(statement, 'test+jws')
-  const told = JSON.stringify([await keys.jwks(), await keys.list(), jws, await keys.rotate('x')])
+  const told = JSON.stringify([await keys.jwks(), await listKeys(control), jws, await keys.rotate('x')])
   assert.ok(!told.includes(d))
   assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
+  for (const file of [path, `${path}-wal`]) assert.ok(!readFileSync(file).includes(d), file)
+})
+
+test('a retired key has no private half any more', async (t) => {
+  const { keys, control } = await openKeys(t)
+  await keys.jwks()
+  await keys.rotate('operator:test')
+  const rows = await control.selectFrom('signing_keys').select(['private_jwk', 'retired_at_ms']).execute()
+  assert.deepEqual(
+    rows.map(({ private_jwk, retired_at_ms }) => private_jwk === '' && retired_at_ms !== null).sort(),
+    [false, true],
+  )
 })
 
 test('every changed character of a signed statement is found', async (t) => {

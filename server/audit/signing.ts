@@ -1,9 +1,11 @@
 // The service's own signing keys. One key signs at a time; retired ones stay for good, so that what they signed
-// verifies for ever. A private key is read by `sign` and goes nowhere else: it is in no answer, log or error.
+// verifies for ever. A private key lies sealed, is opened by `sign` and goes nowhere else: it is in no answer, log or
+// error. A retired key has none any more.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
-import { type KeyPair, newKeyPair, type PublicKey, signJws } from './jws.ts'
+import { newKeyPair, type PublicKey, signJws } from './jws.ts'
+import type { KeySeal } from './key-seal.ts'
 import { appendAudit } from './log.ts'
 
 export interface KeyRecord {
@@ -16,10 +18,12 @@ export interface KeyRecord {
 export class SigningKeys {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #seal: KeySeal
 
-  constructor(control: Control, clock: Clock) {
+  constructor(control: Control, clock: Clock, seal: KeySeal) {
     this.#control = control
     this.#clock = clock
+    this.#seal = seal
   }
 
   /**
@@ -28,34 +32,16 @@ export class SigningKeys {
    */
   async sign(payload: object, typ: string): Promise<string> {
     const row = await this.#current()
-    return signJws(payload, typ, { kid: row.kid, privateJwk: JSON.parse(row.private_jwk) })
+    return signJws(payload, typ, {
+      kid: row.kid,
+      privateJwk: await this.#seal.open(row.kid, row.private_jwk),
+    })
   }
 
   /** The public halves of all keys, retired ones included, newest first; never empty. */
   async jwks(): Promise<{ keys: PublicKey[] }> {
     await this.#current()
-    const rows = await this.#control
-      .selectFrom('signing_keys')
-      .select('public_jwk')
-      .orderBy('created_at_ms', 'desc')
-      .orderBy('kid')
-      .execute()
-    return { keys: rows.map((row): PublicKey => JSON.parse(row.public_jwk)) }
-  }
-
-  /** All keys, oldest first. Empty before the first use. */
-  async list(): Promise<KeyRecord[]> {
-    const rows = await this.#control
-      .selectFrom('signing_keys')
-      .select(['kid', 'created_at_ms', 'retired_at_ms'])
-      .orderBy('created_at_ms')
-      .orderBy('kid')
-      .execute()
-    return rows.map((row) => ({
-      kid: row.kid,
-      createdAtMs: row.created_at_ms,
-      retiredAtMs: row.retired_at_ms,
-    }))
+    return { keys: await readPublicKeys(this.#control) }
   }
 
   /**
@@ -64,12 +50,12 @@ export class SigningKeys {
    */
   async rotate(actor: string): Promise<string> {
     const nowMs = this.#clock.nowMs()
-    const made = await newKeyPair()
+    const made = await this.#make()
     return this.#control.transaction().execute(async (trx) => {
       const retired = await findCurrent(trx)
       await trx
         .updateTable('signing_keys')
-        .set({ retired_at_ms: nowMs })
+        .set({ retired_at_ms: nowMs, private_jwk: '' })
         .where('retired_at_ms', 'is', null)
         .execute()
       const { kid } = await insertKey(trx, made, nowMs)
@@ -90,12 +76,48 @@ export class SigningKeys {
     const found = await findCurrent(this.#control)
     if (found !== null) return found
     const nowMs = this.#clock.nowMs()
-    const made = await newKeyPair()
+    const made = await this.#make()
     // Two first uses at once make two keys and keep one: the second waits for the first one's transaction and finds its key.
     return this.#control
       .transaction()
       .execute(async (trx) => (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs)))
   }
+
+  async #make(): Promise<NewKey> {
+    const { privateJwk, publicKey } = await newKeyPair()
+    return { publicKey, sealed: await this.#seal.seal(publicKey.kid, privateJwk) }
+  }
+}
+
+/** All keys, oldest first. Empty before the first use. */
+export async function listKeys(control: Control): Promise<KeyRecord[]> {
+  const rows = await control
+    .selectFrom('signing_keys')
+    .select(['kid', 'created_at_ms', 'retired_at_ms'])
+    .orderBy('created_at_ms')
+    .orderBy('kid')
+    .execute()
+  return rows.map((row) => ({
+    kid: row.kid,
+    createdAtMs: row.created_at_ms,
+    retiredAtMs: row.retired_at_ms,
+  }))
+}
+
+/** The public halves, newest first. Empty before the first use. */
+export async function readPublicKeys(control: Control): Promise<PublicKey[]> {
+  const rows = await control
+    .selectFrom('signing_keys')
+    .select('public_jwk')
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('kid')
+    .execute()
+  return rows.map((row): PublicKey => JSON.parse(row.public_jwk))
+}
+
+interface NewKey {
+  readonly publicKey: PublicKey
+  readonly sealed: string
 }
 
 interface SigningRow {
@@ -114,10 +136,10 @@ async function findCurrent(control: Control | ControlTransaction): Promise<Signi
 
 async function insertKey(
   trx: ControlTransaction,
-  { publicKey, privateJwk }: KeyPair,
+  { publicKey, sealed }: NewKey,
   nowMs: number,
 ): Promise<SigningRow> {
-  const row = { kid: publicKey.kid, private_jwk: JSON.stringify(privateJwk) }
+  const row = { kid: publicKey.kid, private_jwk: sealed }
   await trx
     .insertInto('signing_keys')
     .values({ ...row, public_jwk: JSON.stringify(publicKey), created_at_ms: nowMs, retired_at_ms: null })

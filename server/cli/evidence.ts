@@ -7,6 +7,7 @@ import { exportChain } from '../audit/export.ts'
 import { type CheckedExport, checkExport, ExportProblem } from '../audit/export-check.ts'
 import { checkChain, findRewriting, listTenants } from '../audit/live-check.ts'
 import { type ChainName, chainTables, readHead } from '../audit/log.ts'
+import { prepareSeal } from '../audit/sealed-keys.ts'
 import { SigningKeys } from '../audit/signing.ts'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -25,7 +26,8 @@ export async function exportEvidence(
 ): Promise<void> {
   await withControl(config, async (control) => {
     await requireKnown(control, chain, options.org)
-    const deps = { control, clock: systemClock, keys: new SigningKeys(control, systemClock) }
+    const seal = await prepareSeal(control, config.keySource)
+    const deps = { control, clock: systemClock, keys: new SigningKeys(control, systemClock, seal) }
     for await (const line of exportChain(deps, chain, options.org)) {
       if (!printDocument(line)) await once(process.stdout, 'drain')
     }

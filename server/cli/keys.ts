@@ -1,14 +1,15 @@
 // Operator commands on the signing keys. A running service signs with the new key from its next signature on.
 
-import { SigningKeys } from '../audit/signing.ts'
-import type { Config } from '../config.ts'
+import { prepareSeal, reseal, sealForNewKey } from '../audit/sealed-keys.ts'
+import { listKeys as readKeys, SigningKeys } from '../audit/signing.ts'
+import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { operator, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
 export async function listKeys(config: Config, options: JsonOption): Promise<void> {
   await withControl(config, async (control) => {
-    const items = (await new SigningKeys(control, systemClock).list()).map((key) => ({
+    const items = (await readKeys(control)).map((key) => ({
       kid: key.kid,
       created_at: instantText(key.createdAtMs),
       retired_at: key.retiredAtMs === null ? null : instantText(key.retiredAtMs),
@@ -20,10 +21,39 @@ export async function listKeys(config: Config, options: JsonOption): Promise<voi
   })
 }
 
-export async function rotateKeys(config: Config, options: JsonOption): Promise<void> {
+export interface RotateOptions extends JsonOption {
+  readonly lostKey?: boolean
+}
+
+export async function rotateKeys(config: Config, options: RotateOptions): Promise<void> {
   await withControl(config, async (control) => {
-    const kid = await new SigningKeys(control, systemClock).rotate(operator)
+    const seal = options.lostKey
+      ? sealForNewKey(config.keySource)
+      : await prepareSeal(control, config.keySource)
+    const kid = await new SigningKeys(control, systemClock, seal).rotate(operator)
     if (options.json) printJson({ kid })
     else print(kid)
+  })
+}
+
+export interface ResealOptions extends JsonOption {
+  readonly oldKeyFile?: string
+}
+
+/** Seals with the key that the settings name now. A service that runs signs again once it is started with them. */
+export async function resealKeys(config: Config, { json, oldKeyFile }: ResealOptions): Promise<void> {
+  const from = { secret: config.oldKeySecret, file: oldKeyFile ?? '' }
+  if ((from.secret === null) === (oldKeyFile === undefined)) {
+    throw new ConfigError(
+      'Name the key that seals now: --old-key-file FILE, or its secret as LETHE_OLD_KEY_SECRET. The new one is that of LETHE_KEY_FILE or LETHE_KEY_SECRET.',
+    )
+  }
+  await withControl(config, async (control) => {
+    const sealed = await reseal(control, from, config.keySource)
+    if (json) printJson({ sealed })
+    else
+      print(
+        `${sealed === 1 ? '1 key is' : `${sealed} keys are`} sealed anew. Start the service with the same settings.`,
+      )
   })
 }

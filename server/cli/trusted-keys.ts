@@ -2,9 +2,8 @@
 // come with what is to be checked.
 
 import { readFileSync } from 'node:fs'
-import { SigningKeys } from '../audit/signing.ts'
+import { readPublicKeys } from '../audit/signing.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { systemClock } from '../core/clock.ts'
 import { fileBounds, JsonExcessError, parseBoundedJson } from '../core/json-bounds.ts'
 import { hasControl, withControl } from './open-control.ts'
 
@@ -17,9 +16,8 @@ export async function findTrustedKeys(config: Config, path: string | undefined):
   if (path !== undefined) return readJwks(path)
   if (!hasControl(config)) return null
   return withControl(config, async (control) => {
-    const own = new SigningKeys(control, systemClock)
-    // Asking for the set would make a first key, and checking changes nothing.
-    return (await own.list()).length === 0 ? null : own.jwks()
+    const keys = await readPublicKeys(control)
+    return keys.length === 0 ? null : { keys }
   })
 }
 

@@ -122,7 +122,8 @@ export interface RetentionPoliciesTable {
 export interface SigningKeysTable {
   kid: Fixed<string>
   public_jwk: Fixed<Json>
-  private_jwk: Fixed<Json>
+  /** Sealed: see audit/key-seal.ts. Empty once the key is retired. */
+  private_jwk: string
   created_at_ms: Fixed<number>
   retired_at_ms: number | null
 }

@@ -8,6 +8,7 @@ import { batchOf, insertRows, openStores, silent } from '../../tests/fixtures.ts
 import { joinRemoval } from '../app/join-removal.ts'
 import { exportChain } from '../audit/export.ts'
 import { checkExport } from '../audit/export-check.ts'
+import { KeySeal } from '../audit/key-seal.ts'
 import { checkChain } from '../audit/live-check.ts'
 import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
@@ -21,13 +22,15 @@ import { addRemovalRoute } from './routes.ts'
 import { insertToken, TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
 
+const testSeal = new KeySeal('a sealing key that only this test has')
+
 const stores = await openStores()
 const { control, engine } = stores
 const clock = new ManualClock(1_763_717_400_000)
 const gate = new TelemetryGate()
 const store = new TenancyStore(control, clock)
-const keys = new SigningKeys(control, clock)
-const removal = joinRemoval({ control, clock, engine, gate, logger: silent })
+const keys = new SigningKeys(control, clock, testSeal)
+const removal = joinRemoval({ control, clock, engine, gate, keys, logger: silent })
 const http = createHttp({
   clock,
   logger: silent,
@@ -78,7 +81,8 @@ async function found(tenantId: string): Promise<Organisation> {
     },
   )
   for (const statement of [
-    `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1)`,
+    `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1, 0)`,
+    `insert into held_anomaly_versions values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0, 'x')`,
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,

@@ -149,7 +149,18 @@ export function addKeyCommands(program: Command): void {
   withExamples(
     withJson(keys.command('rotate'))
       .description('sign with a new key from now on; what the old one signed stays valid')
+      .option('--lost-key', 'also where the key that seals the old one is lost')
       .action(async (options) => (await load()).rotateKeys(await config(), options)),
     'lethe keys rotate',
+  )
+  withExamples(
+    withJson(keys.command('reseal'))
+      .description('seal them with the key that LETHE_KEY_FILE or LETHE_KEY_SECRET names now')
+      .option(
+        '--old-key-file <FILE>',
+        'what seals them so far, where it is no secret of LETHE_OLD_KEY_SECRET',
+      )
+      .action(async (options) => (await load()).resealKeys(await config(), options)),
+    'LETHE_KEY_FILE=/etc/lethe/new.key lethe keys reseal --old-key-file data/signing.key',
   )
 }

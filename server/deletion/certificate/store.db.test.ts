@@ -8,6 +8,7 @@ import { after, test } from 'node:test'
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 import { temporaryFolder } from '../../../tests/fixtures.ts'
 import { hashOf } from '../../audit/chain.ts'
+import { KeySeal } from '../../audit/key-seal.ts'
 import { appendLedger, readChain } from '../../audit/log.ts'
 import { SigningKeys } from '../../audit/signing.ts'
 import { migrate } from '../../control/migrate.ts'
@@ -17,6 +18,8 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { noProgress } from '../deletion-record.ts'
 import type { CoveredBackup } from './certificate.ts'
 import { CertificateStore } from './store.ts'
+
+const testSeal = new KeySeal('a sealing key that only this test has')
 
 const startMs = Date.UTC(2026, 0, 14, 12)
 const folders: string[] = []
@@ -31,7 +34,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
   t.after(() => control.destroy())
   await migrate(control)
   const clock = new ManualClock(startMs)
-  const keys = new SigningKeys(control, clock)
+  const keys = new SigningKeys(control, clock, testSeal)
   const backups: CoveredBackup[] = []
   const deps = {
     control,
