@@ -31,6 +31,11 @@ export const errorCatalogue = {
   token_expired: { status: 401, sentence: 'The access token has expired; create a new one.' },
   token_revoked: { status: 401, sentence: 'The access token was revoked; use another one.' },
   role_not_permitted: { status: 403, sentence: 'Your role does not permit this operation.' },
+  token_line_expired: {
+    status: 403,
+    sentence:
+      'A token that yours descends from has expired, so no token can be made with yours; use another one.',
+  },
   not_found: { status: 404, sentence: 'There is nothing at this address for your organisation.' },
   method_not_allowed: {
     status: 405,

@@ -51,13 +51,46 @@ export const AccessToken = z.object({
   created_by: z.string(),
   expires_at: Instant.nullable(),
   revoked_at: Instant.nullable(),
+  made_with: z
+    .string()
+    .nullable()
+    .describe('The id of the token it was made with; null where the operator made it.'),
+  line_expires_at: Instant.nullable().describe(
+    'The earliest expiry of it and of the tokens it descends from: nothing that is made with it lasts longer. Before `expires_at` only on tokens of versions that did not keep to this.',
+  ),
+  live_descendants: z
+    .int()
+    .describe('Tokens that work now and were made with it, at any distance; it can end without them.'),
 })
 export type AccessToken = z.infer<typeof AccessToken>
+
+export const RevokeQuery = z.strictObject({
+  descendants: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe(
+      '`true` revokes everything that descends from it as well, also where it is revoked already. They stay where absent: a collector’s token should not end because the one that made it is replaced.',
+    ),
+})
+
+export const RevokedAccessToken = AccessToken.extend({
+  revoked_descendants: z.int().describe('Descendants that this request has revoked.'),
+}).describe(
+  'The token is revoked. Where `live_descendants` is not 0, tokens that were made with it go on; repeat with `descendants=true` to end them.',
+)
+export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
 
 export const CreateAccessToken = z.strictObject({
   name: DisplayName,
   role: Role,
-  expires_in_days: z.int().min(1).max(3650).optional().describe('Never expires where absent.'),
+  expires_in_days: z
+    .int()
+    .min(1)
+    .max(3650)
+    .optional()
+    .describe(
+      'At most what is left of the token that makes it, and as long as that where absent; never where that does not expire.',
+    ),
 })
 
 export const CreatedAccessToken = AccessToken.extend({

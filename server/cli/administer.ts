@@ -83,7 +83,10 @@ export async function listTokens(config: Config, options: JsonOption & { org: st
     for (const token of items) {
       const state =
         token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
-      print(`${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}`)
+      const below = token.live_descendants === 0 ? '' : `  (${token.live_descendants} made with it work)`
+      print(
+        `${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}${below}`,
+      )
     }
   })
 }
@@ -91,16 +94,26 @@ export async function listTokens(config: Config, options: JsonOption & { org: st
 export async function revokeToken(
   config: Config,
   id: string,
-  options: JsonOption & { org: string },
+  options: JsonOption & { org: string; withDescendants?: boolean },
 ): Promise<void> {
   await withTenancy(config, async (tenancy) => {
     await requireOrganisation(tenancy, options.org)
     const known = await tenancy.listTokens(options.org, { limit: 1, beforeId: `${id}~` })
     if (known[0]?.id !== id)
       throw new ConfigError(`The organisation ${options.org} has no token ${id}; see token list.`)
-    const token = await tenancy.revokeToken(options.org, id, operator, 'owner')
-    if (options.json) printJson(token)
-    else print(`${token.id} revoked ${token.revoked_at}`)
+    const token = await tenancy.revokeToken({
+      tenantId: options.org,
+      id,
+      actor: operator,
+      actorRole: 'owner',
+      withDescendants: options.withDescendants === true,
+    })
+    if (options.json) return printJson(token)
+    print(`${token.id} revoked ${token.revoked_at}`)
+    if (token.revoked_descendants > 0) print(`${token.revoked_descendants} made with it are revoked too`)
+    if (token.live_descendants > 0) {
+      print(`${token.live_descendants} made with it still work; --with-descendants ends them`)
+    }
   })
 }
 

@@ -30,6 +30,12 @@ export interface AccessTokensTable {
   created_by: Fixed<string>
   expires_at_ms: Fixed<number | null>
   revoked_at_ms: number | null
+  /** The token it was made with; null where the operator made it. */
+  made_with: Fixed<string | null>
+  /** The first token of its line, itself where the operator made it; null where that is not known. */
+  root_id: Fixed<string | null>
+  /** The earliest expiry in its line, itself included; null where nothing in it expires. */
+  line_expires_at_ms: Fixed<number | null>
 }
 
 export interface DeletionRequestsTable {
@@ -117,6 +123,18 @@ export interface RetentionPoliciesTable {
   tenant_id: Fixed<string>
   signal: Fixed<string>
   days: number
+}
+
+/** Shorter retention of a signal that waits for a second person. */
+export interface RetentionChangesTable {
+  tenant_id: Fixed<string>
+  signal: Fixed<string>
+  /** Shared by the signals that were asked for together. */
+  change_id: Fixed<string>
+  days: Fixed<number>
+  requested_by: Fixed<string>
+  requested_at_ms: Fixed<number>
+  approve_by_ms: Fixed<number>
 }
 
 export interface SigningKeysTable {
@@ -327,6 +345,7 @@ export interface Database {
   deletion_policies: DeletionPoliciesTable
   legal_holds: LegalHoldsTable
   retention_policies: RetentionPoliciesTable
+  retention_changes: RetentionChangesTable
   signing_keys: SigningKeysTable
   certificates: CertificatesTable
   backups: BackupsTable

@@ -9,6 +9,7 @@ import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
 import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
+import { twoPersons } from './migrations/0007-two-persons.ts'
 import { heldRecords } from './migrations/0008-held-records.ts'
 
 const migrations = {
@@ -18,6 +19,7 @@ const migrations = {
   '0004-quiet': quiet,
   '0005-order': order,
   '0006-traffic-by-hour': trafficByHour,
+  '0007-two-persons': twoPersons,
   '0008-held-records': heldRecords,
 }
 

@@ -11,6 +11,8 @@ import { type Clock, type SteadyTime, systemClock } from '../core/clock.ts'
 import { render, type Sql } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated } from '../tenancy/lineage.ts'
+import { TenancyStore } from '../tenancy/store.ts'
+import { newTokenSecret, requesterOf, tokenIdIn } from '../tenancy/tenancy.ts'
 import { Decisions } from './decisions.ts'
 import type { DeletionSelection } from './deletion.ts'
 import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
@@ -64,6 +66,7 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
     role: 'owner',
     requester,
   })
+  const personOf = peopleOf(stores, tenantId, clock)
   const chain = async (table: 'ledger_entries' | 'audit_entries') => {
     const entries = await readChain(stores.control, table, tenantId)
     assert.equal(findBreak(entries), null)
@@ -81,7 +84,8 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
       hide: (request) => scene.worker.hide(request),
       unhide: (request) => scene.worker.unhide(request),
       verifyAgain: (request, requester) => scene.worker.verifyAgain(request, requester),
-      areRelated: (tenant, first, second) => areRelated(stores.control, tenant, first, second),
+      areRelated: async (tenant, first, second) =>
+        areRelated(stores.control, tenant, await personOf(first), await personOf(second)),
     }),
     /** As the routes place one: while nobody erases from the placement. */
     hold: (
@@ -111,6 +115,32 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
       requestId: string,
     ): Promise<{ actor: string; action: string; facts: Record<string, unknown> }[]> =>
       (await chain('audit_entries')).filter((entry) => entry.target === requestId),
+  }
+}
+
+/**
+ * Names of a scene, such as `ada`, stand for people: each has a token that the operator made, and acts are recorded under
+ * the name alone. What names a token is that token.
+ */
+function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (name: string) => Promise<string> {
+  const tenancy = new TenancyStore(control, clock)
+  const make = async (name: string) => {
+    const organisation = { tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 }
+    await control
+      .insertInto('organisations')
+      .values(organisation)
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    const token = { tenantId, name, role: 'admin', secret: newTokenSecret('admin') } as const
+    const { id } = await tenancy.createToken({ ...token, expiresAtMs: null, actor: 'operator' })
+    return requesterOf(name, id)
+  }
+  const people = new Map<string, Promise<string>>()
+  return async (name) => {
+    if (tokenIdIn(name) !== null) return name
+    const person = people.get(name) ?? make(name)
+    people.set(name, person)
+    return person
   }
 }
 

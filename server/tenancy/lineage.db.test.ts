@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import fc from 'fast-check'
 import { sql } from 'kysely'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { areRelated } from './lineage.ts'
+import { areRelated, findRelated } from './lineage.ts'
 import { TenancyStore } from './store.ts'
-import { newTokenSecret } from './tenancy.ts'
+import { newTokenSecret, tokenIdIn } from './tenancy.ts'
 
 const control = openSqlite(':memory:')
 await migrate(control)
@@ -69,21 +70,71 @@ test('a name that looks like another token neither takes its place nor hides its
   }
 })
 
-test('what names no token is related to itself alone, and ids of another organisation say nothing', async () => {
-  const ada = await make('operator')
-  await assertRelated('system:retention', 'system:retention', true)
-  await assertRelated('system:retention', 'operator', false)
-  await assertRelated('operator', ada, false)
-  const foreign = await make('operator', 'token', 'globex')
-  await assertRelated(foreign, ada, false)
-  await assertRelated(await make(foreign), await make(ada), false)
+test('a hundred generations and more are still one line', async () => {
+  for (const generations of [101, 300]) {
+    const first = await make('operator')
+    let last = first
+    for (let made = 0; made < generations; made++) last = await make(last)
+    await assertRelated(first, last, true)
+    await assertRelated(await make('operator'), last, false)
+  }
 })
 
-test('a line that was bent into a circle by hand ends', async () => {
-  const ada = await make('operator', 'ada')
-  const child = await make(ada, 'child')
-  const id = /\((tok_[0-9a-z]+)\)$/.exec(ada)?.[1] ?? ''
-  await sql`update access_tokens set created_by = ${child} where id = ${id}`.execute(control)
-  await assertRelated(ada, child, true)
-  await assertRelated(ada, await make('operator'), false)
+test('what stands for no token that is known here is related to everybody', async () => {
+  const [ada, ben] = [await make('operator'), await make('operator')]
+  for (const nobody of ['system:retention', 'operator', '', `token:gone (tok_gone)`, `${ben} `]) {
+    await assertRelated(nobody, ada, true)
+    await assertRelated(nobody, nobody, true)
+  }
+  const foreign = await make('operator', 'token', 'globex')
+  await assertRelated(foreign, ada, true)
+})
+
+test('a token that is gone, or whose root is, is related to everybody', async () => {
+  const [ada, ben] = [await make('operator'), await make('operator')]
+  const child = await make(ada)
+  await assertRelated(child, ben, false)
+  await sql`update access_tokens set root_id = null where id = ${tokenIdIn(child)}`.execute(control)
+  await assertRelated(child, ben, true)
+  await assertRelated(await make(child), ben, true)
+  await sql`delete from access_tokens where id = ${tokenIdIn(ada)}`.execute(control)
+  await assertRelated(ada, ben, true)
+})
+
+test('a revoked token keeps its line: neither its child nor its sibling becomes somebody else', async () => {
+  const ada = await make('operator')
+  const [child, sibling] = [await make(ada), await make(ada)]
+  const id = tokenIdIn(ada) ?? ''
+  await store.revokeToken({
+    tenantId: 'acme',
+    id,
+    actor: 'operator',
+    actorRole: 'owner',
+    withDescendants: false,
+  })
+  await assertRelated(child, ada, true)
+  await assertRelated(await make(child), sibling, true)
+  await assertRelated(child, await make('operator'), false)
+})
+
+test('over random trees, tokens are related exactly where their trees are one', async () => {
+  // Each number says which of the tokens before makes the next one; the operator, where it is none of them.
+  const makers = fc.array(fc.nat(40), { minLength: 2, maxLength: 30 })
+  const pick = fc.nat(1_000)
+  await fc.assert(
+    fc.asyncProperty(makers, pick, pick, async (choices, first, second) => {
+      const tokens: { readonly requester: string; readonly tree: number }[] = []
+      for (const [at, choice] of choices.entries()) {
+        const maker = tokens[choice % (tokens.length + 1)]
+        tokens.push({ requester: await make(maker?.requester ?? 'operator'), tree: maker?.tree ?? at })
+      }
+      const [a, b] = [tokens[first % tokens.length], tokens[second % tokens.length]]
+      assert.ok(a && b)
+      await assertRelated(a.requester, b.requester, a.tree === b.tree)
+      const others = tokens.map(({ requester }) => requester)
+      const related = others.filter((_, at) => tokens[at]?.tree === a.tree)
+      assert.deepEqual([...(await findRelated(control, 'acme', a.requester, others))], related)
+    }),
+    { numRuns: 25 },
+  )
 })

@@ -19,8 +19,9 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import { sql as query } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { addRemovalRoute } from './routes.ts'
-import { insertToken, TenancyStore } from './store.ts'
+import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
+import { insertToken } from './tokens.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
 
@@ -86,6 +87,7 @@ async function found(tenantId: string): Promise<Organisation> {
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,
+    `insert into retention_changes values ('${tenantId}', 'logs', 'rch_1', 7, 'x', 0, 1)`,
     `insert into ingest_quotas values ('${tenantId}', 10, 10)`,
     `insert into ingest_usage values ('${tenantId}', '2026-01-05', 1, 1, 0, 0)`,
     `insert into detector_mutes (id, tenant_id, created_by, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 'x', 0)`,

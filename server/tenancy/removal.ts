@@ -32,6 +32,7 @@ const livingTables = [
   'deletion_policies',
   'deletion_previews',
   'retention_policies',
+  'retention_changes',
   'ingest_quotas',
   'ingest_usage',
   'organisations',

@@ -11,6 +11,8 @@ import {
   Me,
   OrganisationRemoved,
   RemoveOrganisation,
+  RevokedAccessToken,
+  RevokeQuery,
   roles,
 } from '../../contract/tenancy.ts'
 import { AppError, problem } from '../core/app-error.ts'
@@ -98,13 +100,21 @@ function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
     url: '/tokens/:token_id',
     access: ['owner', 'admin'],
     tag: 'Organisation',
-    summary: 'Revoke an access token; it stops working with the next request',
+    summary:
+      'Revoke an access token, and on request what descends from it; they stop working with the next request',
     params: z.object({ token_id: z.string().max(100) }),
-    result: AccessToken,
+    query: RevokeQuery,
+    result: RevokedAccessToken,
     refusals: [404],
     usesReserve: true,
-    handle: async ({ caller, params }) => ({
-      body: await store.revokeToken(caller.tenantId, params.token_id, caller.requester, caller.role),
+    handle: async ({ caller, params, query }) => ({
+      body: await store.revokeToken({
+        tenantId: caller.tenantId,
+        id: params.token_id,
+        actor: caller.requester,
+        actorRole: caller.role,
+        withDescendants: query.descendants === 'true',
+      }),
     }),
   })
 }

@@ -1,16 +1,22 @@
-// All SQL of organisations and access tokens. Secrets come in and go out as hashes; a lookup by hash is one
-// indexed read, so a revoked token stops working with the next request.
+// Organisations at rest, and who a secret stands for: a lookup by hash is one indexed read, so a revoked token stops
+// working with the next request. What tokens.ts does to tokens runs here in its transactions.
 
-import type { Selectable } from 'kysely'
-import { type AccessToken, type Role, Role as RoleSchema } from '../../contract/tenancy.ts'
+import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
-import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import { type Clock, instantText } from '../core/clock.ts'
-import { newId } from '../core/ids.ts'
+import type { Clock } from '../core/clock.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
-import { choosePlacement, hashSecret, prefixOf } from './tenancy.ts'
+import { choosePlacement, hashSecret, requesterOf } from './tenancy.ts'
+import {
+  insertToken,
+  listTokens,
+  type NewToken,
+  type Revocation,
+  readNewToken,
+  revokeTokens,
+} from './tokens.ts'
 
 export interface NewOrganisation {
   readonly tenantId: string
@@ -18,19 +24,8 @@ export interface NewOrganisation {
   readonly actor: string
 }
 
-export interface NewToken {
-  readonly tenantId: string
-  readonly name: string
-  readonly role: Role
-  readonly secret: string
-  readonly expiresAtMs: number | null
-  readonly actor: string
-}
-
 /** The first act in every audit log. */
 const created = 'organisation.created'
-
-type TokenRow = Selectable<AccessTokensTable>
 
 export class TenancyStore {
   readonly #control: Control
@@ -155,56 +150,20 @@ export class TenancyStore {
 
   async createToken(token: NewToken): Promise<AccessToken> {
     const nowMs = this.#clock.nowMs()
-    const id = await this.#control.transaction().execute((trx) => insertToken(trx, token, nowMs))
-    const created = await this.#findToken(token.tenantId, id)
-    if (created === null) throw new AppError('internal')
-    return created
+    return this.#control
+      .transaction()
+      .execute(async (trx) => readNewToken(trx, token.tenantId, await insertToken(trx, token, nowMs)))
   }
 
   /** Newest first, from before `beforeId` where given. */
-  async listTokens(
-    tenantId: string,
-    page: { limit: number; beforeId: string | null },
-  ): Promise<AccessToken[]> {
-    let query = this.#control
-      .selectFrom('access_tokens')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .orderBy('id', 'desc')
-      .limit(page.limit)
-    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
-    return (await query.execute()).map(toToken)
+  listTokens(tenantId: string, page: { limit: number; beforeId: string | null }): Promise<AccessToken[]> {
+    return listTokens(this.#control, tenantId, page, this.#clock.nowMs())
   }
 
-  /**
-   * Revoking twice answers the first time. Throws `not_found` for an id this organisation doesn't have, and
-   * `role_not_permitted` where someone below owner would revoke an owner's token.
-   */
-  async revokeToken(tenantId: string, id: string, actor: string, actorRole: Role): Promise<AccessToken> {
-    const token = await this.#findToken(tenantId, id)
-    if (token === null) throw new AppError('not_found')
-    if (token.role === 'owner' && actorRole !== 'owner') {
-      throw new AppError('role_not_permitted', { sentence: 'Only an owner can revoke an owner token.' })
-    }
-    if (token.revoked_at !== null) return token
+  /** See {@link revokeTokens}. Revoking twice answers the first time. */
+  revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
     const nowMs = this.#clock.nowMs()
-    await this.#control.transaction().execute(async (trx) => {
-      await trx
-        .updateTable('access_tokens')
-        .set({ revoked_at_ms: nowMs })
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .where('revoked_at_ms', 'is', null)
-        .execute()
-      await appendAudit(trx, tenantId, nowMs, {
-        actor,
-        action: 'token.revoked',
-        target: id,
-        outcome: 'accepted',
-        facts: {},
-      })
-    })
-    return { ...token, revoked_at: instantText(nowMs) }
+    return this.#control.transaction().execute((trx) => revokeTokens(trx, revocation, nowMs))
   }
 
   /**
@@ -225,18 +184,8 @@ export class TenancyStore {
       placement: row.placement,
       organisationName: row.organisation_name,
       role: RoleSchema.parse(row.role),
-      requester: `token:${row.token_name} (${row.token_id})`,
+      requester: requesterOf(row.token_name, row.token_id),
     }
-  }
-
-  async #findToken(tenantId: string, id: string): Promise<AccessToken | null> {
-    const row = await this.#control
-      .selectFrom('access_tokens')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('id', '=', id)
-      .executeTakeFirst()
-    return row === undefined ? null : toToken(row)
   }
 }
 
@@ -266,62 +215,4 @@ async function isOnRecord(control: Control | ControlTransaction, tenantId: strin
     if ((await readHead(control, table, tenantId)).entries > 0) return true
   }
   return false
-}
-
-/**
- * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a token
- * already, of whichever organisation.
- */
-export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
-  const id = newId('tok', nowMs)
-  const secretHash = hashSecret(token.secret)
-  const taken = await trx
-    .selectFrom('access_tokens')
-    .select('id')
-    .where('secret_hash', '=', secretHash)
-    .executeTakeFirst()
-  if (taken !== undefined) {
-    throw new AppError('name_taken', {
-      sentence: 'This secret is in use for another token; choose a new one.',
-    })
-  }
-  await trx
-    .insertInto('access_tokens')
-    .values({
-      id,
-      tenant_id: token.tenantId,
-      name: token.name,
-      role: token.role,
-      prefix: prefixOf(token.secret),
-      secret_hash: secretHash,
-      created_at_ms: nowMs,
-      created_by: token.actor,
-      expires_at_ms: token.expiresAtMs,
-      revoked_at_ms: null,
-    })
-    .execute()
-  await appendAudit(trx, token.tenantId, nowMs, {
-    actor: token.actor,
-    action: 'token.created',
-    target: id,
-    outcome: 'accepted',
-    facts: {
-      role: token.role,
-      expires_at: token.expiresAtMs === null ? null : instantText(token.expiresAtMs),
-    },
-  })
-  return id
-}
-
-function toToken(row: TokenRow): AccessToken {
-  return {
-    id: row.id,
-    name: row.name,
-    role: RoleSchema.parse(row.role),
-    prefix: row.prefix,
-    created_at: instantText(row.created_at_ms),
-    created_by: row.created_by,
-    expires_at: row.expires_at_ms === null ? null : instantText(row.expires_at_ms),
-    revoked_at: row.revoked_at_ms === null ? null : instantText(row.revoked_at_ms),
-  }
 }

@@ -145,6 +145,23 @@ test('tokens are made, listed and revoked beside a running service, which knows 
   assert.equal((await lethe(env, 'token', 'revoke', id, '--org', 'acme')).code, 0)
   assert.equal((await me(service.address, made.out)).status, 401)
 
+  const parent = JSON.parse(
+    (await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'admin', '--json')).out,
+  )
+  const child = await fetch(`${service.address}/tokens`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${parent.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'child', role: 'viewer' }),
+  })
+  const { token: childToken } = (await child.json()) as { token: string }
+  assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(1 made with it work\)/)
+  const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
+  assert.match(alone.out, /1 made with it still work; --with-descendants ends them/)
+  assert.equal((await me(service.address, childToken)).status, 200)
+  const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
+  assert.match(whole.out, /1 made with it are revoked too$/)
+  assert.equal((await me(service.address, childToken)).status, 401)
+
   const owner = await lethe(env, 'org', 'create', 'globex')
   assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
   const organisations = JSON.parse((await lethe(env, 'org', 'list', '--json')).out)

@@ -37,7 +37,9 @@ export function addTokenCommands(program: Command): void {
   const load = () => import('../administer.ts')
   withExamples(
     withJson(token.command('create'))
-      .description('create an access token and print its secret, this once')
+      .description(
+        'create an access token and print its secret, this once. Tokens of the operator count as different people where a deletion needs two: give each to one person only, and no person two',
+      )
       .addOption(ofOrg())
       .addOption(
         new Option('--role <role>', 'what it may do').choices([...roleChoices]).makeOptionMandatory(),
@@ -60,8 +62,10 @@ export function addTokenCommands(program: Command): void {
       .description('revoke an access token; it stops working with the next request')
       .argument('<token_id>')
       .addOption(ofOrg())
+      .option('--with-descendants', 'also every token that was made with it, at any distance')
       .action(async (id, options) => (await load()).revokeToken(await config(), id, options)),
     'lethe token revoke tok_01kampe0000000000000000000 --org acme',
+    'lethe token revoke tok_01kampe0000000000000000000 --org acme --with-descendants',
   )
 }
 

@@ -1,0 +1,308 @@
+// What descends from a token: nothing outlasts its line, nothing is made with what has ended, and revoking takes the
+// whole line where that is asked for. Through the real front door, with a clock that is moved by hand.
+
+import assert from 'node:assert/strict'
+import { after, beforeEach, describe, test } from 'node:test'
+import type { InjectOptions } from 'fastify'
+import { sql } from 'kysely'
+import type { Role } from '../../contract/tenancy.ts'
+import { silent } from '../../tests/fixtures.ts'
+import { readChain } from '../audit/log.ts'
+import { migrate } from '../control/migrate.ts'
+import { openSqlite } from '../control/sqlite.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { createHttp } from '../http/server.ts'
+import { addTenancyRoutes } from './routes.ts'
+import { TenancyStore } from './store.ts'
+import { newTokenSecret } from './tenancy.ts'
+
+const msPerDay = 86_400_000
+const control = openSqlite(':memory:')
+await migrate(control)
+const clock = new ManualClock(1_763_717_400_000)
+const store = new TenancyStore(control, clock)
+const http = createHttp({
+  clock,
+  logger: silent,
+  authenticate: (secret) => store.findCaller(secret),
+  isReady: () => true,
+})
+addTenancyRoutes(http, store, clock)
+await http.ready()
+after(async () => {
+  await http.close()
+  await control.destroy()
+})
+
+let organisations = 0
+let tenantId = ''
+let owner: Token
+beforeEach(async () => {
+  tenantId = `acme-${++organisations}`
+  await store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
+  owner = await operatorToken('owner')
+})
+
+interface Token {
+  readonly id: string
+  readonly secret: string
+}
+
+async function operatorToken(role: Role, days: number | null = null): Promise<Token> {
+  const secret = newTokenSecret(role)
+  const expiresAtMs = days === null ? null : clock.nowMs() + days * msPerDay
+  const { id } = await store.createToken({
+    tenantId,
+    name: role,
+    role,
+    secret,
+    expiresAtMs,
+    actor: 'operator',
+  })
+  return { id, secret }
+}
+
+async function ask(by: Token, method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object) {
+  const options: InjectOptions = { method, url, headers: { authorization: `Bearer ${by.secret}` } }
+  const answer = await http.inject(payload === undefined ? options : { ...options, payload })
+  return { status: answer.statusCode, body: answer.json() }
+}
+
+/** Asks for a token with `by`. */
+const tryMake = (by: Token, more: object = {}) =>
+  ask(by, 'POST', '/tokens', { name: 'x', role: 'admin', ...more })
+
+async function make(by: Token, more: object = {}): Promise<Token & { readonly expiresAt: string | null }> {
+  const { status, body } = await tryMake(by, more)
+  assert.equal(status, 201, JSON.stringify(body))
+  return { id: body.id, secret: body.token, expiresAt: body.expires_at }
+}
+
+/** Puts a token into a line as no version of today does: older ones let a token outlast its maker. */
+async function bindByHand(id: string, madeWith: string, lineExpiresAtMs: number): Promise<void> {
+  await sql`update access_tokens
+    set made_with = ${madeWith}, root_id = ${madeWith}, line_expires_at_ms = ${lineExpiresAtMs}
+    where id = ${id}`.execute(control)
+}
+
+const works = async (token: Token) => (await ask(token, 'GET', '/me')).status === 200
+const revoke = (by: Token, { id }: Token, query = '') => ask(by, 'DELETE', `/tokens/${id}${query}`)
+const inDays = (days: number) => new Date(clock.nowMs() + days * msPerDay).toISOString()
+
+describe('the expiry of a token', () => {
+  test('is that of the token it is made with, where none is asked for', async () => {
+    const parent = await operatorToken('owner', 10)
+    const child = await make(parent)
+    assert.equal(child.expiresAt, inDays(10))
+    assert.equal((await make(child, { role: 'ingest' })).expiresAt, inDays(10))
+    assert.equal((await make(owner)).expiresAt, null, 'of one that does not expire it is none')
+    assert.equal((await make(owner, { expires_in_days: 3650 })).expiresAt, inDays(3650))
+  })
+
+  test('may be earlier, and a later one is refused with the bound', async () => {
+    const parent = await operatorToken('admin', 10)
+    assert.equal((await make(parent, { expires_in_days: 9 })).expiresAt, inDays(9))
+    assert.equal((await make(parent, { expires_in_days: 10 })).expiresAt, inDays(10))
+    const expires_at = inDays(10)
+    await clock.advance(1)
+    const { status, body } = await tryMake(parent, { expires_in_days: 10 })
+    assert.equal(status, 422)
+    const [{ loc, type, input, ctx, msg }, ...others] = body.detail
+    assert.deepEqual(others, [])
+    assert.deepEqual(
+      { loc, type, input, ctx },
+      { loc: ['body', 'expires_in_days'], type: 'less_than_equal', input: 10, ctx: { le: 9, expires_at } },
+    )
+    assert.match(msg, /at most 9/)
+    assert.match(msg, new RegExp(expires_at))
+  })
+
+  test('in less than a day leaves no number of days, only to leave the field out', async () => {
+    const parent = await operatorToken('admin', 1)
+    await clock.advance(1000)
+    const { body } = await tryMake(parent, { expires_in_days: 1 })
+    assert.match(body.detail[0].msg, /^Leave this field out/)
+    assert.equal((await make(parent)).expiresAt, new Date(clock.nowMs() - 1000 + msPerDay).toISOString())
+  })
+
+  test('ends a whole line at once', async () => {
+    const parent = await operatorToken('owner', 2)
+    const child = await make(parent)
+    const grandchild = await make(child)
+    await clock.advance(2 * msPerDay - 1)
+    assert.deepEqual(await Promise.all([parent, child, grandchild].map(works)), [true, true, true])
+    await clock.advance(1)
+    assert.deepEqual(await Promise.all([parent, child, grandchild].map(works)), [false, false, false])
+  })
+
+  test('of an older token that outlasts its line stays, and gives nothing more to anybody', async () => {
+    const parent = await operatorToken('owner', 5)
+    const old = await operatorToken('admin')
+    await bindByHand(old.id, parent.id, clock.nowMs() + 5 * msPerDay)
+    assert.equal((await make(old)).expiresAt, inDays(5), 'what it makes is bound')
+    assert.equal((await tryMake(old, { expires_in_days: 6 })).status, 422)
+    await clock.advance(5 * msPerDay)
+    assert.ok(await works(old), 'a collector goes on')
+    const { status, body } = await tryMake(old)
+    assert.deepEqual([status, body.code], [403, 'token_line_expired'])
+  })
+})
+
+describe('revoking a token', () => {
+  test('leaves what was made with it, says how many that are, and ends them when it is asked again', async () => {
+    const parent = await make(owner)
+    const child = await make(parent)
+    const grandchild = await make(child, { role: 'ingest' })
+    const { status, body } = await revoke(owner, parent)
+    assert.deepEqual([status, body.live_descendants, body.revoked_descendants], [200, 2, 0])
+    assert.deepEqual(await Promise.all([parent, child, grandchild].map(works)), [false, true, true])
+    const again = await revoke(owner, parent, '?descendants=true')
+    assert.equal(again.body.revoked_at, body.revoked_at, 'it was revoked then')
+    assert.deepEqual([again.body.live_descendants, again.body.revoked_descendants], [0, 2])
+    assert.deepEqual(await Promise.all([child, grandchild, owner].map(works)), [false, false, true])
+  })
+
+  test('with its descendants takes those below a revoked one too, and no sibling', async () => {
+    const parent = await make(owner)
+    const [child, sibling] = [await make(parent), await make(owner)]
+    const grandchild = await make(child)
+    await revoke(owner, child)
+    const { body } = await revoke(owner, parent, '?descendants=true')
+    assert.equal(body.revoked_descendants, 1)
+    assert.deepEqual(await Promise.all([parent, grandchild, sibling].map(works)), [false, false, true])
+  })
+
+  test('with its descendants ends those that have expired, which a clock set back would wake', async () => {
+    const parent = await make(owner)
+    const child = await make(parent, { expires_in_days: 1 })
+    await clock.advance(2 * msPerDay)
+    assert.equal((await revoke(owner, parent, '?descendants=true')).body.revoked_descendants, 1)
+    const { status, body } = await ask(child, 'GET', '/me')
+    assert.deepEqual([status, body.code], [401, 'token_revoked'])
+  })
+
+  test('lets nothing be made with it any more, also by a request that was let in before', async () => {
+    const parent = await make(owner)
+    const caller = await store.findCaller(parent.secret)
+    assert.ok(caller)
+    await revoke(owner, parent)
+    const secret = newTokenSecret('admin')
+    const late = {
+      tenantId,
+      name: 'x',
+      role: 'admin',
+      secret,
+      expiresAtMs: null,
+      actor: caller.requester,
+    } as const
+    await assert.rejects(store.createToken(late), { code: 'token_revoked' })
+    assert.equal(await store.findCaller(secret), null)
+  })
+
+  test('adds nothing to what was made with it: role and expiry stay, and its children are bound as before', async () => {
+    const parent = await operatorToken('admin', 10)
+    const child = await make(parent, { expires_in_days: 5 })
+    await revoke(owner, parent)
+    assert.equal((await tryMake(child, { role: 'owner' })).status, 403)
+    assert.equal((await tryMake(child, { expires_in_days: 6 })).status, 422)
+    assert.equal((await make(child)).expiresAt, inDays(5))
+    assert.equal((await ask(child, 'GET', '/me')).body.role, 'admin')
+  })
+
+  test('may end the token that asks, alone or with all it has made', async () => {
+    const parent = await make(owner)
+    const child = await make(parent)
+    assert.equal((await revoke(parent, parent)).body.live_descendants, 1)
+    assert.deepEqual(await Promise.all([parent, child].map(works)), [false, true])
+    // From below: the line of the one that asks ends with it.
+    const other = await make(child)
+    assert.equal((await revoke(child, child, '?descendants=true')).status, 200)
+    assert.deepEqual(await Promise.all([child, other, owner].map(works)), [false, false, true])
+  })
+
+  test('by who is no owner never ends an owner’s, not even below: then nothing is revoked', async () => {
+    const admin = await operatorToken('admin')
+    const child = await make(admin)
+    const heir = await operatorToken('owner')
+    await bindByHand(heir.id, child.id, clock.nowMs())
+    const { status, body } = await revoke(admin, child, '?descendants=true')
+    assert.deepEqual([status, body.code], [403, 'role_not_permitted'])
+    assert.deepEqual(await Promise.all([child, heir].map(works)), [true, true])
+    assert.equal((await revoke(owner, child, '?descendants=true')).body.revoked_descendants, 1)
+  })
+
+  test('of the last owner is taken: the operator can make another one', async () => {
+    const child = await make(owner, { role: 'owner' })
+    assert.equal((await revoke(child, owner, '?descendants=true')).body.revoked_descendants, 1)
+    assert.deepEqual(await Promise.all([owner, child].map(works)), [false, false])
+    assert.ok(await works(await operatorToken('owner')))
+  })
+
+  test('reaches nothing of another organisation', async () => {
+    const child = await make(owner)
+    const [foreign, foreignId] = [owner, tenantId]
+    tenantId = `${tenantId}-other`
+    await store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
+    const stranger = await operatorToken('owner')
+    assert.equal((await revoke(stranger, foreign, '?descendants=true')).status, 404)
+    await bindByHand(stranger.id, foreign.id, clock.nowMs() + msPerDay)
+    tenantId = foreignId
+    assert.equal((await revoke(child, foreign, '?descendants=maybe')).status, 422)
+    assert.equal((await revoke(foreign, child, '?descendants=true')).body.revoked_descendants, 0)
+    assert.deepEqual(await Promise.all([foreign, stranger].map(works)), [true, true])
+  })
+
+  test('is in the audit log once, with the ids that ended and the number that did not', async () => {
+    const parent = await make(owner)
+    const [child, other] = [await make(parent), await make(parent)]
+    await revoke(owner, child)
+    await revoke(owner, parent)
+    await revoke(owner, parent)
+    await revoke(owner, parent, '?descendants=true')
+    await revoke(owner, parent, '?descendants=true')
+    const entries = (await readChain(control, 'audit_entries', tenantId)).map(({ text }) => JSON.parse(text))
+    const ends = entries.filter(({ action }) => action === 'token.revoked')
+    assert.deepEqual(
+      ends.map(({ target, facts }) => [target, facts]),
+      [
+        [child.id, { descendants_revoked: [], descendants_left: 0 }],
+        [parent.id, { descendants_revoked: [], descendants_left: 1 }],
+        [parent.id, { descendants_revoked: [other.id], descendants_left: 0 }],
+      ],
+    )
+  })
+})
+
+test('the list says what each token was made with and how many of its descendants work', async () => {
+  const parent = await make(owner, { expires_in_days: 9 })
+  const child = await make(parent)
+  const brief = await make(child, { expires_in_days: 1 })
+  const gone = await make(child)
+  await revoke(owner, gone)
+  const listed = async () => {
+    const { body } = await ask(owner, 'GET', '/tokens')
+    const items: { id: string; made_with: string | null; live_descendants: number }[] = body.items
+    return new Map(items.map((item) => [item.id, [item.made_with, item.live_descendants]]))
+  }
+  assert.deepEqual(
+    await listed(),
+    new Map([
+      [gone.id, [child.id, 0]],
+      [brief.id, [child.id, 0]],
+      [child.id, [parent.id, 1]],
+      [parent.id, [owner.id, 2]],
+      [owner.id, [null, 3]],
+    ]),
+  )
+  await clock.advance(msPerDay)
+  assert.deepEqual((await listed()).get(child.id), [parent.id, 0], 'what has expired is not counted')
+})
+
+test('a circle that was made by hand neither hangs the list nor a revocation', async () => {
+  const parent = await make(owner)
+  const child = await make(parent)
+  await bindByHand(parent.id, child.id, clock.nowMs() + msPerDay)
+  assert.equal((await ask(owner, 'GET', '/tokens')).status, 200)
+  assert.equal((await revoke(owner, parent, '?descendants=true')).body.revoked_descendants, 1)
+  assert.deepEqual(await Promise.all([parent, child].map(works)), [false, false])
+})

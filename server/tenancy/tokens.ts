@@ -1,0 +1,315 @@
+// Access tokens at rest: making one, listing them, revoking one or a whole line. A token never lasts longer than the
+// tokens it descends from, and nothing is made with one that has ended meanwhile: both are checked in the transaction
+// that writes it.
+
+import type { Selectable } from 'kysely'
+import {
+  type AccessToken,
+  type RevokedAccessToken,
+  type Role,
+  Role as RoleSchema,
+} from '../../contract/tenancy.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
+import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import { instantText } from '../core/clock.ts'
+import { newId } from '../core/ids.ts'
+import { hashSecret, prefixOf, tokenIdIn } from './tenancy.ts'
+
+const msPerDay = 86_400_000
+
+/** Ids in one audit entry: keeps an entry below 20 kB, however many tokens a line has. */
+const idsPerEntry = 500
+
+export interface NewToken {
+  readonly tenantId: string
+  readonly name: string
+  readonly role: Role
+  readonly secret: string
+  /** Null for as long as the token that it is made with; for good where the operator makes it. */
+  readonly expiresAtMs: number | null
+  /** The requester that makes it: the token it descends from is the one that is named here. */
+  readonly actor: string
+}
+
+type TokenRow = Selectable<AccessTokensTable>
+
+/** What a new token inherits. */
+interface Line {
+  readonly madeWith: string | null
+  readonly rootId: string | null
+  /** Nothing of the line may last longer; null where nothing bounds it. */
+  readonly expiresAtMs: number | null
+}
+
+/**
+ * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a token
+ * already, of whichever organisation; InvalidInput where it would outlast its line; `token_unknown`, `token_revoked`,
+ * `token_expired` or `token_line_expired` where the token it is made with has ended, or one that this descends from.
+ */
+export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
+  const id = newId('tok', nowMs)
+  const secretHash = hashSecret(token.secret)
+  await refuseTakenSecret(trx, secretHash)
+  const line = await lineOf(trx, token, id, nowMs)
+  const expiresAtMs = expiryWithin(line, token.expiresAtMs, nowMs)
+  await trx
+    .insertInto('access_tokens')
+    .values({
+      id,
+      tenant_id: token.tenantId,
+      name: token.name,
+      role: token.role,
+      prefix: prefixOf(token.secret),
+      secret_hash: secretHash,
+      created_at_ms: nowMs,
+      created_by: token.actor,
+      expires_at_ms: expiresAtMs,
+      revoked_at_ms: null,
+      made_with: line.madeWith,
+      root_id: line.rootId,
+      line_expires_at_ms: expiresAtMs,
+    })
+    .execute()
+  await appendAudit(trx, token.tenantId, nowMs, {
+    actor: token.actor,
+    action: 'token.created',
+    target: id,
+    outcome: 'accepted',
+    facts: { role: token.role, expires_at: textOf(expiresAtMs) },
+  })
+  return id
+}
+
+async function refuseTakenSecret(trx: ControlTransaction, secretHash: string): Promise<void> {
+  const taken = await trx
+    .selectFrom('access_tokens')
+    .select('id')
+    .where('secret_hash', '=', secretHash)
+    .executeTakeFirst()
+  if (taken === undefined) return
+  throw new AppError('name_taken', {
+    sentence: 'This secret is in use for another token; choose a new one.',
+  })
+}
+
+async function lineOf(
+  trx: ControlTransaction,
+  { actor, tenantId }: NewToken,
+  id: string,
+  nowMs: number,
+): Promise<Line> {
+  const madeWith = tokenIdIn(actor)
+  if (madeWith === null) return { madeWith, rootId: id, expiresAtMs: null }
+  const maker = await findRow(trx, tenantId, madeWith)
+  if (maker === undefined) throw new AppError('token_unknown')
+  if (maker.revoked_at_ms !== null) throw new AppError('token_revoked')
+  if (isOver(maker.expires_at_ms, nowMs)) throw new AppError('token_expired')
+  if (isOver(maker.line_expires_at_ms, nowMs)) throw new AppError('token_line_expired')
+  return { madeWith, rootId: maker.root_id, expiresAtMs: maker.line_expires_at_ms }
+}
+
+function expiryWithin({ expiresAtMs: endMs }: Line, askedMs: number | null, nowMs: number): number | null {
+  if (endMs === null || askedMs === null) return askedMs ?? endMs
+  if (askedMs <= endMs) return askedMs
+  const days = Math.floor((endMs - nowMs) / msPerDay)
+  const mend = days >= 1 ? `Input should be at most ${days}, or left out` : 'Leave this field out'
+  throw new InvalidInput([
+    problem(
+      ['body', 'expires_in_days'],
+      'less_than_equal',
+      `${mend}: a token lasts at most as long as the one it is made with, which expires at ${instantText(endMs)}`,
+      Math.round((askedMs - nowMs) / msPerDay),
+      { le: days, expires_at: instantText(endMs) },
+    ),
+  ])
+}
+
+function isOver(endMs: number | null, nowMs: number): boolean {
+  return endMs !== null && endMs <= nowMs
+}
+
+/** Newest first, from before `beforeId` where given. */
+export async function listTokens(
+  control: Control,
+  tenantId: string,
+  page: { readonly limit: number; readonly beforeId: string | null },
+  nowMs: number,
+): Promise<AccessToken[]> {
+  let query = control
+    .selectFrom('access_tokens')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+  if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
+  const rows = await query.execute()
+  const counts = await countLiveDescendants(control, tenantId, nowMs)
+  return rows.map((row) => toToken(row, counts))
+}
+
+/** A token that has just been made, so that nothing descends from it. */
+export async function readNewToken(
+  trx: ControlTransaction,
+  tenantId: string,
+  id: string,
+): Promise<AccessToken> {
+  const row = await findRow(trx, tenantId, id)
+  if (row === undefined) throw new Error('The token that was just inserted is not there.')
+  return toToken(row, new Map())
+}
+
+export interface Revocation {
+  readonly tenantId: string
+  readonly id: string
+  readonly actor: string
+  readonly actorRole: Role
+  /** Whether everything that descends from it ends as well. */
+  readonly withDescendants: boolean
+}
+
+/**
+ * Ends a token, and with its descendants those that have expired too: a clock that is set back would wake them. What
+ * is revoked already stays as it is. Throws `not_found`, and `role_not_permitted` where one of those that would end is
+ * an owner's and the actor is none; then nothing is revoked.
+ */
+export async function revokeTokens(
+  trx: ControlTransaction,
+  { actor, actorRole, id, tenantId, withDescendants }: Revocation,
+  nowMs: number,
+): Promise<RevokedAccessToken> {
+  const token = await findRow(trx, tenantId, id)
+  if (token === undefined) throw new AppError('not_found')
+  const below = withDescendants ? await readDescendants(trx, tenantId, id) : []
+  const ending = below.filter((row) => row.revoked_at_ms === null)
+  if (actorRole !== 'owner' && [token, ...ending].some(({ role }) => role === 'owner')) {
+    throw new AppError('role_not_permitted', { sentence: 'Only an owner can revoke an owner token.' })
+  }
+  const isNew = token.revoked_at_ms === null
+  const ids = ending.map((row) => row.id)
+  if (isNew) await endTokens(trx, tenantId, [id], nowMs)
+  await endTokens(trx, tenantId, ids, nowMs)
+  const counts = await countLiveDescendants(trx, tenantId, nowMs)
+  const after = toToken({ ...token, revoked_at_ms: token.revoked_at_ms ?? nowMs }, counts)
+  for (let at = 0; (at === 0 && isNew) || at < ids.length; at += idsPerEntry) {
+    await appendAudit(trx, tenantId, nowMs, {
+      actor,
+      action: 'token.revoked',
+      target: id,
+      outcome: 'accepted',
+      facts: {
+        descendants_revoked: ids.slice(at, at + idsPerEntry),
+        descendants_left: after.live_descendants,
+      },
+    })
+  }
+  return { ...after, revoked_descendants: ids.length }
+}
+
+async function endTokens(
+  trx: ControlTransaction,
+  tenantId: string,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += idsPerEntry) {
+    await trx
+      .updateTable('access_tokens')
+      .set({ revoked_at_ms: nowMs })
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', ids.slice(at, at + idsPerEntry))
+      .execute()
+  }
+}
+
+/** At any distance, nearest first. A circle, which only a change by hand can make, is walked once. */
+async function readDescendants(
+  trx: ControlTransaction,
+  tenantId: string,
+  id: string,
+): Promise<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>[]> {
+  const rows = await trx
+    .selectFrom('access_tokens')
+    .select(['id', 'made_with', 'role', 'revoked_at_ms'])
+    .where('tenant_id', '=', tenantId)
+    .where('made_with', 'is not', null)
+    .where('id', '!=', id)
+    .orderBy('id')
+    .execute()
+  const byMaker = Map.groupBy(rows, ({ made_with }) => made_with)
+  const found: typeof rows = []
+  const makers = [id]
+  for (const maker of makers) {
+    for (const row of byMaker.get(maker) ?? []) {
+      found.push(row)
+      makers.push(row.id)
+    }
+    byMaker.delete(maker)
+  }
+  return found
+}
+
+/** Descendants that work now, at any distance, by token; of the whole organisation in one pass over its tokens. */
+async function countLiveDescendants(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  nowMs: number,
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await control
+    .selectFrom('access_tokens')
+    .select(['id', 'made_with', 'expires_at_ms', 'revoked_at_ms'])
+    .where('tenant_id', '=', tenantId)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  const uncounted = new Map<string, number>()
+  for (const { made_with } of rows) {
+    if (made_with !== null) uncounted.set(made_with, (uncounted.get(made_with) ?? 0) + 1)
+  }
+  // From the youngest up; each is added to its maker once everything below it has been.
+  const ready = rows.filter(({ id }) => !uncounted.has(id))
+  const counts = new Map<string, number>()
+  for (let row = ready.pop(); row !== undefined; row = ready.pop()) {
+    const maker = row.made_with === null ? undefined : byId.get(row.made_with)
+    if (maker === undefined) continue
+    const isLive = row.revoked_at_ms === null && !isOver(row.expires_at_ms, nowMs)
+    const below = (counts.get(row.id) ?? 0) + (isLive ? 1 : 0)
+    counts.set(maker.id, (counts.get(maker.id) ?? 0) + below)
+    const left = (uncounted.get(maker.id) ?? 1) - 1
+    uncounted.set(maker.id, left)
+    if (left === 0) ready.push(maker)
+  }
+  return counts
+}
+
+async function findRow(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  id: string,
+): Promise<TokenRow | undefined> {
+  return control
+    .selectFrom('access_tokens')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): AccessToken {
+  return {
+    id: row.id,
+    name: row.name,
+    role: RoleSchema.parse(row.role),
+    prefix: row.prefix,
+    created_at: instantText(row.created_at_ms),
+    created_by: row.created_by,
+    expires_at: textOf(row.expires_at_ms),
+    revoked_at: textOf(row.revoked_at_ms),
+    made_with: row.made_with,
+    line_expires_at: textOf(row.line_expires_at_ms),
+    live_descendants: counts.get(row.id) ?? 0,
+  }
+}
+
+function textOf(ms: number | null): string | null {
+  return ms === null ? null : instantText(ms)
+}
