@@ -40,13 +40,21 @@ const ApprovalInput = z
 export const DeletionPolicy = z
   .object({
     approval: ApprovalRule.describe(
-      'Which deletions a second owner or admin must approve: none; full erasures, which a range without a start or of more than 31 days counts as; or every one.',
+      'Which deletions a second owner or admin must approve: none; full erasures; or every one. As a full erasure counts a range without a start or of more than 31 days, and one that covers more than 31 days together with what the same person has erased alone in the last 31 days. Under both rules a second owner or admin must also approve a shorter retention.',
     ),
     pending: z
       .object({ approval: ApprovalRule, effective_at: Instant })
       .nullable()
       .describe(
         'A looser rule that was asked for; it takes effect a day later, so that nobody loosens and erases.',
+      ),
+    second_person: z
+      .object({
+        told_by: z.literal('tokens'),
+        limit: z.string().describe('What that can’t tell, for a person to read.'),
+      })
+      .describe(
+        'How two people are told apart. The service knows access tokens and no people: tokens of one line are one person, and two tokens that the operator made are two people, whoever holds them.',
       ),
   })
   .describe('The deletion policy of your organisation.')
@@ -100,18 +108,44 @@ export const HoldParams = z.object({ hold_id: z.string().max(100) })
 
 const days = z.int().min(1).max(3650).nullable()
 
-export const Retention = z
-  .object({ metrics_days: days, logs_days: days, traces_days: days })
-  .describe(
-    'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it.',
-  )
+const RetentionRule = z.object({ metrics_days: days, logs_days: days, traces_days: days })
+
+export const RetentionChange = z
+  .object({
+    id: z.string(),
+    metrics_days: z.int().optional(),
+    logs_days: z.int().optional(),
+    traces_days: z.int().optional(),
+    requested_by: z.string(),
+    requested_at: Instant,
+    approve_by: Instant.describe('It expires unless a second person approves it before.'),
+  })
+  .describe('Shorter retention that waits for a second person: only the signals that it shortens are named.')
+export type RetentionChange = z.infer<typeof RetentionChange>
+
+export const Retention = RetentionRule.extend({
+  pending: z
+    .array(RetentionChange)
+    .optional()
+    .describe(
+      'What waits for a second person, oldest first, and is not in force; absent where nothing waits, so that this body can be put back.',
+    ),
+}).describe(
+  'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it. Where the deletion policy asks for a second person, fewer days, also the first ones, are in force once another owner or admin has approved them.',
+)
 export type Retention = z.infer<typeof Retention>
 
 export const SetRetention = z
-  .strictObject(Retention.shape)
+  .strictObject(RetentionRule.shape)
   .describe('The whole rule. A field that is missing is refused, because either meaning of it could erase.')
 
 export const PatchRetention = SetRetention.partial().describe(
-  'What is absent stays as it is; null keeps a signal for good.',
+  'What is absent stays as it is; null keeps a signal for good. What is named takes back what waits for that signal.',
 )
 export type PatchRetention = z.infer<typeof PatchRetention>
+
+export const RetentionChangeParams = z.object({ change_id: z.string().max(100) })
+
+export const RejectRetentionChange = z.strictObject({
+  reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+})

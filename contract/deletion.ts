@@ -144,8 +144,11 @@ export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describ
   'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
 )
 
-/** `future_end`: the range ends in time that has not come. */
-export const previewWarnings = ['future_end'] as const
+/**
+ * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed because of what
+ * was asked for before.
+ */
+export const previewWarnings = ['future_end', 'ranges_together'] as const
 
 export const DeletionPreview = z
   .object({

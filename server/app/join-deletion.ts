@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
+import { secondPersonCause } from '../deletion/asked-alone.ts'
 import { Decisions } from '../deletion/decisions.ts'
 import { queuesOf, workingStatuses } from '../deletion/deletion.ts'
 import type { StoredDeletion } from '../deletion/deletion-record.ts'
@@ -18,7 +19,7 @@ import { LegalHolds } from '../deletion/holds.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { LateRowCounts } from '../deletion/late-row-counts.ts'
 import { DeletionLedger, type RecordedErasure } from '../deletion/ledger.ts'
-import { approvalRuleOf, DeletionPolicies, needsApproval } from '../deletion/policy.ts'
+import { approvalRuleOf, DeletionPolicies } from '../deletion/policy.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { DeletionRequests } from '../deletion/requests.ts'
@@ -37,7 +38,7 @@ import { forgetReleasedVersions } from '../detection/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
-import { areRelated } from '../tenancy/lineage.ts'
+import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { weighingOf } from './weighing.ts'
 
@@ -75,11 +76,11 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
-  const ledger = new DeletionLedger(control, clock)
+  const ledger = new DeletionLedger(control, clock, findRelated)
   const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, ledger, requests })
   const lateRows = new LateRowCounts(ledger)
-  const retentionStore = new RetentionStore(control, clock)
+  const retentionStore = new RetentionStore(control, clock, findRelated)
   // The loop is made after this; until it is, there is nothing to tell it.
   let nudgeLoop = () => {}
   const rooms = {
@@ -146,8 +147,8 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     weighRows: weighingOf(needs),
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
     knownBackups: async () => (await backups.holding()).all,
-    needsApproval: async (tenantId, selection) =>
-      needsApproval(await approvalRuleOf(control, tenantId, clock.nowMs()), selection),
+    approvalCause: (asker, selection) =>
+      secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
   })
   const decisions = new Decisions({
     ...rooms,

@@ -5,7 +5,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { latestNs } from '../../contract/instant.ts'
-import { allTime, covers, engineInstant, overlaps, type TimeRange, touches, without } from './time-range.ts'
+import {
+  allTime,
+  coveredNs,
+  covers,
+  engineInstant,
+  overlaps,
+  type TimeRange,
+  touches,
+  without,
+} from './time-range.ts'
 
 const small = fc.bigInt({ min: 0n, max: 9n })
 const bound = fc.option(small, { nil: null })
@@ -46,6 +55,18 @@ test('ranges overlap when they share an instant, whichever is named first', () =
       const isShared = instants.some((ns) => holds(a, ns) && holds(b, ns))
       assert.equal(overlaps(a, b), isShared)
       assert.equal(overlaps(b, a), isShared)
+    }),
+  )
+})
+
+test('ranges cover together what at least one of them holds, each instant once', () => {
+  const bounded = fc
+    .record({ startNs: small, endNs: small })
+    .map(({ startNs, endNs }) => (startNs < endNs ? { startNs, endNs } : { startNs: endNs, endNs: startNs }))
+  fc.assert(
+    fc.property(fc.array(bounded, { maxLength: 6 }), (list) => {
+      const held = instants.filter((ns) => list.some((range) => holds(range, ns)))
+      assert.equal(coveredNs(list), BigInt(held.length))
     }),
   )
 })

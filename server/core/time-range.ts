@@ -9,6 +9,12 @@ export interface TimeRange {
   readonly endNs: Ns | null
 }
 
+/** A range with both bounds. */
+export interface BoundedRange {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
 export const allTime: TimeRange = { startNs: null, endNs: null }
 
 /** Whether some instant of `[minNs, maxNs]` (both inclusive) lies in the range. */
@@ -28,6 +34,19 @@ export function overlaps(a: TimeRange, b: TimeRange): boolean {
   const startsBefore = (x: TimeRange, y: TimeRange) =>
     x.startNs === null || y.endNs === null || x.startNs < y.endNs
   return startsBefore(a, b) && startsBefore(b, a)
+}
+
+/** How much time the ranges cover together, nanoseconds: what several of them cover counts once. All have both bounds. */
+export function coveredNs(ranges: readonly BoundedRange[]): bigint {
+  const ordered = ranges.toSorted((a, b) => (a.startNs < b.startNs ? -1 : a.startNs > b.startNs ? 1 : 0))
+  let sumNs = 0n
+  let untilNs: Ns | null = null
+  for (const { startNs, endNs } of ordered) {
+    const fromNs: Ns = untilNs === null || untilNs < startNs ? startNs : untilNs
+    if (fromNs < endNs) sumNs += endNs - fromNs
+    if (untilNs === null || untilNs < endNs) untilNs = endNs
+  }
+  return sumNs
 }
 
 /** What is left of a range outside the holes, in order of time; empty where nothing is. */

@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.ts'
 import { hasBegun, hidingStatuses, transitions } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import type { DeletionLedger } from './ledger.ts'
+import { ownRequest } from './policy.ts'
 import type { DeletionRequests } from './requests.ts'
 import type { ReadBack } from './verifier.ts'
 
@@ -52,10 +53,7 @@ export class Decisions {
     const { clock, hide, ledger, unhide } = this.#deps
     const request = await this.#awaiting(caller, requestId)
     if (await this.#deps.areRelated(caller.tenantId, request.requestedBy, caller.requester)) {
-      throw new AppError('own_request', {
-        sentence:
-          'A deletion is approved by someone else than its requester: with a token that neither was made with the requester’s, nor made it, nor was made with the same one; the operator can make one for each person.',
-      })
+      throw ownRequest('A deletion')
     }
     const nowMs = clock.nowMs()
     const changes = { approvedBy: caller.requester, approvedAtMs: nowMs, hiddenAtMs: nowMs }

@@ -12,6 +12,7 @@ import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import type { DeletionDraft } from './deletion.ts'
 import { DoneMarks } from './done-marks.ts'
 import { LegalHolds } from './holds.ts'
@@ -59,7 +60,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
   await new DoneMarks(stores.engine).prepare()
-  const ledger = new DeletionLedger(stores.control, clock)
+  const ledger = new DeletionLedger(stores.control, clock, findRelated)
   const requests = new DeletionRequests(stores.control, async () => ({ all: [], fromBefore: () => [] }))
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()

@@ -1,4 +1,5 @@
-// Who else has a say in an erasure, over HTTP: the policy of a second person, legal holds, retention.
+// Who else has a say in an erasure, over HTTP: the policy of a second person and legal holds; with the routes of
+// retention beside them.
 
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../../contract/common.ts'
@@ -7,11 +8,8 @@ import {
   HoldListQuery,
   HoldParams,
   LegalHold,
-  PatchRetention,
   PlaceHold,
-  Retention,
   SetDeletionPolicy,
-  SetRetention,
 } from '../../contract/deletion-governance.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { formatInstant } from '../../contract/instant.ts'
@@ -20,70 +18,25 @@ import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { LegalHolds } from './holds.ts'
-import type { DeletionPolicies } from './policy.ts'
-import type { RetentionStore } from './retention/store.ts'
+import { type DeletionPolicies, secondPerson } from './policy.ts'
+import { addRetentionRoutes, type RetentionRoutesDeps } from './retention/routes.ts'
 
-export interface GovernanceRoutesDeps {
+export interface GovernanceRoutesDeps extends RetentionRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
   /** Places a hold while no erasure acts on the organisation's placement. */
   readonly placeHold: (caller: Caller, body: PlaceHold) => Promise<LegalHold>
-  readonly retention: RetentionStore
-  /** Tells the workers that something may go on. */
-  readonly nudge: () => void
 }
 
 const access = ['owner', 'admin'] as const
 const tag = 'Deletion'
 const policyAddress = '/usage/storage/deletion-policy'
-const retentionAddress = '/usage/storage/retention'
 const holdsAddress = '/usage/storage/holds'
 
 export function addGovernanceRoutes(http: FastifyInstance, deps: GovernanceRoutesDeps): void {
   addPolicyRoutes(http, deps.policies)
   addHoldRoutes(http, deps)
   addRetentionRoutes(http, deps)
-}
-
-function addRetentionRoutes(http: FastifyInstance, { nudge, retention }: GovernanceRoutesDeps): void {
-  route(http, {
-    method: 'GET',
-    url: retentionAddress,
-    access: ['owner', 'admin', 'member', 'viewer'],
-    tag,
-    summary: 'How long each signal is kept',
-    result: Retention,
-    handle: async ({ caller }) => ({ body: await retention.get(caller.tenantId) }),
-  })
-  const set = async ({ body, caller }: { body: PatchRetention; caller: Caller }) => {
-    const rule = await retention.set(caller.tenantId, body, caller.requester)
-    nudge()
-    return { body: rule }
-  }
-  route(http, {
-    method: 'PUT',
-    url: retentionAddress,
-    access,
-    tag,
-    summary:
-      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
-    body: SetRetention,
-    result: Retention,
-    usesReserve: true,
-    handle: set,
-  })
-  route(http, {
-    method: 'PATCH',
-    url: retentionAddress,
-    access,
-    tag,
-    summary: 'Change how long some signals are kept; the others stay as they are',
-    body: PatchRetention,
-    bodyTypes: ['application/json', 'application/merge-patch+json'],
-    result: Retention,
-    usesReserve: true,
-    handle: set,
-  })
 }
 
 function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): void {
@@ -94,7 +47,9 @@ function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): voi
     tag,
     summary: 'Which deletions need a second person',
     result: DeletionPolicy,
-    handle: async ({ caller }) => ({ body: await policies.get(caller.tenantId) }),
+    handle: async ({ caller }) => ({
+      body: { ...(await policies.get(caller.tenantId)), second_person: secondPerson },
+    }),
   })
   route(http, {
     method: 'PUT',
@@ -105,9 +60,10 @@ function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): voi
     body: SetDeletionPolicy,
     result: DeletionPolicy,
     usesReserve: true,
-    handle: async ({ caller, body }) => ({
-      body: await policies.set(caller.tenantId, body.approval, caller.requester),
-    }),
+    handle: async ({ caller, body }) => {
+      const policy = await policies.set(caller.tenantId, body.approval, caller.requester)
+      return { body: { ...policy, second_person: secondPerson } }
+    },
   })
 }
 

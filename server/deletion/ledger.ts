@@ -10,6 +10,7 @@ import { type Control, type ControlTransaction, holdingStatuses } from '../contr
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { findExisting, refuseBesideAll, refuseTooMany } from './admission.ts'
+import { type FindRelated, secondPersonCause } from './asked-alone.ts'
 import {
   approvalWaitMs,
   type DeletionDraft,
@@ -26,9 +27,7 @@ import {
   type StoredDeletion,
   toStored,
 } from './deletion-record.ts'
-import { approvalRuleOf, needsApproval } from './policy.ts'
 import { requireRow } from './requests.ts'
-import { retentionRequester } from './retention/retention.ts'
 
 export interface Created {
   /** As it was written, or as it is where it was there already. */
@@ -70,10 +69,12 @@ export interface RecordedErasure extends DeletionSelection {
 export class DeletionLedger {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #findRelated: FindRelated
 
-  constructor(control: Control, clock: Clock) {
+  constructor(control: Control, clock: Clock, findRelated: FindRelated) {
     this.#control = control
     this.#clock = clock
+    this.#findRelated = findRelated
   }
 
   /**
@@ -100,9 +101,9 @@ export class DeletionLedger {
       await by.precondition?.(trx)
       await refuseTooMany(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
-      // Retention asks nobody: its rule was set by an owner or admin before.
-      const rule = by.requester === retentionRequester ? 'none' : await approvalRuleOf(trx, tenantId, nowMs)
-      const waits = needsApproval(rule, draft)
+      const asker = { tenantId, requester: by.requester }
+      const approvalCause = await secondPersonCause(trx, this.#findRelated, asker, draft, nowMs)
+      const waits = approvalCause !== null
       const request = await insertRequest(trx, {
         ...draft,
         requestId: newId('del', nowMs),
@@ -125,6 +126,7 @@ export class DeletionLedger {
           hidden_at: waits ? null : instantText(nowMs),
           starts_at: request.startsAtMs === null ? null : instantText(request.startsAtMs),
           approve_by: request.approveByMs === null ? null : instantText(request.approveByMs),
+          ...(waits && { approval_cause: approvalCause }),
         },
       })
       beforeCommit(request)

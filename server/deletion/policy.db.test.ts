@@ -10,9 +10,10 @@ import { readChain } from '../audit/log.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import { all, between, monday, weekNs } from './deletion-fixture.ts'
 import { DeletionLedger } from './ledger.ts'
-import { approvalRuleOf, DeletionPolicies, needsApproval } from './policy.ts'
+import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
 
 const control = openSqlite(':memory:')
 await migrate(control)
@@ -25,7 +26,7 @@ function scene() {
   const clock = new ManualClock(1_763_717_400_000)
   const tenantId = `organisation-${++organisations}`
   const policies = new DeletionPolicies(control, clock)
-  const ledger = new DeletionLedger(control, clock)
+  const ledger = new DeletionLedger(control, clock, findRelated)
   return {
     clock,
     tenantId,
@@ -47,9 +48,9 @@ test('nobody is asked where nobody ever asked for it, and each rule asks for wha
   assert.equal(await rule(), 'none')
   const drafts = [between(monday, monday + weekNs), all]
   const cases = (['none', 'full_erasures', 'every_deletion'] as const).flatMap((approval) =>
-    drafts.map((draft) => needsApproval(approval, draft)),
+    drafts.map((draft) => approvalCause(approval, draft)),
   )
-  assert.deepEqual(cases, [false, false, false, true, true, true])
+  assert.deepEqual(cases, [null, null, null, 'full_erasure', 'every_deletion', 'every_deletion'])
 })
 
 test('a range that could be a full erasure is judged like one: without a start, or longer than 31 days', () => {
@@ -60,8 +61,8 @@ test('a range that could be a full erasure is judged like one: without a start, 
     between(monday, monday + 31n * dayNs + 1n),
   ]
   assert.deepEqual(
-    asked.map((draft) => needsApproval('full_erasures', draft)),
-    [true, false, true],
+    asked.map((draft) => approvalCause('full_erasures', draft)),
+    ['full_erasure', null, 'full_erasure'],
   )
 })
 

@@ -9,9 +9,14 @@ import {
 } from '../../contract/deletion-governance.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import { type BoundedRange, coveredNs, type TimeRange } from '../core/time-range.ts'
 import { isClockInDoubt } from '../worker/clock-watch.ts'
 import type { DeletionSelection } from './deletion.ts'
+
+/** The policy without what holds for every organisation. */
+type OwnPolicy = Omit<DeletionPolicy, 'second_person'>
 
 /** Long enough for a working day of everybody who has to notice. */
 const looserAfterMs = 86_400_000
@@ -24,11 +29,44 @@ interface StoredPolicy {
 /** A range longer than this erases as much as a full erasure would for most, and counts as one. */
 const longRangeNs = 31n * 86_400_000_000_000n
 
-/** Under `full_erasures`, a range without a start or longer than 31 days is judged like a full erasure: it could be one. */
-export function needsApproval(rule: ApprovalRule, { range }: Pick<DeletionSelection, 'range'>): boolean {
-  if (rule !== 'full_erasures') return rule === 'every_deletion'
-  const { endNs, startNs } = range
-  return startNs === null || endNs === null || endNs - startNs > longRangeNs
+/** Why a deletion needs a second person: the rule, what it selects, or that with what was asked for before it is too much. */
+export type ApprovalCause = 'every_deletion' | 'full_erasure' | 'ranges_together'
+
+/**
+ * Why the rule asks for a second person; null where it doesn't. Under `full_erasures`, a range without a start or
+ * longer than 31 days is judged like a full erasure: it could be one. So is one that covers more than 31 days together
+ * with `alone`, what the same person has asked for without anybody else.
+ */
+export function approvalCause(
+  rule: ApprovalRule,
+  { range }: Pick<DeletionSelection, 'range'>,
+  alone: readonly BoundedRange[] = [],
+): ApprovalCause | null {
+  if (rule === 'none') return null
+  if (rule === 'every_deletion') return rule
+  const bounded = withinLimit(range)
+  if (bounded === null) return 'full_erasure'
+  return coveredNs([...alone, bounded]) > longRangeNs ? 'ranges_together' : null
+}
+
+/** The range where one person may ask for it under `full_erasures`; null where it counts as a full erasure. */
+export function withinLimit({ startNs, endNs }: TimeRange): BoundedRange | null {
+  if (startNs === null || endNs === null || endNs - startNs > longRangeNs) return null
+  return { startNs, endNs }
+}
+
+/** What tokens tell of people, and what they can't; part of what the policy answers. */
+export const secondPerson = {
+  told_by: 'tokens',
+  limit:
+    'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person holds both: the operator must give each person one.',
+} as const satisfies DeletionPolicy['second_person']
+
+/** The refusal of an approval by who may be the requester. `what` is the subject of its sentence, such as `A deletion`. */
+export function ownRequest(what: string): AppError {
+  return new AppError('own_request', {
+    sentence: `${what} is approved by someone else than its requester: with a token that neither was made with the requester’s, nor made it, nor was made with the same one; the operator can make one for each person.`,
+  })
 }
 
 export class DeletionPolicies {
@@ -40,12 +78,12 @@ export class DeletionPolicies {
     this.#clock = clock
   }
 
-  async get(tenantId: string): Promise<DeletionPolicy> {
+  async get(tenantId: string): Promise<OwnPolicy> {
     return wireForm(await readPolicy(this.#control, tenantId, this.#clock.nowMs()))
   }
 
   /** Asking for the rule in force takes a looser one that is pending back. */
-  async set(tenantId: string, approval: ApprovalRule, actor: string): Promise<DeletionPolicy> {
+  async set(tenantId: string, approval: ApprovalRule, actor: string): Promise<OwnPolicy> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       const before = await readPolicy(trx, tenantId, nowMs)
@@ -121,7 +159,7 @@ function ruleOf(text: string): ApprovalRule {
   return approvalRules.find((rule) => wordAtRest(rule) === text) ?? 'every_deletion'
 }
 
-function wireForm({ approval, pending }: StoredPolicy): DeletionPolicy {
+function wireForm({ approval, pending }: StoredPolicy): OwnPolicy {
   return {
     approval,
     pending:

@@ -7,6 +7,7 @@ import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import { all } from './deletion-fixture.ts'
 import type { HoldingBackup, HoldingBackups } from './deletion-record.ts'
 import { DeletionLedger } from './ledger.ts'
@@ -33,7 +34,7 @@ const known = (all: readonly HoldingBackup[], before: readonly HoldingBackup[]):
 /** What a request in this state says, as it is read alone and in its list. */
 async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: HoldingBackups) {
   const tenantId = `organisation-${++organisations}`
-  const ledger = new DeletionLedger(control, new ManualClock(nowMs))
+  const ledger = new DeletionLedger(control, new ManualClock(nowMs), findRelated)
   const asked: string[] = []
   const requests = new DeletionRequests(control, async (ids) => {
     asked.push(...ids)

@@ -72,6 +72,8 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/usage/storage/retention', access: readers, status: 200 },
   { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 422 },
   { method: 'PATCH', url: '/usage/storage/retention', access: chiefs, status: 200 },
+  { method: 'POST', url: '/usage/storage/retention/changes/:change_id/approve', access: chiefs, status: 404 },
+  { method: 'POST', url: '/usage/storage/retention/changes/:change_id/reject', access: chiefs, status: 422 },
   { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
   { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },

@@ -7,7 +7,7 @@ import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { fencing, includes, meets, type Range, type Request, type Status } from './model.ts'
 import { mayWait } from './programs.ts'
 import { edgesNs } from './telemetry.ts'
-import { assertAnswer, requestOf, type World } from './world.ts'
+import { assertAnswer, type Organisation, requestOf, type World } from './world.ts'
 
 const deletions = '/usage/storage/deletions'
 const working = new Set<Status>(['running', 'verifying'])
@@ -281,15 +281,7 @@ export async function rule(world: World): Promise<void> {
   const own = world.pickOrganisation()
   const { tenantId } = own.place
   const secret = world.pick(own.secrets)
-  if (world.chance(0.3)) {
-    const json = { [`${world.pick(signals)}_days`]: world.pick([null, null, 5, 12, 30]) }
-    world.tell(`${tenantId} sets its retention to ${JSON.stringify(json)}`)
-    return assertAnswer(
-      await world.subject.ask('PATCH', '/usage/storage/retention', { secret, json }),
-      200,
-      'retention',
-    )
-  }
+  if (world.chance(0.3)) return retain(world, own, secret)
   const approval = world.pick([...rules, 'none' as const, 'none' as const])
   world.tell(`${tenantId} asks for the rule ${approval}`)
   assertAnswer(
@@ -303,4 +295,30 @@ export async function rule(world: World): Promise<void> {
   // A looser one waits for a day, and for a clock that can be believed.
   const isPending = (atMs: number) => isLooser && (atMs < nowMs + msPerDay || world.time.state.isInDoubt)
   world.rules.set(tenantId, (atMs) => (isPending(atMs) ? before : approval))
+}
+
+const retention = '/usage/storage/retention'
+
+/** Sets how long a signal is kept; where fewer days need a second person, some second person may be found. */
+async function retain(world: World, own: Organisation, secret: string): Promise<void> {
+  const { tenantId } = own.place
+  const key = `${world.pick(signals)}_days`
+  const days = world.pick([null, null, 5, 12, 30])
+  const { body: kept } = await world.subject.ask('GET', retention, { secret })
+  const isShorter = days !== null && (kept[key] === null || days < kept[key])
+  const waits = isShorter && (world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none') !== 'none'
+  world.tell(`${tenantId} sets its ${key} to ${days}${waits ? ', which waits' : ''}`)
+  const set = await world.subject.ask('PATCH', retention, { secret, json: { [key]: days } })
+  assertAnswer(set, waits ? 202 : 200, 'retention')
+  assert.equal(set.body[key], waits ? kept[key] : days)
+  if (!waits || world.chance(0.5)) return
+  const change = set.body.pending.find((one: Record<string, unknown>) => one[key] === days)
+  const approver = world.pick(own.secrets)
+  const isRequester = change.requested_by === world.names.get(approver)
+  world.tell(`${change.id} is approved by ${isRequester ? 'who asked for it' : 'another'}`)
+  const approved = await world.subject.ask('POST', `${retention}/changes/${change.id}/approve`, {
+    secret: approver,
+  })
+  assertAnswer(approved, isRequester ? 403 : 200, 'approving retention')
+  if (!isRequester) assert.equal(approved.body[key], days)
 }

@@ -20,8 +20,8 @@ import { type PreviewedBackup, type PreviewedHold, Previews, type PreviewsDeps }
 
 const nowMs = Date.UTC(2026, 1, 1)
 const secondNs = 1_000_000_000n
-const own: TenantPlace = { tenantId: 'own', placement: 60 }
-const neighbour: TenantPlace = { tenantId: 'neighbour', placement: 60 }
+const own = { tenantId: 'own', placement: 60, requester: 'owner' }
+const neighbour = { tenantId: 'neighbour', placement: 60, requester: 'owner' }
 const signals = ['metrics', 'logs', 'traces'] as const
 const all: DeletionSelection = { scope: 'all', signals, range: { startNs: null, endNs: null } }
 const between = (startNs: bigint | null, endNs: bigint): DeletionSelection => ({
@@ -57,7 +57,7 @@ function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
     countAnomalies: async () => ({ inRange: 0, learntFrom: 0 }),
     activeHolds: async () => [],
     knownBackups: async () => [],
-    needsApproval: async () => false,
+    approvalCause: async () => null,
     ...more,
   })
 }
@@ -236,7 +236,8 @@ test('derived anomalies, holds that overlap, backups and whether a second person
           ]
         : [],
     knownBackups: async () => backups,
-    needsApproval: async (tenantId, { scope }) => tenantId === 'own' && scope === 'range',
+    approvalCause: async ({ tenantId }, { scope }) =>
+      tenantId === 'own' && scope === 'range' ? 'ranges_together' : null,
   })
   const selection = { ...untilSecondWeek, signals: ['logs'] as const }
   const preview = await previews.create(own, selection)
@@ -274,14 +275,15 @@ test('the estimate of work leaves out what a legal hold defers', async () => {
 test('what was previewed is what is erased, by the work that was estimated', async () => {
   for (const isShared of [false, true]) {
     const scene = await sceneOf(stores, { isShared })
+    const asker = { ...scene.own, requester: 'owner' }
     const previews = previewsWith({
       gate: scene.gate,
       clock: systemClock,
       activeHolds: (tenantId) => scene.holds.active(tenantId),
     })
     const draft = draftBetween(null, monday + weekNs + weekNs / 2n)
-    const preview = await previews.create(scene.own, draft)
-    await previews.check(scene.own, preview.preview_id, draft)
+    const preview = await previews.create(asker, draft)
+    await previews.check(asker, preview.preview_id, draft)
     const { request } = await scene.request(draft)
     await scene.round()
     const { status, detail } = await scene.status(request.request_id)
@@ -298,7 +300,7 @@ test('what was previewed is what is erased, by the work that was estimated', asy
       'of the organisation nothing is left in the first week, whoever else has rows there',
     )
     assert.ok(preview.work.bytes_rewritten > 0)
-    assert.equal((await previews.create(scene.own, draft)).rows, 0)
+    assert.equal((await previews.create(asker, draft)).rows, 0)
   }
 })
 

@@ -12,6 +12,7 @@ import { formatInstant, nsPerMs } from '../../../contract/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import type { Control } from '../../control/database.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
+import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { TimeRange } from '../../core/time-range.ts'
@@ -21,6 +22,7 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import { type DeletionSelection, type HeldPart, holdsWithin, selectionText } from '../deletion.ts'
+import type { ApprovalCause } from '../policy.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>
@@ -37,6 +39,9 @@ export interface PreviewedBackup {
   readonly expires_at_ms: number
 }
 
+/** Who asks, and where their telemetry is. */
+export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester'>
+
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
@@ -51,7 +56,8 @@ export interface PreviewsDeps {
   readonly activeHolds: (tenantId: string) => Promise<readonly PreviewedHold[]>
   /** Every backup that may hold a copy of what is there now. */
   readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
-  readonly needsApproval: (tenantId: string, selection: DeletionSelection) => Promise<boolean>
+  /** Why the requester would need a second person for it; null where they would not. */
+  readonly approvalCause: (asker: PreviewAsker, selection: DeletionSelection) => Promise<ApprovalCause | null>
 }
 
 /** Long enough to read and to ask a colleague; short enough that it is still about what is there. */
@@ -69,14 +75,15 @@ export class Previews {
   }
 
   /** Counts the selection and remembers the counts. Removes what has expired, of every organisation. */
-  async create(place: TenantPlace, selection: DeletionSelection): Promise<Preview> {
-    const { activeHolds, clock, control, countAnomalies, knownBackups, needsApproval, weighRows } = this.#deps
+  async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
+    const { activeHolds, approvalCause, clock, control, countAnomalies, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
     const weights = await weighRows(place)
     const counted = await countSelection(this.#reader(place), { ...selection, held }, weights)
     const anomalies = await countAnomalies(tenantId, selection)
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
+    const cause = await approvalCause(place, selection)
     const nowMs = clock.nowMs()
     const previewId = newId('prv', nowMs)
     await control.deleteFrom('deletion_previews').where('expires_at_ms', '<=', nowMs).execute()
@@ -106,8 +113,11 @@ export class Previews {
         ...boundsOf(range),
       })),
       ...backupsOf(await knownBackups()),
-      needs_approval: await needsApproval(tenantId, selection),
-      warnings: warningsAbout(selection, nowMs),
+      needs_approval: cause !== null,
+      warnings: [
+        ...warningsAbout(selection, nowMs),
+        ...(cause === 'ranges_together' ? [rangesTogether] : []),
+      ],
       tolerance_rows: toleranceOf(totalOf(rowCounts)),
     }
   }
@@ -117,7 +127,7 @@ export class Previews {
    * the tolerance. Throws InvalidInput where it is of another selection; otherwise `preview_stale` with a new
    * preview, alike for an expired, an unknown and another organisation's.
    */
-  async check(place: TenantPlace, previewId: string, selection: DeletionSelection): Promise<void> {
+  async check(place: PreviewAsker, previewId: string, selection: DeletionSelection): Promise<void> {
     const { clock, control } = this.#deps
     const nowMs = clock.nowMs()
     const row = await control
@@ -138,7 +148,7 @@ export class Previews {
     throw await this.#stale(place, selection, moved)
   }
 
-  async #stale(place: TenantPlace, selection: DeletionSelection, what: string): Promise<AppError> {
+  async #stale(place: PreviewAsker, selection: DeletionSelection, what: string): Promise<AppError> {
     const preview = await this.create(place, selection)
     return new AppError('preview_stale', {
       sentence: `${what}; look at the new preview and confirm that.`,
@@ -160,6 +170,13 @@ export function warningsAbout({ range }: DeletionSelection, nowMs: number): Prev
   if (endNs === null || endNs <= BigInt(nowMs + clockSkewMs) * nsPerMs) return []
   const message = `range_end is ${formatInstant(endNs)}, which has not come yet: telemetry for that time which arrives before the deletion has completed is refused or erased too, and what arrives afterwards is kept.`
   return [{ code: 'future_end', message }]
+}
+
+/** A short range that needs approval is otherwise a riddle. */
+const rangesTogether: Preview['warnings'][number] = {
+  code: 'ranges_together',
+  message:
+    'Together with what you have erased alone in the last 31 days this covers more than 31 days, so a second owner or admin must approve it.',
 }
 
 export function toleranceOf(rows: number): number {

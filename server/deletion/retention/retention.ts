@@ -12,6 +12,11 @@ export type RetentionRule = ReadonlyMap<Signal, number>
 /** Ledger entries of what retention erases name this requester. */
 export const retentionRequester = 'system:retention'
 
+/** Whether keeping a signal for `days` erases more than the rule before does; without one it is kept for good. */
+export function isShorter(days: number, before: number | undefined): boolean {
+  return before === undefined || days < before
+}
+
 const msPerDay = 86_400_000
 
 /** UTC midnight, `days` whole days before the one that has begun. */

@@ -1,51 +1,137 @@
-// Retention rules at rest: days per organisation and signal, with an audit entry for every change.
+// Retention rules at rest: days per organisation and signal, with an audit entry for every change. Where the policy
+// asks for a second person, fewer days of a signal, also the first ones, wait for another owner or admin: a rule that
+// one person shortens erases as much as a deletion. More days, or none, are in force at once.
 
 import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
-import type { Clock } from '../../core/clock.ts'
+import { AppError } from '../../core/app-error.ts'
+import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import type { RetentionRule } from './retention.ts'
+import type { FindRelated } from '../asked-alone.ts'
+import { approvalRuleOf, ownRequest } from '../policy.ts'
+import {
+  byChange,
+  type ChangeRow,
+  daysOf,
+  insertChange,
+  isWaiting,
+  pendingOf,
+  readChanges,
+  removeChanges,
+} from './changes.ts'
+import { isShorter, type RetentionRule, retentionRequester } from './retention.ts'
 
 export class RetentionStore {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #findRelated: FindRelated
 
-  constructor(control: Control, clock: Clock) {
+  constructor(control: Control, clock: Clock, findRelated: FindRelated) {
     this.#control = control
     this.#clock = clock
+    this.#findRelated = findRelated
   }
 
   async get(tenantId: string): Promise<Retention> {
-    return wireForm(await readRule(this.#control, tenantId))
+    return readRetention(this.#control, tenantId, this.#clock.nowMs())
   }
 
-  /** Changes the signals that are named; null keeps one for good. */
-  async set(tenantId: string, changes: PatchRetention, actor: string): Promise<Retention> {
+  /**
+   * Changes the signals that are named; null keeps one for good. What waits for one of them is taken back, unless just
+   * that is asked for again. `waits` says whether something that was named is not in force now.
+   */
+  async set(
+    tenantId: string,
+    changes: PatchRetention,
+    actor: string,
+  ): Promise<{ retention: Retention; waits: boolean }> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
-      const before = wireForm(await readRule(trx, tenantId))
-      for (const signal of signals) {
-        const days = changes[`${signal}_days`]
-        if (days === undefined) continue
-        await trx
-          .deleteFrom('retention_policies')
-          .where('tenant_id', '=', tenantId)
-          .where('signal', '=', signal)
-          .execute()
-        if (days === null) continue
-        await trx.insertInto('retention_policies').values({ tenant_id: tenantId, signal, days }).execute()
+      const rule = await readRule(trx, tenantId)
+      const asked = askedOf(changes)
+      const isGuarded = (await approvalRuleOf(trx, tenantId, nowMs)) !== 'none'
+      const shorter = new Map<Signal, number>()
+      for (const [signal, days] of asked) {
+        if (isGuarded && days !== null && isShorter(days, rule.get(signal))) shorter.set(signal, days)
       }
-      const after = wireForm(await readRule(trx, tenantId))
-      await appendAudit(trx, tenantId, nowMs, {
-        actor,
-        action: 'retention.changed',
-        target: tenantId,
-        outcome: 'accepted',
-        facts: { before, after },
-      })
-      return after
+      const known = (await readChanges(trx, tenantId)).filter(({ signal }) => asked.has(asSignal(signal)))
+      const isRepeat = (row: ChangeRow) =>
+        isWaiting(row, nowMs) && shorter.get(asSignal(row.signal)) === row.days
+      const by = { actor, tenantId, nowMs }
+      await withdraw(
+        trx,
+        by,
+        known.filter((row) => !isRepeat(row)),
+      )
+      const atOnce = new Map([...asked].filter(([signal]) => !shorter.has(signal)))
+      if (atOnce.size > 0 || asked.size === 0) await change(trx, by, rule, atOnce, 'retention.changed', {})
+      for (const row of known.filter(isRepeat)) shorter.delete(asSignal(row.signal))
+      if (shorter.size > 0) await request(trx, by, shorter)
+      const retention = await readRetention(trx, tenantId, nowMs)
+      return { retention, waits: [...asked.keys()].some((signal) => !atOnce.has(signal)) }
     })
+  }
+
+  /**
+   * Puts a change in force. Throws `not_found` where none of that id waits, also one that has expired or was decided,
+   * and `own_request` where the approver may be who asked for it.
+   */
+  async approve(tenantId: string, changeId: string, approver: string): Promise<Retention> {
+    return this.#decide(tenantId, changeId, async (trx, rows, nowMs) => {
+      const requesters = rows.map(({ requested_by }) => requested_by)
+      if ((await this.#findRelated(trx, tenantId, approver, requesters)).size > 0) {
+        throw ownRequest('A shorter retention')
+      }
+      const days = new Map(rows.map((row) => [asSignal(row.signal), row.days]))
+      const facts = { change_id: changeId, requested_by: requesters[0] }
+      const by = { actor: approver, tenantId, nowMs }
+      await change(trx, by, await readRule(trx, tenantId), days, 'retention.approved', facts)
+    })
+  }
+
+  /** Drops a change that waits; also whoever asked for it may. Throws `not_found` as {@link approve} does. */
+  async reject(tenantId: string, changeId: string, actor: string, reason: string): Promise<Retention> {
+    return this.#decide(tenantId, changeId, (trx, rows, nowMs) =>
+      drop(trx, { actor, tenantId, nowMs }, rows, 'retention.rejected', { reason }),
+    )
+  }
+
+  async #decide(
+    tenantId: string,
+    changeId: string,
+    act: (trx: ControlTransaction, rows: readonly ChangeRow[], nowMs: number) => Promise<void>,
+  ): Promise<Retention> {
+    const nowMs = this.#clock.nowMs()
+    return this.#control.transaction().execute(async (trx) => {
+      const rows = (await readChanges(trx, tenantId)).filter(
+        (row) => row.change_id === changeId && isWaiting(row, nowMs),
+      )
+      if (rows.length === 0) throw new AppError('not_found')
+      await act(trx, rows, nowMs)
+      await removeChanges(trx, rows)
+      return readRetention(trx, tenantId, nowMs)
+    })
+  }
+
+  /** Drops what nobody approved in time, of every organisation. */
+  async expire(): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    const expired = await this.#control
+      .selectFrom('retention_changes')
+      .select('tenant_id')
+      .distinct()
+      .where('approve_by_ms', '<=', nowMs)
+      .execute()
+    for (const { tenant_id: tenantId } of expired) {
+      await this.#control.transaction().execute(async (trx) => {
+        const rows = (await readChanges(trx, tenantId)).filter((row) => !isWaiting(row, nowMs))
+        for (const rowsOfOne of byChange(rows)) {
+          await drop(trx, { actor: retentionRequester, tenantId, nowMs }, rowsOfOne, 'retention.expired')
+        }
+        await removeChanges(trx, rows)
+      })
+    }
   }
 
   /** Organisations that have a rule. */
@@ -64,6 +150,79 @@ export class RetentionStore {
   }
 }
 
+/** Who does something, where and when. */
+interface Act {
+  readonly actor: string
+  readonly tenantId: string
+  readonly nowMs: number
+}
+
+async function change(
+  trx: ControlTransaction,
+  { actor, nowMs, tenantId }: Act,
+  rule: RetentionRule,
+  days: ReadonlyMap<Signal, number | null>,
+  action: 'retention.changed' | 'retention.approved',
+  facts: Record<string, unknown>,
+): Promise<void> {
+  for (const [signal, kept] of days) {
+    await trx
+      .deleteFrom('retention_policies')
+      .where('tenant_id', '=', tenantId)
+      .where('signal', '=', signal)
+      .execute()
+    if (kept === null) continue
+    await trx.insertInto('retention_policies').values({ tenant_id: tenantId, signal, days: kept }).execute()
+  }
+  const [before, after] = [wireForm(rule), wireForm(await readRule(trx, tenantId))]
+  await appendAudit(trx, tenantId, nowMs, {
+    actor,
+    action,
+    target: tenantId,
+    outcome: 'accepted',
+    facts: { ...facts, before, after },
+  })
+}
+
+async function request(
+  trx: ControlTransaction,
+  { actor, nowMs, tenantId }: Act,
+  shorter: ReadonlyMap<Signal, number>,
+): Promise<void> {
+  const rows = await insertChange(trx, tenantId, shorter, actor, nowMs)
+  const [first] = rows
+  if (first === undefined) return
+  await appendAudit(trx, tenantId, nowMs, {
+    actor,
+    action: 'retention.requested',
+    target: first.change_id,
+    outcome: 'accepted',
+    facts: { ...daysOf(rows), approve_by: instantText(first.approve_by_ms) },
+  })
+}
+
+async function withdraw(trx: ControlTransaction, act: Act, rows: readonly ChangeRow[]): Promise<void> {
+  for (const rowsOfOne of byChange(rows)) await drop(trx, act, rowsOfOne, 'retention.withdrawn')
+  await removeChanges(trx, rows)
+}
+
+/** The audit entry of signals of one change that will not come into force. */
+async function drop(
+  trx: ControlTransaction,
+  { actor, nowMs, tenantId }: Act,
+  rows: readonly ChangeRow[],
+  action: 'retention.rejected' | 'retention.expired' | 'retention.withdrawn',
+  facts: Record<string, unknown> = {},
+): Promise<void> {
+  await appendAudit(trx, tenantId, nowMs, {
+    actor,
+    action,
+    target: rows[0]?.change_id ?? null,
+    outcome: 'accepted',
+    facts: { ...daysOf(rows), ...facts },
+  })
+}
+
 /** Also inside a transaction that acts on it. */
 export async function readRule(
   control: Control | ControlTransaction,
@@ -72,6 +231,16 @@ export async function readRule(
   return ruleOf(
     await control.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId).execute(),
   )
+}
+
+async function readRetention(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  nowMs: number,
+): Promise<Retention> {
+  const rule = wireForm(await readRule(control, tenantId))
+  const pending = pendingOf(await readChanges(control, tenantId), nowMs)
+  return pending.length === 0 ? rule : { ...rule, pending }
 }
 
 function ruleOf(rows: readonly { readonly signal: string; readonly days: number }[]): RetentionRule {
@@ -83,7 +252,23 @@ function ruleOf(rows: readonly { readonly signal: string; readonly days: number 
   return rule
 }
 
-function wireForm(rule: RetentionRule): Retention {
+function askedOf(changes: PatchRetention): Map<Signal, number | null> {
+  const asked = new Map<Signal, number | null>()
+  for (const signal of signals) {
+    const days = changes[`${signal}_days`]
+    if (days !== undefined) asked.set(signal, days)
+  }
+  return asked
+}
+
+/** The table takes no other text. */
+function asSignal(text: string): Signal {
+  const signal = signals.find((one) => one === text)
+  if (signal === undefined) throw new Error(`The table of retention changes has the signal ${text}.`)
+  return signal
+}
+
+function wireForm(rule: RetentionRule): Omit<Retention, 'pending'> {
   return {
     metrics_days: rule.get('metrics') ?? null,
     logs_days: rule.get('logs') ?? null,

@@ -7,6 +7,7 @@ import { batchOf, insertRows, openStores, type Stores, silent } from '../../../t
 import { readChain } from '../../audit/log.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
+import { findRelated } from '../../tenancy/lineage.ts'
 import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
 import { approvalRuleOf } from '../policy.ts'
 import { RetentionStore } from './store.ts'
@@ -26,7 +27,7 @@ const signal = new AbortController().signal
 async function retained() {
   const clock = new ManualClock(mondayMs + 21 * msPerDay + 3_600_000)
   const scene = await sceneOf(stores, { clock })
-  const store = new RetentionStore(stores.control, clock)
+  const store = new RetentionStore(stores.control, clock, findRelated)
   const newWorker = () =>
     new RetentionWorker({
       store,
@@ -124,8 +125,8 @@ test('where every deletion needs two people, retention asks nobody but gives the
     pending_approval: null,
     pending_from_ms: null,
   }
-  await stores.control.insertInto('deletion_policies').values(values).execute()
   await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await stores.control.insertInto('deletion_policies').values(values).execute()
   await retention.round(signal)
   await scene.round()
   assert.deepEqual(

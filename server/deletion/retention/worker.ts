@@ -44,6 +44,7 @@ export class RetentionWorker {
 
   async round(signal: AbortSignal): Promise<void> {
     const { logger, store } = this.#deps
+    await this.#expireChanges()
     for (const tenantId of await store.tenants()) {
       if (signal.aborted) return
       try {
@@ -54,6 +55,15 @@ export class RetentionWorker {
           'retention of an organisation could not be carried out; it is tried again',
         )
       }
+    }
+  }
+
+  /** Nothing is erased by it, so retention goes on where it fails. */
+  async #expireChanges(): Promise<void> {
+    try {
+      await this.#deps.store.expire()
+    } catch (err) {
+      this.#deps.logger.error({ err }, 'changes of retention that nobody approved could not be dropped')
     }
   }
 

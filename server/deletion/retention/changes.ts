@@ -1,0 +1,89 @@
+// Shorter retention that waits for a second person, at rest: a row for each signal, those that were asked for together
+// under one id. Whoever approves names that id, so what they have read is what they approve: a signal may leave a
+// change, and nothing ever joins one.
+
+import type { Selectable } from 'kysely'
+import type { RetentionChange } from '../../../contract/deletion-governance.ts'
+import type { Control, ControlTransaction, RetentionChangesTable } from '../../control/database.ts'
+import { instantText } from '../../core/clock.ts'
+import { newId } from '../../core/ids.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
+import { approvalWaitMs } from '../deletion.ts'
+
+export type ChangeRow = Selectable<RetentionChangesTable>
+
+/** Oldest first, also what has expired and is still there. */
+export async function readChanges(
+  control: Control | ControlTransaction,
+  tenantId: string,
+): Promise<ChangeRow[]> {
+  return control
+    .selectFrom('retention_changes')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .orderBy('change_id')
+    .orderBy('signal')
+    .execute()
+}
+
+/** Puts the days of these signals under a new id, and answers it. */
+export async function insertChange(
+  trx: ControlTransaction,
+  tenantId: string,
+  shorter: ReadonlyMap<Signal, number>,
+  requestedBy: string,
+  nowMs: number,
+): Promise<ChangeRow[]> {
+  const changeId = newId('rch', nowMs)
+  const rows = [...shorter].map(([signal, days]) => ({
+    tenant_id: tenantId,
+    signal,
+    change_id: changeId,
+    days,
+    requested_by: requestedBy,
+    requested_at_ms: nowMs,
+    approve_by_ms: nowMs + approvalWaitMs,
+  }))
+  await trx.insertInto('retention_changes').values(rows).execute()
+  return rows
+}
+
+export async function removeChanges(trx: ControlTransaction, rows: readonly ChangeRow[]): Promise<void> {
+  for (const { change_id, signal, tenant_id } of rows) {
+    await trx
+      .deleteFrom('retention_changes')
+      .where('tenant_id', '=', tenant_id)
+      .where('signal', '=', signal)
+      .where('change_id', '=', change_id)
+      .execute()
+  }
+}
+
+/** The rows of each change together, in the order given. */
+export function byChange(rows: readonly ChangeRow[]): ChangeRow[][] {
+  return [...Map.groupBy(rows, ({ change_id }) => change_id).values()]
+}
+
+/** `{"logs_days": 7}`: what a change would set. */
+export function daysOf(rows: readonly ChangeRow[]): Record<string, number> {
+  return Object.fromEntries(rows.map(({ days, signal }) => [`${signal}_days`, days]))
+}
+
+export function isWaiting({ approve_by_ms }: ChangeRow, nowMs: number): boolean {
+  return approve_by_ms > nowMs
+}
+
+/** The wire form of what waits at `nowMs`. */
+export function pendingOf(rows: readonly ChangeRow[], nowMs: number): RetentionChange[] {
+  return byChange(rows.filter((row) => isWaiting(row, nowMs))).flatMap((change) => {
+    const [first] = change
+    if (first === undefined) return []
+    return {
+      id: first.change_id,
+      ...daysOf(change),
+      requested_by: first.requested_by,
+      requested_at: instantText(first.requested_at_ms),
+      approve_by: instantText(first.approve_by_ms),
+    }
+  })
+}

@@ -1,0 +1,179 @@
+// One person with one token against an organisation whose erasures need two, through every door at once: ranges beside
+// each other, delays, late rows, retention, the rule itself, the end of the organisation, and tokens made for the
+// purpose. globex stands beside acme and decides alone.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { pageOf } from '../../contract/common.ts'
+import { DeletionPreview, DeletionRequest } from '../../contract/deletion.ts'
+import { DeletionPolicy, Retention } from '../../contract/deletion-governance.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import { LogRecord } from '../../contract/telemetry.ts'
+import { CreatedAccessToken, Me } from '../../contract/tenancy.ts'
+import {
+  type Answer,
+  assertRefused,
+  placesOf,
+  problemsOf,
+  type Service,
+  startService,
+  waitUntilCompleted,
+} from './service.ts'
+import { minuteNs, mondayNs, sendSample } from './telemetry.ts'
+
+const deletions = '/usage/storage/deletions'
+const policy = '/usage/storage/deletion-policy'
+const retention = '/usage/storage/retention'
+const day = (at: number) => formatInstant(mondayNs + BigInt(at) * 1440n * minuteNs)
+
+let service: Service
+/** What acme holds before anybody tries: a record in each of the first days of three months. */
+const dayOf = [0, 31, 62]
+
+before(async () => {
+  service = await startService()
+  for (const tenant of ['acme', 'globex'] as const) {
+    const times = dayOf.map((at) => mondayNs + BigInt(at) * 1440n * minuteNs)
+    await sendSample(service, `${tenant}/ingest`, times)
+  }
+})
+after(() => service.stop())
+
+const erase = (from: number, more: object = {}, headers: Record<string, string> = {}) =>
+  service.send('POST', deletions, {
+    headers,
+    json: { scope: 'range', confirm: 'acme', range_start: day(from), range_end: day(from + 31), ...more },
+  })
+
+function statusIn(answer: Answer): string {
+  assert.equal(answer.status, 202, answer.text)
+  return DeletionRequest.parse(JSON.parse(answer.text)).status
+}
+
+const setRule = async (approval: string) => {
+  const answer = await service.send('PUT', policy, { json: { approval } })
+  assert.equal(answer.status, 200, answer.text)
+  return DeletionPolicy.parse(JSON.parse(answer.text))
+}
+
+test('the policy says what two people are told apart by, and what that can’t tell', async () => {
+  const answers = [await service.read(policy, DeletionPolicy), await setRule('full_erasures')]
+  for (const { second_person } of answers) {
+    assert.equal(second_person.told_by, 'tokens')
+    assert.match(second_person.limit, /Tokens that the operator made .* count as two people/)
+  }
+})
+
+test('one person erases a month and no more, by whichever door', async () => {
+  const first = await erase(0)
+  assert.equal(statusIn(first), 'running')
+  await waitUntilCompleted(service, JSON.parse(first.text).request_id, 'acme/owner')
+  const preview = await service.send('POST', `${deletions}/preview`, {
+    json: { scope: 'range', range_start: day(31), range_end: day(62) },
+  })
+  const { needs_approval, warnings } = DeletionPreview.parse(JSON.parse(preview.text))
+  assert.deepEqual([needs_approval, warnings.map(({ code }) => code)], [true, ['ranges_together']])
+  const made = await service.send('POST', '/tokens', { json: { name: 'second', role: 'owner' } })
+  const { token } = CreatedAccessToken.parse(JSON.parse(made.text))
+  const second = { authorization: `Bearer ${token}` }
+  for (const answer of [
+    await erase(31),
+    await erase(31, { delay_minutes: 60 }),
+    await erase(31, { refuse_late: true }),
+    await erase(31, { signals: ['logs'] }, second),
+    await erase(62, {}, second),
+    await service.send('POST', deletions, { json: { scope: 'all', confirm: 'acme' } }),
+  ]) {
+    assert.equal(statusIn(answer), 'awaiting_approval')
+    const { request_id } = JSON.parse(answer.text)
+    for (const headers of [{}, second]) {
+      assertRefused(
+        await service.send('POST', `${deletions}/${request_id}/approve`, { headers }),
+        403,
+        'own_request',
+      )
+    }
+  }
+  assert.deepEqual(await days(), dayOf.slice(1))
+})
+
+/** Days of acme's records that can be read. */
+async function days(): Promise<number[]> {
+  const range = `range_start=${day(0)}&range_end=${day(93)}`
+  const { items } = await service.read(`/telemetry/logs?${range}`, pageOf(LogRecord), 'acme/viewer')
+  return items.map(({ time }) => (Date.parse(time) - Date.parse(day(0))) / 86_400_000).reverse()
+}
+
+test('a shorter retention waits for another person under either rule, and erases nothing before', async () => {
+  for (const rule of ['full_erasures', 'every_deletion'] as const) {
+    await setRule(rule)
+    const whole = { metrics_days: 1, logs_days: 1, traces_days: 1 }
+    for (const [method, json] of [
+      ['PUT', whole],
+      ['PATCH', { logs_days: 1 }],
+    ] as const) {
+      const answer = await service.send(method, retention, { json })
+      assert.equal(answer.status, 202, answer.text)
+      const { pending = [], ...inForce } = Retention.parse(JSON.parse(answer.text))
+      assert.deepEqual(inForce, { metrics_days: null, logs_days: null, traces_days: null })
+      const change = `${retention}/changes/${pending[0]?.id}`
+      assertRefused(await service.send('POST', `${change}/approve`), 403, 'own_request')
+      assert.deepEqual((await service.read(retention, Retention, 'acme/viewer')).pending, pending)
+      assert.deepEqual(placesOf(problemsOf(await service.send('POST', `${change}/reject`, { json: {} }))), [
+        'body.reason missing',
+      ])
+    }
+    assert.deepEqual(await days(), dayOf.slice(1))
+  }
+  const { pending = [] } = await service.read(retention, Retention)
+  const reject = `${retention}/changes/${pending[0]?.id}/reject`
+  assertRefused(
+    await service.send('POST', reject, { as: 'globex/owner', json: { reason: 'x' } }),
+    404,
+    'not_found',
+  )
+  const rejected = await service.send('POST', reject, { as: 'acme/admin', json: { reason: 'still needed' } })
+  assert.equal(rejected.status, 200, rejected.text)
+  assert.equal('pending' in JSON.parse(rejected.text), false)
+})
+
+test('a looser rule lets nothing through on the day it is asked for, nor the end of the organisation', async () => {
+  const { approval, pending } = await setRule('none')
+  assert.deepEqual([approval, pending?.approval], ['every_deletion', 'none'])
+  assert.equal(statusIn(await erase(0)), 'awaiting_approval')
+  assert.equal((await service.send('PATCH', retention, { json: { logs_days: 1 } })).status, 202)
+  const removal = await service.send('POST', '/organisation/remove', { json: { confirm: 'acme' } })
+  assertRefused(removal, 409, 'not_removable')
+  await setRule('every_deletion')
+  assert.deepEqual(await days(), dayOf.slice(1))
+})
+
+test('a second person puts it in force, and then it erases like any retention', async () => {
+  const [change] = (await service.read(retention, Retention)).pending ?? []
+  const approve = `${retention}/changes/${change?.id}/approve`
+  const approved = await service.send('POST', approve, { as: 'acme/admin' })
+  assert.equal(approved.status, 200, approved.text)
+  assert.deepEqual(JSON.parse(approved.text), { metrics_days: null, logs_days: 1, traces_days: null })
+  assertRefused(await service.send('POST', approve, { as: 'acme/admin' }), 404, 'not_found')
+})
+
+test('what a token has made ends with it where that is asked for', async () => {
+  const make = async (headers: Record<string, string>) => {
+    const answer = await service.send('POST', '/tokens', { headers, json: { name: 'x', role: 'admin' } })
+    return CreatedAccessToken.parse(JSON.parse(answer.text))
+  }
+  const parent = await make({})
+  const child = await make({ authorization: `Bearer ${parent.token}` })
+  const me = async ({ token }: { token: string }) =>
+    (await service.send('GET', '/me', { headers: { authorization: `Bearer ${token}` } })).status
+  const left = await service.send('DELETE', `/tokens/${parent.id}`)
+  assert.equal(JSON.parse(left.text).live_descendants, 1)
+  assert.deepEqual([await me(parent), await me(child)], [401, 200])
+  const ended = await service.send('DELETE', `/tokens/${parent.id}?descendants=true`)
+  assert.deepEqual(
+    [JSON.parse(ended.text).live_descendants, JSON.parse(ended.text).revoked_descendants],
+    [0, 1],
+  )
+  assert.equal(await me(child), 401)
+  assert.equal((await service.read('/me', Me)).role, 'owner')
+})
