@@ -2,7 +2,7 @@
 // tokens it descends from, and nothing is made with one that has ended meanwhile: both are checked in the transaction
 // that writes it.
 
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import {
   type AccessToken,
   type RevokedAccessToken,
@@ -33,6 +33,8 @@ export interface NewToken {
 }
 
 type TokenRow = Selectable<AccessTokensTable>
+
+type CountedRow = Pick<TokenRow, 'id' | 'made_with' | 'expires_at_ms' | 'revoked_at_ms'>
 
 /** What a new token inherits. */
 interface Line {
@@ -222,44 +224,46 @@ async function endTokens(
   }
 }
 
-/** At any distance, nearest first. A circle, which only a change by hand can make, is walked once. */
+/**
+ * At any distance. A circle, which only a change by hand can make, is walked once. `cross join` says in which order to
+ * join: the other one reads the whole table for each token of the line.
+ */
 async function readDescendants(
   trx: ControlTransaction,
   tenantId: string,
   id: string,
 ): Promise<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>[]> {
-  const rows = await trx
-    .selectFrom('access_tokens')
-    .select(['id', 'made_with', 'role', 'revoked_at_ms'])
-    .where('tenant_id', '=', tenantId)
-    .where('made_with', 'is not', null)
-    .where('id', '!=', id)
-    .orderBy('id')
-    .execute()
-  const byMaker = Map.groupBy(rows, ({ made_with }) => made_with)
-  const found: typeof rows = []
-  const makers = [id]
-  for (const maker of makers) {
-    for (const row of byMaker.get(maker) ?? []) {
-      found.push(row)
-      makers.push(row.id)
-    }
-    byMaker.delete(maker)
-  }
-  return found
+  const { rows } = await sql<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>>`
+    with recursive line (id, role, revoked_at_ms) as (
+      select id, role, revoked_at_ms from access_tokens where tenant_id = ${tenantId} and made_with = ${id}
+      union
+      select made.id, made.role, made.revoked_at_ms from line cross join access_tokens made
+      where made.tenant_id = ${tenantId} and made.made_with = line.id
+    )
+    select id, role, revoked_at_ms from line where id <> ${id} order by id`.execute(trx)
+  return rows
 }
 
-/** Descendants that work now, at any distance, by token; of the whole organisation in one pass over its tokens. */
+/**
+ * Descendants that work now, at any distance, by token, of the whole organisation. Reads what works and what it
+ * descends from: tokens that have ended stay on record, and an organisation may have made any number of them.
+ */
 async function countLiveDescendants(
   control: Control | ControlTransaction,
   tenantId: string,
   nowMs: number,
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await control
-    .selectFrom('access_tokens')
-    .select(['id', 'made_with', 'expires_at_ms', 'revoked_at_ms'])
-    .where('tenant_id', '=', tenantId)
-    .execute()
+  const { rows } = await sql<CountedRow>`
+    with recursive line (id, made_with, expires_at_ms, revoked_at_ms) as (
+      select id, made_with, expires_at_ms, revoked_at_ms from access_tokens
+      where tenant_id = ${tenantId} and revoked_at_ms is null
+        and (expires_at_ms is null or expires_at_ms > ${nowMs})
+      union
+      select maker.id, maker.made_with, maker.expires_at_ms, maker.revoked_at_ms
+      from line cross join access_tokens maker
+      where maker.id = line.made_with and maker.tenant_id = ${tenantId}
+    )
+    select id, made_with, expires_at_ms, revoked_at_ms from line`.execute(control)
   const byId = new Map(rows.map((row) => [row.id, row]))
   const uncounted = new Map<string, number>()
   for (const { made_with } of rows) {

@@ -11,6 +11,7 @@ const statements = [
   'alter table access_tokens add column root_id text',
   'alter table access_tokens add column line_expires_at_ms bigint',
   'create index access_tokens_by_maker on access_tokens (tenant_id, made_with)',
+  'create index access_tokens_not_revoked on access_tokens (tenant_id) where revoked_at_ms is null',
   'create index deletion_requests_by_end on deletion_requests (tenant_id, finished_at_ms)',
   `create table retention_changes (
     tenant_id text not null,
