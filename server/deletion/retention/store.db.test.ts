@@ -223,8 +223,9 @@ describe('a change that waits', () => {
   })
 
   test('never takes up what another asks for: nobody approves their own part inside somebody else’s', async () => {
-    const { ada, approve, ben, get, inForce, set } = await scene('every_deletion')
+    const { ada, approve, ben, clock, get, inForce, set } = await scene('every_deletion')
     await set({ logs_days: 7 }, ada)
+    await clock.advance(1)
     await set({ traces_days: 5 }, ben)
     const [first, second] = (await get()).pending ?? []
     assert.ok(first && second)
