@@ -2,7 +2,7 @@
 // and every time range is half-open.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, queryInt, refuse } from './common.ts'
+import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from './common.ts'
 import { MomentInput, momentForms } from './instant.ts'
 import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
@@ -145,6 +145,29 @@ export const SeriesAnswer = z.object({
   end: Instant.meta(oldNameOf('range_end')),
 })
 
+/** What the pages of a search say besides their items. */
+const searchWarnings = z
+  .array(z.string())
+  .describe('What the page had to leave out, and why it ended where it did, in sentences for a person.')
+
+/** A page of what may be much to search: it may be empty and still have a cursor. */
+function searchPageOf<T extends z.ZodType>(item: T) {
+  return pageOf(item).extend({
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe(
+        'Pass as `cursor` to go on, also after an empty page: a page ends at 4 MiB of JSON, and where much is searched also before it is full. Null on the last page.',
+      ),
+    searched: z
+      .object({ range_start: Instant, range_end: Instant })
+      .describe(
+        'The part of the range that this page and those before it have searched: all of it on the last page.',
+      ),
+    warnings: searchWarnings,
+  })
+}
+
 const LogQueryFields = z.strictObject({
   ...range,
   limit: limitQuery,
@@ -174,6 +197,8 @@ export const LogRecord = z.object({
   attributes: Attributes,
   resource_attributes: Attributes,
 })
+
+export const LogPage = searchPageOf(LogRecord)
 
 const SpanQueryFields = z.strictObject({
   ...range,
@@ -206,13 +231,21 @@ export const Span = z.object({
   links: z.array(z.object({ trace_id: z.string(), span_id: z.string(), attributes: Attributes })),
 })
 
+export const SpanPage = searchPageOf(Span)
+
 export const TraceParams = z.object({
   trace_id: z.string().regex(/^[0-9a-fA-F]{32}$/, { error: 'A trace id is 32 hex digits.' }),
 })
+export const TraceQuery = z.strictObject({
+  limit: queryInt({ min: 1, max: 10_000, fallback: 10_000, describe: 'Spans per page.' }),
+  cursor: cursorQuery,
+})
 export const Trace = z.object({
   trace_id: z.string(),
-  spans: z.array(Span).describe('By start time; at most 10,000.'),
-  truncated: z.boolean(),
+  spans: z.array(Span).describe('By start time; at most 10,000, and at most 4 MiB of JSON.'),
+  truncated: z.boolean().describe('Whether there are more spans than these: those behind `next_cursor`.'),
+  next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
+  warnings: searchWarnings,
 })
 
 export const CatalogueQuery = withOldNames(

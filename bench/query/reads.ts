@@ -224,7 +224,7 @@ const reads: Readonly<Record<string, Read>> = {
   'logs 30 d, rare text': logs(30 * day, { text: 'quota rebalanced' }),
   'spans 24 h, newest 100': spans(day, {}),
   'spans 24 h, errors of a host': spans(day, { status: 'error', attribute: Object.entries(host) }),
-  'trace by id': (reader, _endNs, traceId) => readTrace(reader, traceId),
+  'trace by id': (reader, _endNs, traceId) => readTrace(reader, traceId, { limit: 10_000 }),
   'services of 24 h': (reader, endNs) =>
     listServices(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
   'metrics of 24 h': (reader, endNs) =>

@@ -52,14 +52,14 @@ export async function listServices(
     )
     return sql`SELECT service, any(prefix) AS prefix, groupUniqArray(signal) AS signals, toString(toUnixTimestamp64Nano(max(seen))) AS last_ns FROM (${join(branches, ' UNION ALL ')}) GROUP BY service ORDER BY service LIMIT ${uint(Number(shown))}, ${uint(query.limit + 1)}`
   }, limits)
-  const page = rows.slice(0, query.limit)
-  const last = page.at(-1)
-  const equal = page.filter((row) => row.prefix === last?.prefix).length
-  const shownOfLast = equal + (last?.prefix === prefix && position !== null ? Number(shown) : 0)
+  /** Names with the prefix of a row that were shown up to it. */
+  const shownWith = (last: ServiceRow, index: number): number =>
+    rows.slice(0, index + 1).filter((row) => row.prefix === last.prefix).length +
+    (position !== null && last.prefix === prefix ? Number(shown) : 0)
   return pageOfRows(
     rows,
     query.limit,
-    (row) => positionWithin(window, [row.prefix, String(shownOfLast)]),
+    (row, index) => positionWithin(window, [row.prefix, String(shownWith(row, index))]),
     (row) => ({
       service: row.service,
       signals: signals.filter((signal) => row.signals.includes(signal)),

@@ -1,13 +1,13 @@
-// Log records, newest first.
+// Log records, newest first, within what a page may cost.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { LogQuery, LogRecord } from '../../contract/telemetry.ts'
 import { attributesOf, hasAttribute, pairsColumn } from '../telemetry/attribute.ts'
-import { raw, type Sql, sql } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { raw, type Sql, sql, sumOf } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { newestFirst, newestFirstPage, newestFirstPosition, type Placed } from './newest-first.ts'
+import { type ReadLimits, type SearchPage, searchPage } from './search.ts'
+import { type Placed, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof LogQuery>
@@ -36,28 +36,53 @@ export async function listLogs(
   reader: TenantReader,
   query: Query,
   nowNs: bigint,
-  limits?: StatementLimits,
-): Promise<{ items: z.infer<typeof LogRecord>[]; next_cursor: string | null }> {
-  const page = { ...pageStart(query, nowNs, newestFirstPosition), limit: query.limit }
-  const rows = await reader.rows<LogRow>(
-    (from) => newestFirst(from, { ...page, table: 'otel_logs', columns, conditions: conditionsOf(query) }),
-    limits,
-  )
-  return newestFirstPage(page, rows, ({ time_ns, row_hash: _, ...record }) => ({
+  limits?: ReadLimits,
+): Promise<SearchPage<z.infer<typeof LogRecord>>> {
+  const costly = costlyOf(query)
+  const request = {
+    ...pageStart(query, nowNs, positionTexts),
+    order: {
+      table: 'otel_logs',
+      columns,
+      conditions: conditionsOf(query),
+      costly: costly.map(({ condition }) => condition),
+      first: 'newest',
+    },
+    lengths: {
+      searched: sumOf(costly.map(({ length }) => length)),
+      row: sumOf([raw('length(Body)'), raw('length(LogAttributesPairs)')]),
+    },
+    limit: query.limit,
+  } as const
+  return searchPage(reader, request, recordOf, limits)
+}
+
+function recordOf({ time_ns, row_hash: _, ...record }: LogRow): z.infer<typeof LogRecord> {
+  return {
     time: formatInstant(BigInt(time_ns)),
     ...record,
     attributes: attributesOf(record.attributes),
     resource_attributes: attributesOf(record.resource_attributes),
+  }
+}
+
+/** Conditions on columns that may be long, and what they read. */
+function costlyOf(query: Query): { condition: Sql; length: Sql }[] {
+  const attributes = query.attribute.map(([key, value]) => ({
+    condition: hasAttribute('LogAttributesPairs', key, value),
+    length: raw('length(LogAttributesPairs)'),
   }))
+  if (query.text === undefined) return attributes
+  const condition = sql`positionCaseInsensitiveUTF8(Body, ${query.text}) > 0`
+  return [...attributes, { condition, length: raw('length(Body)') }]
 }
 
 function conditionsOf(query: Query): Sql[] {
-  const conditions = query.attribute.map(([key, value]) => hasAttribute('LogAttributesPairs', key, value))
+  const conditions: Sql[] = []
   if (query.service !== undefined) conditions.push(sql`ServiceName = ${query.service}`)
   if (query.severity !== undefined) {
     conditions.push(sql`SeverityNumber >= ${raw(String(leastSeverity[query.severity]))}`)
   }
-  if (query.text !== undefined) conditions.push(sql`positionCaseInsensitiveUTF8(Body, ${query.text}) > 0`)
   if (query.trace_id !== undefined) conditions.push(sql`TraceId = ${query.trace_id.toLowerCase()}`)
   return conditions
 }

@@ -4,29 +4,27 @@ import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../../contract/common.ts'
 import {
   CatalogueQuery,
+  LogPage,
   LogQuery,
-  LogRecord,
   MetricEntry,
   SeriesAnswer,
   SeriesQuery,
   ServiceEntry,
-  Span,
+  SpanPage,
   SpanQuery,
   Trace,
   TraceParams,
+  TraceQuery,
 } from '../../contract/telemetry.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { route } from '../http/route.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { listMetrics, listServices } from './catalogue.ts'
 import { listLogs } from './logs.ts'
+import { interactiveLimits, type ReadLimits } from './search.ts'
 import { answerSeries } from './series-answer.ts'
 import { listSpans, readTrace } from './traces.ts'
-
-/** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
-const interactiveLimits: StatementLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
 
 const access = ['owner', 'admin', 'member', 'viewer'] as const
 const tag = 'Telemetry'
@@ -35,7 +33,7 @@ export function addQueryRoutes(
   http: FastifyInstance,
   readerOf: (caller: Caller) => TenantReader,
   clock: Clock,
-  limits: StatementLimits = interactiveLimits,
+  limits: ReadLimits = interactiveLimits,
 ): void {
   route(http, {
     method: 'GET',
@@ -57,7 +55,7 @@ export function addQueryRoutes(
     tag,
     summary: 'Log records, newest first',
     query: LogQuery,
-    result: pageOf(LogRecord),
+    result: LogPage,
     handle: async ({ caller, query }) => ({
       body: await listLogs(readerOf(caller), query, clock.nowNs(), limits),
     }),
@@ -70,7 +68,7 @@ export function addQueryRoutes(
     tag,
     summary: 'Spans, newest first',
     query: SpanQuery,
-    result: pageOf(Span),
+    result: SpanPage,
     handle: async ({ caller, query }) => ({
       body: await listSpans(readerOf(caller), query, clock.nowNs(), limits),
     }),
@@ -81,12 +79,13 @@ export function addQueryRoutes(
     url: '/telemetry/traces/:trace_id',
     access,
     tag,
-    summary: 'Every span of one trace',
+    summary: 'The spans of one trace by start time',
     params: TraceParams,
+    query: TraceQuery,
     result: Trace,
     refusals: [404],
-    handle: async ({ caller, params }) => ({
-      body: await readTrace(readerOf(caller), params.trace_id, limits),
+    handle: async ({ caller, params, query }) => ({
+      body: await readTrace(readerOf(caller), params.trace_id, query, limits),
     }),
   })
 

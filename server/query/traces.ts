@@ -1,20 +1,19 @@
-// Spans, newest first, and whole traces, oldest first.
+// Spans, newest first, and the spans of a trace, oldest first, within what a page may cost.
 
 import type { z } from 'zod'
-import { formatInstant } from '../../contract/instant.ts'
-import type { Span, SpanQuery, Trace } from '../../contract/telemetry.ts'
+import { earliestNs, formatInstant, latestNs } from '../../contract/instant.ts'
+import type { Span, SpanQuery, Trace, TraceQuery } from '../../contract/telemetry.ts'
 import { AppError } from '../core/app-error.ts'
 import { attributesOf, hasAttribute, pairListColumn, pairsColumn } from '../telemetry/attribute.ts'
-import { type Sql, sql, uint } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { raw, type Sql, sql, sumOf, uint } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { newestFirst, newestFirstPage, newestFirstPosition, type Placed } from './newest-first.ts'
+import { type ReadLimits, type SearchPage, searchPage } from './search.ts'
+import { type Placed, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof SpanQuery>
 
-interface SpanRow {
-  readonly time_ns: string
+interface SpanRow extends Placed {
   readonly trace_id: string
   readonly span_id: string
   readonly parent_span_id: string
@@ -34,9 +33,6 @@ interface SpanRow {
   readonly link_attributes: readonly string[]
 }
 
-/** What a browser can draw; a trace beyond it is cut at its end. */
-const maxTraceSpans = 10_000
-
 const statusCode = { unset: 'Unset', ok: 'Ok', error: 'Error' } as const
 
 const columns = sql`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, toString(Duration) AS duration_ns,
@@ -47,43 +43,64 @@ const columns = sql`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS pare
   ${pairListColumn('`Events.AttributesPairs`')} AS event_attributes, \`Links.TraceId\` AS link_traces, \`Links.SpanId\` AS link_spans,
   ${pairListColumn('`Links.AttributesPairs`')} AS link_attributes`
 
+/**
+ * What is known of the length of a span before it is read. Of events and links it is how many there are, and an SDK keeps
+ * less than this of each.
+ */
+const lengthOfSpan = sumOf([
+  raw('length(SpanAttributesPairs)'),
+  raw('length(StatusMessage)'),
+  raw('length(TraceState)'),
+  raw('1024 * (length(`Events.Name`) + length(`Links.TraceId`))'),
+])
+
 /** A page of spans. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listSpans(
   reader: TenantReader,
   query: Query,
   nowNs: bigint,
-  limits?: StatementLimits,
-): Promise<{ items: z.infer<typeof Span>[]; next_cursor: string | null }> {
-  const page = { ...pageStart(query, nowNs, newestFirstPosition), limit: query.limit }
-  const rows = await reader.rows<SpanRow & Placed>(
-    (from) => newestFirst(from, { ...page, table: 'otel_traces', columns, conditions: conditionsOf(query) }),
-    limits,
-  )
-  return newestFirstPage(page, rows, spanOf)
+  limits?: ReadLimits,
+): Promise<SearchPage<z.infer<typeof Span>>> {
+  const costly = query.attribute.map(([key, value]) => hasAttribute('SpanAttributesPairs', key, value))
+  const request = {
+    ...pageStart(query, nowNs, positionTexts),
+    order: { table: 'otel_traces', columns, conditions: conditionsOf(query), costly, first: 'newest' },
+    lengths: { searched: sumOf(costly.map(() => raw('length(SpanAttributesPairs)'))), row: lengthOfSpan },
+    limit: query.limit,
+  } as const
+  return searchPage(reader, request, spanOf, limits)
 }
 
-/** Every span of one trace, whatever its time. Throws `not_found` where the organisation has none. */
+/** The spans of one trace, whatever their time, page by page. Throws `not_found` where the organisation has none. */
 export async function readTrace(
   reader: TenantReader,
   traceId: string,
-  limits?: StatementLimits,
+  query: z.output<typeof TraceQuery>,
+  limits?: ReadLimits,
 ): Promise<z.infer<typeof Trace>> {
   const id = traceId.toLowerCase()
-  const rows = await reader.rows<SpanRow>(
-    (from) =>
-      sql`SELECT ${columns}, toString(toUnixTimestamp64Nano(Timestamp)) AS time_ns FROM ${from('otel_traces', sql`TraceId = ${id}`)} ORDER BY Timestamp, SpanId LIMIT ${uint(maxTraceSpans + 1)}`,
-    limits,
-  )
-  if (rows.length === 0) throw new AppError('not_found')
-  return {
-    trace_id: id,
-    spans: rows.slice(0, maxTraceSpans).map(spanOf),
-    truncated: rows.length > maxTraceSpans,
-  }
+  const always = { range_start: earliestNs, range_end: latestNs }
+  const request = {
+    ...pageStart({ ...always, cursor: query.cursor }, latestNs, positionTexts),
+    order: {
+      table: 'otel_traces',
+      columns,
+      conditions: [sql`TraceId = ${id}`],
+      costly: [],
+      first: 'oldest',
+    },
+    lengths: { searched: raw('0'), row: lengthOfSpan },
+    limit: query.limit,
+    isFew: true,
+  } as const
+  const { items, next_cursor, warnings } = await searchPage(reader, request, spanOf, limits)
+  if (query.cursor === undefined && items.length === 0 && next_cursor === null && warnings.length === 0)
+    throw new AppError('not_found')
+  return { trace_id: id, spans: items, truncated: next_cursor !== null, next_cursor, warnings }
 }
 
 function conditionsOf(query: Query): Sql[] {
-  const conditions = query.attribute.map(([key, value]) => hasAttribute('SpanAttributesPairs', key, value))
+  const conditions: Sql[] = []
   if (query.service !== undefined) conditions.push(sql`ServiceName = ${query.service}`)
   if (query.name !== undefined) conditions.push(sql`SpanName = ${query.name}`)
   if (query.status !== undefined) conditions.push(sql`StatusCode = ${statusCode[query.status]}`)

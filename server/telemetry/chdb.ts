@@ -67,6 +67,8 @@ const sessionSettings = `SET ${[
   'max_bytes_ratio_before_external_group_by = 0',
   'max_bytes_ratio_before_external_sort = 0',
   'max_bytes_ratio_before_external_join = 0',
+  // Whoever wants the first few of many long rows in an order keeps only the first few, and not 1 GB of others.
+  'max_bytes_before_remerge_sort = 33554432',
 ].join(', ')}`
 
 /** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
@@ -306,8 +308,22 @@ function insertText(table: string, columns: readonly ColumnSpec[], path: string)
   return `INSERT INTO ${table} (${names}) SELECT * FROM ${source} SETTINGS ${insertSettings}`
 }
 
-function bounds({ maxSeconds, maxMemoryBytes }: StatementLimits): Sql {
-  return raw(`max_execution_time = ${maxSeconds}, max_memory_usage = ${maxMemoryBytes}`)
+/** Conditions that are tested one after another, and the cache of what they said, have whole granules read. */
+const inSmallBlocks = [
+  'max_threads = 1',
+  'enable_multiple_prewhere_read_steps = 0',
+  'use_query_condition_cache = 0',
+]
+
+function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits): Sql {
+  return raw(
+    [
+      `max_execution_time = ${maxSeconds}`,
+      `max_memory_usage = ${maxMemoryBytes}`,
+      ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
+      ...(maxBlockRows === undefined ? [] : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
+    ].join(', '),
+  )
 }
 
 const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
@@ -317,6 +333,8 @@ function translate(cause: unknown): Error {
     cause instanceof Error && 'clickhouseCode' in cause && typeof cause.clickhouseCode === 'number'
       ? cause.clickhouseCode
       : undefined
-  if (code !== undefined && costCodes.has(code)) return new AppError('query_too_expensive', { cause })
-  return new EngineError(cause instanceof Error ? cause.message : String(cause), { code, cause })
+  const error = new EngineError(cause instanceof Error ? cause.message : String(cause), { code, cause })
+  return code !== undefined && costCodes.has(code)
+    ? new AppError('query_too_expensive', { cause: error })
+    : error
 }

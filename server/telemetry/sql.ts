@@ -57,6 +57,11 @@ export function allOf(conditions: readonly Sql[]): Sql {
   )
 }
 
+/** Numbers added up; 0 where there is none. */
+export function sumOf(terms: readonly Sql[]): Sql {
+  return join(terms, ' + ', raw('0'))
+}
+
 /** A telemetry instant, exact to the nanosecond. */
 export function instant(ns: Ns): Sql {
   return sql`fromUnixTimestamp64Nano(${new Bound('Int64', ns.toString())}, 'UTC')`

@@ -10,6 +10,13 @@ import type { Sql } from './sql.ts'
 export interface StatementLimits {
   readonly maxSeconds: number
   readonly maxMemoryBytes: number
+  /** Bytes of the rows that are answered, as they lie in the engine's memory; as many as memory allows where absent. */
+  readonly maxResultBytes?: number
+  /**
+   * Rows that are read at once, on one thread. Where absent the engine goes by the mean size of a row, and so takes
+   * thousands of long rows at once where they lie among short ones.
+   */
+  readonly maxBlockRows?: number
 }
 
 export interface TelemetryEngine {
@@ -45,6 +52,14 @@ export class EngineError extends Error {
     this.name = 'EngineError'
     this.code = options.code
   }
+}
+
+/** ClickHouse: TIMEOUT_EXCEEDED, TOO_SLOW. */
+const timeCodes: readonly (number | undefined)[] = [159, 160]
+
+/** Whether what a statement lacked was time, and not memory or room in its answer. */
+export function isOutOfTime(error: Error): boolean {
+  return error.cause instanceof EngineError && timeCodes.includes(error.cause.code)
 }
 
 /** An organisation as the engine knows it. Both never change. */

@@ -72,19 +72,29 @@ export class TenantReader {
     return this.#visible(build, (statement) => this.#engine.bytes(statement, limits))
   }
 
-  async #visible<T>(build: (from: From) => Sql, read: (statement: Sql) => Promise<T>): Promise<T> {
+  /**
+   * Several reads whose answers become one: all of them are repeated where something was hidden before the last was
+   * answered.
+   */
+  async together<T>(read: () => Promise<T>): Promise<T> {
+    for (;;) {
+      const hidings = this.gate.hidings(this.place.tenantId)
+      const answer = await read()
+      if (this.gate.hidings(this.place.tenantId) === hidings) return answer
+    }
+  }
+
+  #visible<T>(build: (from: From) => Sql, read: (statement: Sql) => Promise<T>): Promise<T> {
     const from: From = Object.assign(
       (table: TableName, ...conditions: readonly Sql[]) =>
         new TenantTable(sql`(${this.#select(table, { columns: raw('*'), conditions })})`),
       { select: (table: TableName, select: TableSelect) => this.#select(table, select) },
     )
-    for (;;) {
-      const hidings = this.gate.hidings(this.place.tenantId)
+    return this.together(() => {
       const statement = build(from)
       assertOwnText(statement)
-      const answer = await read(statement)
-      if (this.gate.hidings(this.place.tenantId) === hidings) return answer
-    }
+      return read(statement)
+    })
   }
 
   /**

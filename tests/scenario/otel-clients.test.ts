@@ -137,7 +137,13 @@ for (const { service: name, traceId } of variants) {
       events: [{ time: later(2), name: 'declined', attributes: { attempt: '1' } }],
       links: [{ trace_id: traceId, span_id: root.span_id, attributes: { why: 'retry' } }],
     }
-    assert.deepEqual(trace, { trace_id: traceId, spans: [root, child], truncated: false })
+    assert.deepEqual(trace, {
+      trace_id: traceId,
+      spans: [root, child],
+      truncated: false,
+      next_cursor: null,
+      warnings: [],
+    })
     const { items } = await service.read(`/telemetry/spans?service=${name}`, pageOf(Span), 'acme/member')
     assert.deepEqual(items, [child, root])
   })

@@ -1,0 +1,354 @@
+// Searching what is large: records of a megabyte among short ones, spans with long events, more rows than a page may
+// search. Every test holds the pages together against all the rows there are, on the real engine, with the limits of a
+// statement lowered so that a few megabytes are much.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { formatInstant, parseInstant } from '../../contract/instant.ts'
+import { delegate, openStores, type Stores } from '../../tests/fixtures.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import { signals, type TableName } from '../telemetry/schema/tables.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { listLogs } from './logs.ts'
+import type { ReadLimits } from './search.ts'
+import { listSpans, readTrace } from './traces.ts'
+
+const t0 = 1_763_712_000_000_000_000n
+const at = (ms: number): bigint => t0 + BigInt(ms) * 1_000_000n
+const range = { range_start: t0, range_end: at(3_600_000) }
+const megabyte = 1 << 20
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const placeOf = (tenantId: string): TenantPlace => ({ tenantId, placement: 7 })
+const readerOf = (tenantId: string, gate = new TelemetryGate(), engine: TelemetryEngine = stores.engine) =>
+  new TenantReader(engine, placeOf(tenantId), gate)
+const insert = (tenantId: string, table: TableName, rows: readonly FixtureRow[]) =>
+  insertFixture(stores.engine, placeOf(tenantId), table, rows)
+
+type LogQuery = Parameters<typeof listLogs>[1]
+type SpanQuery = Parameters<typeof listSpans>[1]
+
+interface Page {
+  readonly items: readonly unknown[]
+  readonly next_cursor: string | null
+}
+
+/** Every page up to the last, each looked at as it comes. */
+async function everyPage<P extends Page>(
+  read: (cursor: string | undefined) => Promise<P>,
+  look: (page: P) => void = () => {},
+): Promise<P[]> {
+  const pages: P[] = []
+  for (let cursor: string | undefined; pages.length < 2_000; ) {
+    const page = await read(cursor)
+    look(page)
+    pages.push(page)
+    if (page.next_cursor === null) return pages
+    cursor = page.next_cursor
+  }
+  throw new Error('The pages do not end')
+}
+
+const logPages = (
+  tenantId: string,
+  query: Partial<LogQuery>,
+  limits?: ReadLimits,
+  look?: (page: Awaited<ReturnType<typeof listLogs>>) => void,
+) =>
+  everyPage(
+    (cursor) =>
+      listLogs(
+        readerOf(tenantId),
+        { attribute: [], limit: 50, ...range, ...query, cursor } as LogQuery,
+        at(3_600_000),
+        limits,
+      ),
+    look,
+  )
+
+const bodiesOf = (pages: readonly { readonly items: readonly { readonly body: string }[] }[]) =>
+  pages.flatMap(({ items }) => items.map(({ body }) => body))
+
+test('a text is found among records of a megabyte that no statement can hold together', async () => {
+  const filler = 'x'.repeat(megabyte - 20)
+  const large = Array.from({ length: 24 }, (_, i) => ({
+    Timestamp: at(i * 50),
+    Body: `${filler} large ${i}`,
+  }))
+  const small = Array.from({ length: 2_000 }, (_, i) => ({ Timestamp: at(i), Body: `small ${i}` }))
+  await insert('large', 'otel_logs', [...large, ...small])
+  const limits = { maxSeconds: 20, maxMemoryBytes: 64 * megabyte }
+  const found = bodiesOf(await logPages('large', { text: 'LARGE' }, limits))
+  assert.deepEqual(
+    found.map((body) => body.slice(filler.length)),
+    large.map(({ Body }) => Body.slice(filler.length)).reverse(),
+  )
+  assert.deepEqual(bodiesOf(await logPages('large', { text: 'small 17' }, limits)).length, 111)
+})
+
+test('a page ends at 4 MiB of JSON, and the pages together are the whole list', async () => {
+  const bodies = Array.from({ length: 60 }, (_, i) => `${i} ${'y'.repeat(300_000)}`)
+  await insert(
+    'bytes',
+    'otel_logs',
+    bodies.map((Body, i) => ({ Timestamp: at(i), Body })),
+  )
+  const pages = await logPages('bytes', { limit: 500 }, undefined, (page) =>
+    assert.ok(JSON.stringify(page).length < 4 * megabyte + 1_000),
+  )
+  assert.deepEqual(bodiesOf(pages), bodies.toReversed())
+  assert.equal(pages.length, 5)
+})
+
+test('a record that is longer than a page is answered alone and whole', async () => {
+  const long = '\u0001'.repeat(megabyte)
+  await insert('alone', 'otel_logs', [
+    { Timestamp: at(1), Body: 'before' },
+    { Timestamp: at(2), Body: long },
+    { Timestamp: at(3), Body: 'after' },
+  ])
+  const pages = await logPages('alone', {})
+  assert.deepEqual(
+    pages.map(({ items }) => items.map(({ body }) => (body === long ? 'long' : body))),
+    [['after'], ['long'], ['before']],
+  )
+})
+
+test('a search that has spent its share says how far it came, and goes on there with its cursor', async () => {
+  const rows = Array.from({ length: 2_000 }, (_, i) => ({
+    Timestamp: at(i),
+    Body: `row ${i} ${'z'.repeat(1_000)}`,
+  }))
+  await insert('share', 'otel_logs', rows)
+  // Memory for no whole search, and for slices of a hundred records.
+  const limits = {
+    maxSeconds: 20,
+    maxMemoryBytes: 512 * megabyte,
+    pageBytes: 1,
+    sliceBytes: 100_000,
+    searchBytes: 500_000,
+  }
+  const starts: string[] = []
+  const pages = await logPages(
+    'share',
+    { text: 'z', limit: 500 },
+    { ...limits, maxMemoryBytes: 1 },
+    () => {},
+  ).catch((error: { code?: string }) => error.code)
+  assert.equal(pages, 'query_too_expensive', 'not even lengths can be read in a byte')
+  const none = await everyPage(
+    (cursor) =>
+      listLogs(
+        readerOf('share', undefined, refusing(stores.engine)),
+        { attribute: [], limit: 500, ...range, text: 'row 3 z', cursor } as LogQuery,
+        at(3_600_000),
+        limits,
+      ),
+    (page) => starts.push(page.searched.range_start),
+  )
+  assert.deepEqual(
+    bodiesOf(none).map((body) => body.slice(0, 7)),
+    ['row 3 z'],
+  )
+  assert.ok(none.filter(({ items }) => items.length === 0).length > 2, 'there are empty pages with a cursor')
+  assert.ok(none[0]?.warnings[0]?.includes('next_cursor'))
+  assert.equal(starts.at(-1), formatInstant(t0))
+  assert.deepEqual(new Set(starts).size, starts.length, 'every page searches further than the one before')
+})
+
+/** An engine on which every statement that isn't read in blocks of a given size costs too much. */
+function refusing(engine: TelemetryEngine): TelemetryEngine {
+  return {
+    ...delegate(engine),
+    select: (statement, limits) =>
+      engine.select(
+        statement,
+        limits?.maxResultBytes !== undefined && limits.maxBlockRows === undefined
+          ? { ...limits, maxMemoryBytes: 1 }
+          : limits,
+      ),
+  }
+}
+
+test('pages of any size, whole or in slices, are the whole list, also while rows arrive', async () => {
+  let n = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({ ms: fc.integer({ min: 0, max: 20 }), length: fc.integer({ min: 0, max: 3_000 }) }),
+        {
+          minLength: 1,
+          maxLength: 60,
+        },
+      ),
+      fc.record({
+        limit: fc.integer({ min: 1, max: 30 }),
+        pageBytes: fc.integer({ min: 1, max: 20_000 }),
+        sliceBytes: fc.integer({ min: 1, max: 30_000 }),
+        searchBytes: fc.integer({ min: 1, max: 60_000 }),
+        isSliced: fc.boolean(),
+        isSearched: fc.boolean(),
+      }),
+      async (sizes, { isSearched, isSliced, limit, ...bytes }) => {
+        const tenantId = `pages-${n++}`
+        const rows = sizes.map(({ ms, length }, i) => ({
+          Timestamp: at(ms * 1_000),
+          TraceId: 'a'.repeat(32),
+          Body: `early ${i % 50} ${'b'.repeat(length)}`,
+          SpanName: `early ${i % 50} ${'b'.repeat(length)}`,
+        }))
+        const [logs, spans] = [
+          rows.map(({ SpanName: _, ...row }) => row),
+          rows.map(({ Body: _, ...row }) => row),
+        ]
+        await insert(tenantId, 'otel_logs', logs)
+        await insert(tenantId, 'otel_traces', spans)
+        const engine = isSliced ? refusing(stores.engine) : stores.engine
+        const reader = readerOf(tenantId, undefined, engine)
+        const limits = { maxSeconds: 20, maxMemoryBytes: 512 * megabyte, ...bytes }
+        let arrived = 0
+        const arrive = async () => {
+          if (arrived++ > 2) return
+          const late = { Timestamp: at(10_000), Body: `late ${arrived}` }
+          await insert(tenantId, 'otel_logs', [late, { ...late, Timestamp: at(3_000_000) }])
+        }
+        const query = {
+          attribute: [],
+          limit,
+          ...range,
+          ...(isSearched && { text: 'early' }),
+        } as unknown as LogQuery
+        const found = await everyPage(async (cursor) => {
+          if (cursor !== undefined) await arrive()
+          return listLogs(reader, { ...query, cursor }, at(3_600_000), limits)
+        })
+        for (const page of found) {
+          assert.ok(page.items.length <= limit)
+          const json = page.items.reduce((sum, item) => sum + JSON.stringify(item).length + 1, 0)
+          assert.ok(page.items.length <= 1 || json <= bytes.pageBytes)
+        }
+        const early = bodiesOf(found).filter((body) => body.startsWith('early'))
+        assert.deepEqual(early.toSorted(), logs.map(({ Body }) => Body).toSorted())
+        const times = found.flatMap(({ items }) => items.map(({ time }) => time))
+        assert.deepEqual(times, times.toSorted().reverse())
+        const trace = await everyPage(async (cursor) => {
+          const { spans: items, ...rest } = await readTrace(reader, 'a'.repeat(32), { limit, cursor }, limits)
+          return { items, ...rest }
+        })
+        const names = trace.flatMap(({ items }) => items.map(({ name }) => name))
+        assert.deepEqual(names.toSorted(), spans.map(({ SpanName }) => SpanName).toSorted())
+        const starts = trace.flatMap(({ items }) => items.map(({ time }) => time))
+        assert.deepEqual(starts, starts.toSorted())
+      },
+    ),
+    { numRuns: 12, verbose: 1 },
+  )
+})
+
+test('spans and traces with long events come in pages of bytes, within the memory of a statement', async () => {
+  const traceId = 'c'.repeat(32)
+  const long = { stack: 's'.repeat(32_000) }
+  const rows = Array.from({ length: 8 }, (_, i) => ({
+    Timestamp: at(i),
+    TraceId: traceId,
+    SpanName: `span ${i}`,
+    StatusCode: 'Error',
+    'Events.Timestamp': Array.from({ length: 60 }, () => '1763712000.0'),
+    'Events.Name': Array.from({ length: 60 }, () => 'exception'),
+    'Events.Attributes': Array.from({ length: 60 }, () => long),
+  }))
+  const short = Array.from({ length: 3_000 }, (_, i) => ({
+    Timestamp: at(i),
+    TraceId: traceId,
+    SpanName: `short ${i}`,
+  }))
+  await insert('events', 'otel_traces', [...rows, ...short])
+  const limits = { maxSeconds: 20, maxMemoryBytes: 64 * megabyte }
+  const reader = readerOf('events')
+  const query = {
+    attribute: [],
+    min_duration_ms: 0,
+    limit: 500,
+    ...range,
+    status: 'error',
+  } as unknown as SpanQuery
+  const spans = await everyPage(
+    (cursor) => listSpans(reader, { ...query, cursor }, at(3_600_000), limits),
+    (page) => assert.ok(JSON.stringify(page).length < 4 * megabyte + 1_000),
+  )
+  assert.deepEqual(
+    spans.flatMap(({ items }) => items.map(({ name }) => name)),
+    rows.map(({ SpanName }) => SpanName).reverse(),
+  )
+  const trace = await everyPage(async (cursor) => {
+    const { spans: items, ...rest } = await readTrace(reader, traceId, { limit: 10_000, cursor }, limits)
+    assert.equal(rest.truncated, rest.next_cursor !== null)
+    return { items, ...rest }
+  })
+  assert.equal(new Set(trace.flatMap(({ items }) => items.map(({ name }) => name))).size, 3_008)
+  assert.equal(trace.flatMap(({ items }) => items).length, 3_008)
+})
+
+test('what is hidden between two statements of one page is not in its answer', async () => {
+  const rows = Array.from({ length: 20 }, (_, i) => ({
+    Timestamp: at(i * 1_000),
+    Body: `row ${i} ${'h'.repeat(1_000)}`,
+  }))
+  await insert('hidden', 'otel_logs', rows)
+  const gate = new TelemetryGate()
+  let answered = 0
+  const hiding: TelemetryEngine = {
+    ...delegate(stores.engine),
+    select: async (statement, limits) => {
+      const found = await refusing(stores.engine).select(statement, limits)
+      if (++answered === 6)
+        gate.hide('hidden', { id: 'del_1', signals, range: { startNs: null, endNs: at(18_000) } })
+      return found as never
+    },
+  }
+  const page = await listLogs(
+    readerOf('hidden', gate, hiding),
+    { attribute: [], limit: 50, ...range, text: 'row' } as never,
+    at(3_600_000),
+    { maxSeconds: 20, maxMemoryBytes: 512 * megabyte, sliceBytes: 1_000 },
+  )
+  assert.ok(answered > 6, 'the page takes several statements')
+  assert.deepEqual(
+    page.items.map(({ body }) => body.slice(0, 6)),
+    ['row 19', 'row 18'],
+  )
+})
+
+test('a record that can not be read even by itself is left out, and the answer says where', async () => {
+  // A week each, so that each lies in a part of its own.
+  const week = 7 * 24 * 3_600_000
+  await insert('unreadable', 'otel_logs', [
+    { Timestamp: at(week), Body: 'one' },
+    { Timestamp: at(2 * week), Body: 'u'.repeat(8 * megabyte) },
+    { Timestamp: at(3 * week), Body: 'three' },
+  ])
+  const pages = await everyPage((cursor) =>
+    listLogs(
+      readerOf('unreadable'),
+      { attribute: [], limit: 50, range_start: t0, range_end: at(4 * week), text: 'e', cursor } as never,
+      at(4 * week),
+      { maxSeconds: 20, maxMemoryBytes: 5 * megabyte, sliceBytes: 1_000 },
+    ),
+  )
+  assert.deepEqual(bodiesOf(pages), ['three', 'one'])
+  const warnings = pages.flatMap((page) => page.warnings)
+  assert.equal(warnings.length, 1)
+  const [from = 0n, to = 0n] = [.../\d{4}-\S+Z/g[Symbol.matchAll](warnings[0] ?? '')].map(([text]) => {
+    const parsed = parseInstant(text)
+    return 'ns' in parsed ? parsed.ns : undefined
+  })
+  assert.ok(from <= at(2 * week) && at(2 * week) < to, warnings[0])
+})

@@ -1,0 +1,292 @@
+// A page of rows in the order of time that costs in proportion to what is searched, whatever the rows are like. An
+// ordinary page takes one statement. Where that costs more than it may, because rows are long or many, the window is
+// searched slice by slice, a few rows at a time, until the page is full or has searched its share; then the cursor says
+// where to go on. So nobody's rows make a search impossible: what can't be read even by itself is left out, and the
+// answer says so.
+
+import { formatInstant } from '../../contract/instant.ts'
+import { AppError } from '../core/app-error.ts'
+import { encodeCursor, jsonBytes, pageBytes } from '../http/cursor.ts'
+import { isOutOfTime, type StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { type Lengths, type Slice, slicesOf } from './search-slices.ts'
+import {
+  behind,
+  behindWindow,
+  inTimeOrder,
+  type Placed,
+  type Position,
+  type Stretch,
+  type TimeOrder,
+  windowBehind,
+} from './time-order.ts'
+import { positionWithin, type TimeWindow } from './time-window.ts'
+
+/** What reading may cost. */
+export interface ReadLimits extends StatementLimits {
+  /** JSON of the items of a page. A first item that is longer is answered alone. */
+  readonly pageBytes?: number
+  /** What a page searches at most, where it is searched in slices: bytes of the columns that the filter looks into. */
+  readonly searchBytes?: number
+  readonly sliceBytes?: number
+}
+
+/**
+ * About a second of one core. Further pages wait in line with everybody else's reads, so a long search holds nobody up.
+ */
+const defaultSearchBytes = 512 << 20
+
+/** A statement of 5 ms is worth its while, and what is searched in vain when one fails is a fraction of the page's share. */
+const defaultSliceBytes = 64 << 20
+
+/** Rows of a slice that are read at once: far fewer than the engine takes by itself, at no cost that is noticed. */
+const mostBlockRows = 1_024
+
+/** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
+export const interactiveLimits: ReadLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
+
+export interface SearchRequest {
+  readonly order: TimeOrder
+  readonly lengths: Lengths
+  readonly window: TimeWindow
+  /** The texts of {@link positionTexts}; null on a first page. */
+  readonly position: readonly string[] | null
+  readonly limit: number
+  /** Whether hardly more rows than a page holds can meet the conditions. */
+  readonly isFew?: boolean
+}
+
+export interface SearchPage<Item> {
+  readonly items: Item[]
+  readonly next_cursor: string | null
+  /** What this page and those before it have searched of the range. */
+  readonly searched: { readonly range_start: string; readonly range_end: string }
+  readonly warnings: string[]
+}
+
+/** Throws `query_too_expensive` only where not even the lengths of what is to be searched can be read. */
+export function searchPage<Row extends Placed, Item>(
+  reader: TenantReader,
+  request: SearchRequest,
+  toItem: (row: Row) => Item,
+  limits: ReadLimits = interactiveLimits,
+): Promise<SearchPage<Item>> {
+  return reader.together(async () => {
+    const [time_ns = '', row_hash = '', shown, way] = request.position ?? []
+    const position = request.position === null ? null : { time_ns, row_hash, shown: Number(shown) }
+    const whole = way === 'sliced' ? null : await readWhole(reader, request, { position, toItem }, limits)
+    if (whole !== null) return whole
+    return new SlicedSearch(reader, request, { position, toItem }, limits).run()
+  })
+}
+
+interface From<Row, Item> {
+  readonly position: Position | null
+  readonly toItem: (row: Row) => Item
+}
+
+/** One statement, or null where it costs more than half of what may be spent. */
+async function readWhole<Row extends Placed, Item>(
+  reader: TenantReader,
+  request: SearchRequest,
+  { position, toItem }: From<Row, Item>,
+  limits: ReadLimits,
+): Promise<SearchPage<Item> | null> {
+  const rows = await ifAffordable(
+    reader.rows<Row>((from) => inTimeOrder(from, request.order, { ...request, position }, request.isFew), {
+      maxSeconds: Math.ceil(limits.maxSeconds / 2),
+      maxMemoryBytes: limits.maxMemoryBytes / 2,
+      maxResultBytes: resultBytes(limits),
+    }),
+  )
+  if (rows === null) return null
+  const page = new Page<Row, Item>(request, position, toItem, limits.pageBytes ?? pageBytes)
+  const isCut = !page.take(rows.slice(0, request.limit))
+  return page.answer(isCut || rows.length > request.limit ? 'whole' : 'done')
+}
+
+/** Bytes have base64 and texts have escapes in JSON, so what a statement may answer beyond a page is not much. */
+function resultBytes(limits: ReadLimits): number {
+  return 2 * (limits.pageBytes ?? pageBytes) + shortRows
+}
+
+/** Of rows that are short nobody asks how many bytes they are. */
+const shortRows = 64 << 10
+
+/** Null where a statement cost more than it may; with `isTimeRefused` not where what it lacked was time. */
+async function ifAffordable<T>(read: Promise<T>, isTimeRefused = false): Promise<T | null> {
+  try {
+    return await read
+  } catch (error) {
+    const isCostly = error instanceof AppError && error.code === 'query_too_expensive'
+    if (isCostly && !(isTimeRefused && isOutOfTime(error))) return null
+    throw error
+  }
+}
+
+/** The items of a page so far, and where it has come to. */
+class Page<Row extends Placed, Item> {
+  readonly items: Item[] = []
+  readonly warnings: string[] = []
+  position: Position | null
+  readonly #request: SearchRequest
+  readonly #toItem: (row: Row) => Item
+  readonly #bytes: number
+  #bytesLeft: number
+
+  constructor(request: SearchRequest, position: Position | null, toItem: (row: Row) => Item, bytes: number) {
+    this.#bytes = bytes
+    this.#request = request
+    this.position = position
+    this.#toItem = toItem
+    this.#bytesLeft = bytes
+  }
+
+  get room(): number {
+    return this.#request.limit - this.items.length
+  }
+
+  /** How many more items there is room for where they are as long as those before. */
+  get expectedRoom(): number {
+    const used = this.#bytes - this.#bytesLeft
+    return this.items.length === 0
+      ? this.room
+      : Math.max(0, Math.floor((this.#bytesLeft * this.items.length) / used))
+  }
+
+  /** Takes rows that follow the last one as long as there is room; false where one had to be left. */
+  take(rows: readonly Row[]): boolean {
+    for (const row of rows) {
+      const item = this.#toItem(row)
+      this.#bytesLeft -= jsonBytes(item)
+      if (this.room === 0 || (this.#bytesLeft < 0 && this.items.length > 0)) return false
+      this.items.push(item)
+      this.position = behind(row, this.position)
+    }
+    return true
+  }
+
+  answer(next: 'whole' | 'sliced' | 'done'): SearchPage<Item> {
+    const { order, window } = this.#request
+    const isDone = next === 'done' || this.position === null
+    const reached = isDone ? null : windowBehind(window, this.position, order.first)
+    const texts = [
+      this.position?.time_ns ?? '',
+      this.position?.row_hash ?? '',
+      String(this.position?.shown),
+      next,
+    ]
+    return {
+      items: this.items,
+      next_cursor: reached === null ? null : encodeCursor(positionWithin(window, texts)),
+      searched: searchedOf(window, reached, order.first),
+      warnings: this.warnings,
+    }
+  }
+}
+
+/** All but what is left, the instant of the position being in part left. */
+function searchedOf(window: TimeWindow, left: TimeWindow | null, first: TimeOrder['first']) {
+  const [startNs, endNs] =
+    left === null
+      ? [window.startNs, window.endNs]
+      : first === 'newest'
+        ? [left.endNs, window.endNs]
+        : [window.startNs, left.startNs]
+  return { range_start: formatInstant(startNs), range_end: formatInstant(endNs) }
+}
+
+/** One page, put together from the first rows of slice after slice. */
+class SlicedSearch<Row extends Placed, Item> {
+  readonly #reader: TenantReader
+  readonly #request: SearchRequest
+  readonly #limits: ReadLimits
+  readonly #page: Page<Row, Item>
+  #bytesLeft: number
+  /** Fewer from where that was needed on, because rows are often like those before them. */
+  #blockRows = mostBlockRows
+
+  constructor(
+    reader: TenantReader,
+    request: SearchRequest,
+    { position, toItem }: From<Row, Item>,
+    limits: ReadLimits,
+  ) {
+    this.#reader = reader
+    this.#request = request
+    this.#limits = limits
+    this.#page = new Page(request, position, toItem, limits.pageBytes ?? pageBytes)
+    this.#bytesLeft = limits.searchBytes ?? defaultSearchBytes
+  }
+
+  async run(): Promise<SearchPage<Item>> {
+    const { lengths, order, window } = this.#request
+    const left = windowBehind(window, this.#page.position, order.first)
+    if (left === null) return this.#page.answer('done')
+    const sliceBytes = this.#limits.sliceBytes ?? defaultSliceBytes
+    for await (const slice of slicesOf(
+      this.#reader,
+      order,
+      { window: left, lengths, sliceBytes },
+      this.#limits,
+    )) {
+      if (this.#bytesLeft <= 0) {
+        this.#page.warnings.push(
+          'This page has searched as much as one page may; go on with next_cursor, or narrow the range or the filter.',
+        )
+        return this.#page.answer('sliced')
+      }
+      if (!(await this.#searchSlice(slice))) return this.#page.answer('sliced')
+      this.#page.position = behindWindow(slice.window, order.first)
+    }
+    return this.#page.answer('done')
+  }
+
+  /** Takes rows of a slice, fewer at a time where they are long; false where the page is full before its end. */
+  async #searchSlice(slice: Slice): Promise<boolean> {
+    const page = this.#page
+    const { pageBytes: bytes = pageBytes } = this.#limits
+    let rowsAtOnce = Math.max(1, Math.floor(bytes / Math.max(1, slice.widest)))
+    for (;;) {
+      if (page.room === 0 || rowsAtOnce === 0) return false
+      const limit = Math.min(rowsAtOnce, page.room)
+      const isLeast = limit === 1 && this.#blockRows === 1
+      const rows = await this.#read({ window: slice.window, position: page.position, limit }, isLeast)
+      this.#bytesLeft -= slice.bytes
+      if (rows === null) {
+        if (isLeast) {
+          page.warnings.push(leftOut(slice.window))
+          return true
+        }
+        if (limit === 1) this.#blockRows = Math.ceil(this.#blockRows / 32)
+        rowsAtOnce = Math.ceil(limit / 8)
+        continue
+      }
+      if (!page.take(rows.slice(0, limit))) return false
+      if (rows.length <= limit) return true
+      if (this.#bytesLeft <= 0) return false
+      rowsAtOnce = Math.min(2 * limit, page.expectedRoom)
+    }
+  }
+
+  /**
+   * Null where it costs too much. A single row is read whatever its size, within the memory of a statement. Where time
+   * is short although a slice is read in its smallest pieces the machine is busy, which says nothing of the rows.
+   */
+  #read(stretch: Stretch, isLeast: boolean): Promise<Row[] | null> {
+    const { maxMemoryBytes, maxSeconds } = this.#limits
+    return ifAffordable(
+      this.#reader.rows<Row>((from) => inTimeOrder(from, this.#request.order, stretch), {
+        maxSeconds,
+        maxMemoryBytes,
+        maxBlockRows: this.#blockRows,
+        ...(stretch.limit > 1 && { maxResultBytes: resultBytes(this.#limits) }),
+      }),
+      isLeast,
+    )
+  }
+}
+
+function leftOut({ startNs, endNs }: TimeWindow): string {
+  return `Left out is what lies from ${formatInstant(startNs)} to before ${formatInstant(endNs)}: its rows are too large to be read together. A service, a shorter range or a further filter may find some of them.`
+}

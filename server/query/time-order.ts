@@ -1,0 +1,134 @@
+// Rows in the order of time when many share one instant. The order is (time, hash of all columns), both falling or both
+// rising, and a page ends at a time, a hash and how many equal rows were shown: only full duplicates have the same hash,
+// they can't be told apart, and so counting them loses and doubles none. Rows that arrive or are erased between two
+// pages move nobody else.
+//
+// Hashing reads every column, so the statement first finds, from the columns of the conditions alone, the last instant
+// that can be on the page, and hashes only up to there.
+
+import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { allOf, Bound, instant, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
+import type { From } from '../telemetry/tenant-reader.ts'
+import { rangeCondition } from '../telemetry/tenant-reader.ts'
+import { isCount, type TimeWindow } from './time-window.ts'
+
+/** What every row says about its place in the order. */
+export interface Placed {
+  /** Nanoseconds since 1970. */
+  readonly time_ns: string
+  readonly row_hash: string
+}
+
+/** Where reading goes on: behind `shown` rows of that time and hash. */
+export interface Position extends Placed {
+  readonly shown: number
+}
+
+/** Which rows, in which order. */
+export interface TimeOrder {
+  readonly table: TableName
+  /** What is answered of each row. */
+  readonly columns: Sql
+  /** On columns that are short in every row. */
+  readonly conditions: readonly Sql[]
+  /** On columns that may be long, which decide what a search costs. */
+  readonly costly: readonly Sql[]
+  readonly first: 'newest' | 'oldest'
+}
+
+/** A part of the rows in their order. */
+export interface Stretch {
+  readonly window: TimeWindow
+  readonly position: Position | null
+  readonly limit: number
+}
+
+/**
+ * Up to `limit + 1` rows with the columns asked for and those of {@link Placed}. `isFew` leaves the last instant unsought,
+ * where the conditions leave hardly more rows than are asked for.
+ */
+export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFew = false): Sql {
+  const spec = specOf(order.table)
+  const { after, beyond, direction, last } = words[order.first]
+  const time = raw(spec.timeColumn)
+  const hash = raw(`cityHash64(${spec.columns.map(({ name }) => `\`${name}\``).join(', ')})`)
+  const conditions = [rangeCondition(spec.timeColumn, stretch.window), ...order.conditions, ...order.costly]
+  const { limit, position } = stretch
+  const reached = position === null ? null : instant(BigInt(position.time_ns))
+  const behind = reached === null ? [] : [sql`${time} ${after} ${reached}`]
+  // Of no rows the engine answers 1970, as both the smallest and the largest.
+  const found = sql`(SELECT ${last}(${time}) FROM (SELECT ${time} FROM ${from(order.table, ...conditions, ...behind)} ORDER BY ${time} ${direction} LIMIT ${uint(limit + 1)}))`
+  const end = order.first === 'oldest' && reached !== null ? sql`greatest(${found}, ${reached})` : found
+  const candidates = from(
+    order.table,
+    ...conditions,
+    ...(reached === null ? [] : [sql`${time} ${after}= ${reached}`]),
+    ...(isFew ? [] : [sql`${time} ${beyond}= ${end}`]),
+  )
+  const rest =
+    reached === null
+      ? []
+      : [sql`${time} ${after} ${reached} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash)}`]
+  return sql`SELECT ${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash
+FROM ${candidates} WHERE ${allOf(rest)} ORDER BY ${time} ${direction}, own_hash ${direction} LIMIT ${uint(position?.shown ?? 0)}, ${uint(limit + 1)}`
+}
+
+const words = {
+  newest: { after: raw('<'), beyond: raw('>'), direction: raw('DESC'), last: raw('min') },
+  oldest: { after: raw('>'), beyond: raw('<'), direction: raw('ASC'), last: raw('max') },
+} as const
+
+export function specOf(table: TableName): TableSpec {
+  const spec = tables.find(({ name }) => name === table)
+  if (spec === undefined) throw new Error(`No table ${table}`)
+  return spec
+}
+
+/** The position behind a row that follows another position. */
+export function behind(row: Placed, before: Position | null): Position {
+  const isEqual = before?.time_ns === row.time_ns && before.row_hash === row.row_hash
+  return { time_ns: row.time_ns, row_hash: row.row_hash, shown: isEqual ? before.shown + 1 : 1 }
+}
+
+const lastHash = ((1n << 64n) - 1n).toString()
+
+/** The position behind every row of a window. */
+export function behindWindow({ startNs, endNs }: TimeWindow, first: TimeOrder['first']): Position {
+  return first === 'newest'
+    ? {
+        time_ns: (startNs > 0n ? startNs - 1n : 0n).toString(),
+        row_hash: startNs > 0n ? lastHash : '0',
+        shown: 0,
+      }
+    : { time_ns: endNs.toString(), row_hash: '0', shown: 0 }
+}
+
+/** What of a window still lies behind a position, the instant of the position too; null where nothing does. */
+export function windowBehind(
+  window: TimeWindow,
+  position: Position | null,
+  first: TimeOrder['first'],
+): TimeWindow | null {
+  if (position === null) return window
+  const reached = BigInt(position.time_ns)
+  const rest =
+    first === 'newest'
+      ? { startNs: window.startNs, endNs: reached + 1n < window.endNs ? reached + 1n : window.endNs }
+      : { startNs: reached > window.startNs ? reached : window.startNs, endNs: window.endNs }
+  return rest.startNs < rest.endNs ? rest : null
+}
+
+/** How a position stands in a cursor: its three texts, and whether the search goes on in slices. */
+export const positionTexts = {
+  parts: 4,
+  isPosition: ([time, hash, shown, way]: readonly string[]): boolean =>
+    isCount(time) &&
+    isHash(hash) &&
+    isCount(shown) &&
+    Number(shown) <= 1_000_000 &&
+    (way === 'whole' || way === 'sliced'),
+}
+
+function isHash(text: string | undefined): boolean {
+  return text !== undefined && /^\d{1,20}$/.test(text) && BigInt(text) < 1n << 64n
+}
