@@ -95,7 +95,8 @@ export const errorCatalogue = {
   },
   query_too_expensive: {
     status: 400,
-    sentence: 'The query needs more time or memory than it may take; narrow the time range or the filter.',
+    sentence:
+      'The query needs more time or memory than it may take; shorten the range, name a service, or group by fewer keys.',
   },
   internal: { status: 500, sentence: 'Something failed on our side; the request id names it in the log.' },
   overloaded: {

@@ -253,11 +253,24 @@ export const CatalogueQuery = withOldNames(
   oldRangeNames,
 )
 
+function cataloguePageOf<T extends z.ZodType>(item: T) {
+  return pageOf(item).extend({
+    searched: z
+      .object({ range_start: Instant, range_end: Instant })
+      .describe(
+        'The range whose names are listed: a newer part of what was asked for where that has too many.',
+      ),
+    warnings: z.array(z.string()).describe('Says so where not the whole range is listed.'),
+  })
+}
+
 export const ServiceEntry = z.object({
   service: z.string(),
   signals: z.array(z.enum(['metrics', 'logs', 'traces'])),
   last_seen: Instant,
 })
+
+export const ServicePage = cataloguePageOf(ServiceEntry)
 
 export const MetricEntry = z.object({
   metric_key: z.string(),
@@ -268,3 +281,5 @@ export const MetricEntry = z.object({
   last_seen: Instant,
   metric: z.string().meta(oldNameOf('metric_key')),
 })
+
+export const MetricPage = cataloguePageOf(MetricEntry)

@@ -49,7 +49,7 @@ export function jsonBytes(item: unknown): number {
 }
 
 /** How many of the first items fit into a page: at least one where there is one, so that every list comes to its end. */
-function fitting(items: readonly unknown[], bytes: number): number {
+export function fitting(items: readonly unknown[], bytes: number): number {
   let left = bytes
   const end = items.findIndex((item, i) => {
     left -= jsonBytes(item)

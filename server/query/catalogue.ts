@@ -1,5 +1,6 @@
 // What there is to look at: services and metric names with rows in a time range, by name. The catalogue is read
-// from the telemetry itself and kept nowhere, so an erased name is gone with its rows.
+// from the telemetry itself and kept nowhere, so an erased name is gone with its rows. Where there are more names than a
+// statement may hold, those of a newer part of the range are listed, and the answer says which part that is.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -11,13 +12,41 @@ import { type Signal, signals, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
-import { isCount, pageStart, positionWithin } from './time-window.ts'
+import { ifAffordable } from './search.ts'
+import { isCount, type PageStart, pageStart, positionWithin } from './time-window.ts'
 
 type Query = z.output<typeof CatalogueQuery>
 
 interface Page<Item> {
   items: Item[]
   next_cursor: string | null
+  searched: { range_start: string; range_end: string }
+  warnings: string[]
+}
+
+/** How often the range is halved: what has too many names for a thousandth of a range has them at every instant. */
+const halvings = 10
+
+/** Reads a page of the range or, where that costs too much, of its newer half, and so on. */
+async function newerPart<Item>(
+  start: PageStart,
+  read: (start: PageStart) => Promise<Pick<Page<Item>, 'items' | 'next_cursor'>>,
+): Promise<Page<Item>> {
+  const { window, position } = start
+  const beganNs = BigInt(position?.[2] ?? window.startNs)
+  const fromNs = beganNs > window.startNs && beganNs < window.endNs ? beganNs : window.startNs
+  const spanNs = window.endNs - fromNs
+  for (let halved = 0; ; halved++) {
+    const part = { startNs: window.endNs - (spanNs >> BigInt(halved)), endNs: window.endNs }
+    const page = await ifAffordable(read({ window: part, position }), halved === halvings)
+    if (page === null) continue
+    const searched = { range_start: formatInstant(part.startNs), range_end: formatInstant(part.endNs) }
+    const warnings =
+      part.startNs === window.startNs
+        ? []
+        : [`There are too many names in this range; listed are those seen from ${searched.range_start} on.`]
+    return { ...page, searched, warnings }
+  }
 }
 
 interface ServiceRow {
@@ -30,20 +59,30 @@ interface ServiceRow {
 /** A service name may be as long as any attribute, and a cursor may not: it holds this much of it and a count. */
 const servicePrefix = raw('substringUTF8(toString(ServiceName), 1, 1024)')
 
+/** Last in a position stands where the listed part of the range begins, so that all pages list the same. */
 const byPrefix = {
-  parts: 2,
-  isPosition: ([, shown]: readonly string[]): boolean => isCount(shown) && Number(shown) <= 1_000_000,
+  parts: 3,
+  isPosition: ([, shown, from]: readonly string[]): boolean =>
+    isCount(shown) && Number(shown) <= 1_000_000 && isCount(from),
 }
-const byNameAndKind = { parts: 2, isPosition: () => true }
+const byNameAndKind = { parts: 3, isPosition: ([, , from]: readonly string[]) => isCount(from) }
 
 /** Services with any row in the range. */
-export async function listServices(
+export function listServices(
   reader: TenantReader,
   query: Query,
   nowNs: bigint,
   limits?: StatementLimits,
 ): Promise<Page<z.infer<typeof ServiceEntry>>> {
-  const { window, position } = pageStart(query, nowNs, byPrefix)
+  return newerPart(pageStart(query, nowNs, byPrefix), (start) => readServices(reader, query, start, limits))
+}
+
+async function readServices(
+  reader: TenantReader,
+  query: Query,
+  { window, position }: PageStart,
+  limits: StatementLimits | undefined,
+) {
   const [prefix = '', shown = '0'] = position ?? []
   const rows = await reader.rows<ServiceRow>((from) => {
     const branches = tables.map(
@@ -59,7 +98,8 @@ export async function listServices(
   return pageOfRows(
     rows,
     query.limit,
-    (row, index) => positionWithin(window, [row.prefix, String(shownWith(row, index))]),
+    (row, index) =>
+      positionWithin(window, [row.prefix, String(shownWith(row, index)), window.startNs.toString()]),
     (row) => ({
       service: row.service,
       signals: signals.filter((signal) => row.signals.includes(signal)),
@@ -81,13 +121,23 @@ interface MetricRow {
  * Metric names with any point in the range; a name used for two kinds appears for each. The first 100 services are named.
  * A classic histogram of Prometheus is listed beside the counters that it is made of.
  */
-export async function listMetrics(
+export function listMetrics(
   reader: TenantReader,
   query: Query,
   nowNs: bigint,
   limits?: StatementLimits,
 ): Promise<Page<z.infer<typeof MetricEntry>>> {
-  const { window, position } = pageStart(query, nowNs, byNameAndKind)
+  return newerPart(pageStart(query, nowNs, byNameAndKind), (start) =>
+    readMetrics(reader, query, start, limits),
+  )
+}
+
+async function readMetrics(
+  reader: TenantReader,
+  query: Query,
+  { window, position }: PageStart,
+  limits: StatementLimits | undefined,
+) {
   const rows = await reader.rows<MetricRow>((from) => {
     const within = rangeCondition('TimeUnix', window)
     const branches = [
@@ -112,7 +162,7 @@ FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, k
   return pageOfRows(
     rows,
     query.limit,
-    (row) => positionWithin(window, [row.metric, row.kind]),
+    (row) => positionWithin(window, [row.metric, row.kind, window.startNs.toString()]),
     ({ last_ns, ...row }) => ({
       ...row,
       metric_key: row.metric,

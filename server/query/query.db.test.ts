@@ -799,7 +799,7 @@ test('cursors that are not ours are refused', async () => {
       assert.deepEqual([answer.status, answer.body.detail?.[0]?.loc], [422, ['query', 'cursor']], cursor)
     }
   }
-  assert.equal((await ask('/telemetry/services', { cursor: encode(['a', 'x', '1', '2']) })).status, 422)
+  assert.equal((await ask('/telemetry/services', { cursor: encode(['a', 'x', '0', '1', '2']) })).status, 422)
 })
 
 test('people and tokens of the organisation may read, ingest tokens and strangers may not', async () => {
@@ -939,27 +939,62 @@ test('hostile text in any parameter finds nothing and breaks nothing', async () 
       ]),
       [['', 2]],
     )
-    const encoded = Buffer.from(JSON.stringify([text, '0', '0', at(3600).toString()])).toString('base64url')
+    const encoded = Buffer.from(JSON.stringify([text, '0', '0', '0', at(3600).toString()])).toString(
+      'base64url',
+    )
     assert.equal((await ask('/telemetry/services', { cursor: encoded })).status, 200)
     assert.equal((await ask('/telemetry/metrics', { cursor: encoded })).status, 200)
   }
   assert.equal((await ok('/telemetry/logs', { severity: 'error' })).items.length, 1)
 })
 
-test('a query that costs more than it may is refused by name, and the next one is answered', async () => {
+test('more groups than can be told apart are refused with the mend, and the next query is answered', async () => {
   const rows = Array.from({ length: 100_000 }, (_, i) => ({ Timestamp: at(1), ServiceName: `service ${i}` }))
   await insert('heavy', 'otel_logs', rows)
   const narrow = open({ maxSeconds: 20, maxMemoryBytes: 2_000_000 })
-  const asks: [string, Query][] = [
-    ['/telemetry/services', {}],
-    ['/telemetry/series', { metric: 'logs.rate', group_by: 'service' }],
-  ]
-  for (const [path, query] of asks) {
-    const refused = await ask(path, query, 'heavy.owner', narrow)
-    assert.deepEqual([refused.status, refused.body.code], [400, 'query_too_expensive'], path)
-    assert.equal((await ask(path, query, 'heavy.owner')).status, 200, path)
-  }
+  const query = { metric: 'logs.rate', group_by: 'service' }
+  const refused = await ask('/telemetry/series', query, 'heavy.owner', narrow)
+  assert.deepEqual([refused.status, refused.body.code], [400, 'query_too_expensive'])
+  assert.match(refused.body.detail, /leave a key of group_by out/)
+  assert.equal((await ask('/telemetry/series', query, 'heavy.owner')).status, 200)
   await narrow.close()
+})
+
+test('of more names than a statement may hold those of a newer part of the range are listed, page by page', async () => {
+  const crowd = Array.from({ length: 50_000 }, (_, i) => ({ Timestamp: at(1), ServiceName: `service ${i}` }))
+  const recent = ['a', 'b', 'c'].map((ServiceName) => ({ Timestamp: at(3_000), ServiceName }))
+  await insert('crowd', 'otel_logs', [...crowd, ...recent])
+  const narrow = open({ maxSeconds: 20, maxMemoryBytes: 5_000_000 })
+  const query = { limit: 2, range_start: formatInstant(at(0)), range_end: formatInstant(at(3_600)) }
+  const first = (await ask('/telemetry/services', query, 'crowd.owner', narrow)).body
+  const second = (
+    await ask('/telemetry/services', { ...query, cursor: first.next_cursor }, 'crowd.owner', narrow)
+  ).body
+  assert.deepEqual(
+    [first, second].map(({ items }: Body) => items.map(({ service }: Body) => service)),
+    [['a', 'b'], ['c']],
+  )
+  for (const { searched, warnings } of [first, second]) {
+    assert.ok(searched.range_start > formatInstant(at(1)) && searched.range_start < formatInstant(at(3_000)))
+    assert.match(warnings[0], /too many names/)
+  }
+  const whole = (await ask('/telemetry/services', query, 'crowd.owner')).body
+  assert.deepEqual([whole.searched.range_start, whole.warnings], [formatInstant(at(0)), []])
+  await narrow.close()
+})
+
+test('groups with long names are left out where their names fill a page, and told', async () => {
+  const logs = Array.from({ length: 40 }, (_, i) => ({
+    Timestamp: at(10),
+    LogAttributes: { key: `${i} ${'k'.repeat(30_000)}` },
+  }))
+  await insert('names', 'otel_logs', logs)
+  const { text, body } = await ask(
+    '/telemetry/series',
+    { metric: 'logs.rate', group_by: 'key' },
+    'names.viewer',
+  )
+  assert.ok(text.length < 3 << 20 && body.series.length > 10 && body.truncated)
 })
 
 test('every table is covered by the rows above', async () => {

@@ -1,15 +1,14 @@
 // Reading telemetry over HTTP, for people and tokens of the organisation, never for ingest tokens.
 
 import type { FastifyInstance } from 'fastify'
-import { pageOf } from '../../contract/common.ts'
 import {
   CatalogueQuery,
   LogPage,
   LogQuery,
-  MetricEntry,
+  MetricPage,
   SeriesAnswer,
   SeriesQuery,
-  ServiceEntry,
+  ServicePage,
   SpanPage,
   SpanQuery,
   Trace,
@@ -96,7 +95,7 @@ export function addQueryRoutes(
     tag,
     summary: 'Services with telemetry in a time range, by name',
     query: CatalogueQuery,
-    result: pageOf(ServiceEntry),
+    result: ServicePage,
     handle: async ({ caller, query }) => ({
       body: await listServices(readerOf(caller), query, clock.nowNs(), limits),
     }),
@@ -109,7 +108,7 @@ export function addQueryRoutes(
     tag,
     summary: 'Metric names with points in a time range, by name',
     query: CatalogueQuery,
-    result: pageOf(MetricEntry),
+    result: MetricPage,
     handle: async ({ caller, query }) => ({
       body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
     }),

@@ -5,9 +5,8 @@
 // answer says so.
 
 import { formatInstant } from '../../contract/instant.ts'
-import { AppError } from '../core/app-error.ts'
 import { encodeCursor, jsonBytes, pageBytes } from '../http/cursor.ts'
-import { isOutOfTime, type StatementLimits } from '../telemetry/telemetry.ts'
+import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type Lengths, type Slice, slicesOf } from './search-slices.ts'
 import {
@@ -40,7 +39,7 @@ const defaultSearchBytes = 512 << 20
 const defaultSliceBytes = 64 << 20
 
 /** Rows of a slice that are read at once: far fewer than the engine takes by itself, at no cost that is noticed. */
-const mostBlockRows = 1_024
+export const smallBlockRows = 1_024
 
 /** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
 export const interactiveLimits: ReadLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
@@ -113,13 +112,12 @@ function resultBytes(limits: ReadLimits): number {
 /** Of rows that are short nobody asks how many bytes they are. */
 const shortRows = 64 << 10
 
-/** Null where a statement cost more than it may; with `isTimeRefused` not where what it lacked was time. */
-async function ifAffordable<T>(read: Promise<T>, isTimeRefused = false): Promise<T | null> {
+/** Null where a statement cost more than it may; with `isLast` its refusal instead. */
+export async function ifAffordable<T>(read: Promise<T>, isLast = false): Promise<T | null> {
   try {
     return await read
   } catch (error) {
-    const isCostly = error instanceof AppError && error.code === 'query_too_expensive'
-    if (isCostly && !(isTimeRefused && isOutOfTime(error))) return null
+    if (!isLast && isTooExpensive(error)) return null
     throw error
   }
 }
@@ -204,7 +202,7 @@ class SlicedSearch<Row extends Placed, Item> {
   readonly #page: Page<Row, Item>
   #bytesLeft: number
   /** Fewer from where that was needed on, because rows are often like those before them. */
-  #blockRows = mostBlockRows
+  #blockRows = smallBlockRows
 
   constructor(
     reader: TenantReader,
@@ -275,15 +273,16 @@ class SlicedSearch<Row extends Placed, Item> {
    */
   #read(stretch: Stretch, isLeast: boolean): Promise<Row[] | null> {
     const { maxMemoryBytes, maxSeconds } = this.#limits
-    return ifAffordable(
-      this.#reader.rows<Row>((from) => inTimeOrder(from, this.#request.order, stretch), {
-        maxSeconds,
-        maxMemoryBytes,
-        maxBlockRows: this.#blockRows,
-        ...(stretch.limit > 1 && { maxResultBytes: resultBytes(this.#limits) }),
-      }),
-      isLeast,
-    )
+    const read = this.#reader.rows<Row>((from) => inTimeOrder(from, this.#request.order, stretch), {
+      maxSeconds,
+      maxMemoryBytes,
+      maxBlockRows: this.#blockRows,
+      ...(stretch.limit > 1 && { maxResultBytes: resultBytes(this.#limits) }),
+    })
+    return read.catch((error: unknown) => {
+      if (isTooExpensive(error) && !(isLeast && isOutOfTime(error))) return null
+      throw error
+    })
   }
 }
 

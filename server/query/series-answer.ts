@@ -5,7 +5,8 @@
 import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
 import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry.ts'
-import { InvalidInput, problem } from '../core/app-error.ts'
+import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import { fitting } from '../http/cursor.ts'
 import { eventSeriesOf } from '../telemetry/event-series.ts'
 import {
   countedOf,
@@ -16,14 +17,18 @@ import {
   type SeriesSet,
 } from '../telemetry/series.ts'
 import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { isTooExpensive, type StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { ifAffordable, interactiveLimits, smallBlockRows } from './search.ts'
 import { warningsOf } from './series-warnings.ts'
 import { type TimeWindow, timeWindow } from './time-window.ts'
 
 /** The 50 busiest groups are shown at most, and as many points in all as fit about three megabytes of JSON. */
 const maxGroups = 50
 const maxPoints = 50_000
+
+/** JSON of the names of groups, bytes: what is left of a page. A value may be as long as any attribute. */
+const maxNames = 1 << 20
 
 type Answer = z.infer<typeof SeriesAnswer>
 type Query = z.output<typeof SeriesQuery>
@@ -51,7 +56,7 @@ export async function answerSeries(
   const steps = countSteps(request)
   if (steps > maxSteps) throw tooManySteps(request)
   const groups = Math.max(1, Math.min(maxGroups, Math.floor(maxPoints / steps)))
-  const set = await readSeries(reader, { ...request, maxGroups: groups }, limits)
+  const set = await readBounded(reader, { ...request, maxGroups: groups }, limits)
   if (query.aggregation !== undefined && query.aggregation !== set.aggregation) {
     throw unsuited(query.aggregation, set)
   }
@@ -64,6 +69,29 @@ export async function answerSeries(
   const warnings = await warningsOf(reader, names, set, limits)
   return { ...answerOf(set, query, nowNs), warnings }
 }
+
+/**
+ * A second time in small blocks where long rows lie among short ones. What then still costs too much are mostly the groups,
+ * which the engine has to count before it knows the busiest.
+ */
+async function readBounded(
+  reader: TenantReader,
+  request: Parameters<typeof readSeries>[1],
+  limits: StatementLimits | undefined,
+): Promise<SeriesSet> {
+  const set = await ifAffordable(readSeries(reader, request, limits))
+  if (set !== null) return set
+  try {
+    const { maxMemoryBytes, maxSeconds } = limits ?? interactiveLimits
+    return await readSeries(reader, request, { maxMemoryBytes, maxSeconds, maxBlockRows: smallBlockRows })
+  } catch (cause) {
+    if (!isTooExpensive(cause) || request.groupBy === undefined) throw cause
+    throw new AppError('query_too_expensive', { sentence: tooManyGroups, cause })
+  }
+}
+
+const tooManyGroups =
+  'The series has more groups than can be told apart at once; leave a key of group_by out, name a service or an attribute, or shorten the range.'
 
 /** What was asked for, exactly. Where no start was, the hour before the end begins with a whole step. */
 function rangeOf(query: Query, nowNs: bigint): TimeWindow {
@@ -83,6 +111,11 @@ function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'wa
     return { isPast: startNs <= nowNs, place: { time: formatInstant(startNs), ...seconds } }
   })
   const [start, end] = [formatInstant(set.counted.startNs), formatInstant(set.counted.endNs)]
+  const named = set.groups.map((group) => ({ group, names: namesOf(group, groupByOf(query)) }))
+  const shown = fitting(
+    named.map(({ names }) => names),
+    maxNames,
+  )
   return {
     metric_key: set.metricKey,
     unit: set.unit,
@@ -91,11 +124,10 @@ function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'wa
     step_seconds: set.stepSeconds,
     range_start: start,
     range_end: end,
-    series: set.groups.map((group) => ({
-      ...namesOf(group, groupByOf(query)),
-      points: pointsOf(group, set, axis),
-    })),
-    truncated: set.truncatedGroups > 0,
+    series: named
+      .slice(0, shown)
+      .map(({ group, names }) => ({ ...names, points: pointsOf(group, set, axis) })),
+    truncated: set.truncatedGroups > 0 || shown < named.length,
     metric: set.metricKey,
     start,
     end,

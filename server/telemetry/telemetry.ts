@@ -3,6 +3,7 @@
 // this port but a `TenantReader`, which can't ask without naming its organisation; only ingest, the eraser
 // and the verifier work below it.
 
+import { AppError } from '../core/app-error.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import type { Sql } from './sql.ts'
 
@@ -52,6 +53,11 @@ export class EngineError extends Error {
     this.name = 'EngineError'
     this.code = options.code
   }
+}
+
+/** Whether a statement was ended because it crossed its limits. */
+export function isTooExpensive(error: unknown): error is AppError {
+  return error instanceof AppError && error.code === 'query_too_expensive'
 }
 
 /** ClickHouse: TIMEOUT_EXCEEDED, TOO_SLOW. */
