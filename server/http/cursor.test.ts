@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { InvalidInput } from '../core/app-error.ts'
-import { decodeCursor, encodeCursor, pageOfRows } from './cursor.ts'
+import { decodeCursor, encodeCursor, jsonBytes, pageOfRows } from './cursor.ts'
 
 const forged = (text: string, parts = 1) => {
   assert.throws(
@@ -92,5 +92,36 @@ test('pages cut from one row more than the limit show each row once, and the las
       }
       assert.deepEqual(shown, all)
     }),
+  )
+})
+
+test('pages of items of any size end at their bytes, never without an item, and are the whole list', () => {
+  const lists = fc.array(fc.string({ maxLength: 60 }), { maxLength: 40 })
+  fc.assert(
+    fc.property(
+      lists,
+      fc.integer({ min: 1, max: 200 }),
+      fc.integer({ min: 1, max: 12 }),
+      (all, bytes, limit) => {
+        const shown: string[] = []
+        for (let from = 0; ; ) {
+          const page = pageOfRows(
+            all.slice(from, from + limit + 1).map((text, i) => ({ text, at: from + i })),
+            limit,
+            ({ at }, index) => [String(at), String(index)],
+            ({ text }) => text,
+            bytes,
+          )
+          const size = page.items.reduce((sum, item) => sum + jsonBytes(item), 0)
+          assert.ok(size <= bytes || page.items.length === 1)
+          shown.push(...page.items)
+          if (page.next_cursor === null) break
+          const [at, index] = decodeCursor(page.next_cursor, 2) ?? []
+          assert.equal(Number(index), page.items.length - 1)
+          from = Number(at) + 1
+        }
+        assert.deepEqual(shown, all)
+      },
+    ),
   )
 })

@@ -56,7 +56,7 @@ export function addQueryRoutes(
     query: LogQuery,
     result: LogPage,
     handle: async ({ caller, query }) => ({
-      body: await listLogs(readerOf(caller), query, clock.nowNs(), limits),
+      body: await listLogs(readerOf(caller), query, clock.nowNs(), timed(limits, clock)),
     }),
   })
 
@@ -69,7 +69,7 @@ export function addQueryRoutes(
     query: SpanQuery,
     result: SpanPage,
     handle: async ({ caller, query }) => ({
-      body: await listSpans(readerOf(caller), query, clock.nowNs(), limits),
+      body: await listSpans(readerOf(caller), query, clock.nowNs(), timed(limits, clock)),
     }),
   })
 
@@ -84,10 +84,18 @@ export function addQueryRoutes(
     result: Trace,
     refusals: [404],
     handle: async ({ caller, params, query }) => ({
-      body: await readTrace(readerOf(caller), params.trace_id, query, limits),
+      body: await readTrace(readerOf(caller), params.trace_id, query, timed(limits, clock)),
     }),
   })
+  addCatalogueRoutes(http, readerOf, clock, limits)
+}
 
+function addCatalogueRoutes(
+  http: FastifyInstance,
+  readerOf: (caller: Caller) => TenantReader,
+  clock: Clock,
+  limits: ReadLimits,
+): void {
   route(http, {
     method: 'GET',
     url: '/telemetry/services',
@@ -113,4 +121,10 @@ export function addQueryRoutes(
       body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
     }),
   })
+}
+
+/** The limits of a request that begins now. */
+function timed(limits: ReadLimits, clock: Clock): ReadLimits {
+  const begunMs = clock.steady().ms
+  return { ...limits, elapsedMs: () => clock.steady().ms - begunMs }
 }

@@ -7,10 +7,11 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { formatInstant, parseInstant } from '../../contract/instant.ts'
 import { delegate, openStores, type Stores } from '../../tests/fixtures.ts'
+import { AppError } from '../core/app-error.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { signals, type TableName } from '../telemetry/schema/tables.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { listLogs } from './logs.ts'
 import type { ReadLimits } from './search.ts'
@@ -256,7 +257,7 @@ test('pages of any size, whole or in slices, are the whole list, also while rows
 test('spans and traces with long events come in pages of bytes, within the memory of a statement', async () => {
   const traceId = 'c'.repeat(32)
   const long = { stack: 's'.repeat(32_000) }
-  const rows = Array.from({ length: 8 }, (_, i) => ({
+  const rows = Array.from({ length: 5 }, (_, i) => ({
     Timestamp: at(i),
     TraceId: traceId,
     SpanName: `span ${i}`,
@@ -265,7 +266,7 @@ test('spans and traces with long events come in pages of bytes, within the memor
     'Events.Name': Array.from({ length: 60 }, () => 'exception'),
     'Events.Attributes': Array.from({ length: 60 }, () => long),
   }))
-  const short = Array.from({ length: 3_000 }, (_, i) => ({
+  const short = Array.from({ length: 500 }, (_, i) => ({
     Timestamp: at(i),
     TraceId: traceId,
     SpanName: `short ${i}`,
@@ -293,8 +294,41 @@ test('spans and traces with long events come in pages of bytes, within the memor
     assert.equal(rest.truncated, rest.next_cursor !== null)
     return { items, ...rest }
   })
-  assert.equal(new Set(trace.flatMap(({ items }) => items.map(({ name }) => name))).size, 3_008)
-  assert.equal(trace.flatMap(({ items }) => items).length, 3_008)
+  assert.equal(new Set(trace.flatMap(({ items }) => items.map(({ name }) => name))).size, 505)
+  assert.equal(trace.flatMap(({ items }) => items).length, 505)
+})
+
+test('a page that has taken long ends behind the slice it is at, and what one could not search in time is named', async () => {
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    Timestamp: at(i * 1_000),
+    Body: `slow ${i} ${'t'.repeat(2_000)}`,
+  }))
+  await insert('slow', 'otel_logs', rows)
+  let elapsedMs = 0
+  let statements = 0
+  const late = new AppError('query_too_expensive', { cause: new EngineError('late', { code: 159 }) })
+  const slow: TelemetryEngine = {
+    ...delegate(stores.engine),
+    select: async (statement, limits) => {
+      elapsedMs += 6_000
+      if (limits?.maxBlockRows !== undefined && ++statements === 2) throw late
+      return refusing(stores.engine).select(statement, limits) as never
+    },
+  }
+  const pages = await everyPage((cursor) => {
+    elapsedMs = 0
+    return listLogs(
+      readerOf('slow', undefined, slow),
+      { attribute: [], limit: 50, ...range, text: 'slow', cursor } as never,
+      at(3_600_000),
+      { maxSeconds: 20, maxMemoryBytes: 512 * megabyte, sliceBytes: 15_000, elapsedMs: () => elapsedMs },
+    )
+  })
+  const found = bodiesOf(pages).length
+  const warnings = pages.flatMap((page) => page.warnings)
+  assert.ok(pages.length > 3 && pages.every(({ items }) => items.length < 10))
+  assert.ok(found < 40 && found > 30)
+  assert.equal(warnings.filter((text) => text.includes('in time')).length, 1)
 })
 
 test('what is hidden between two statements of one page is not in its answer', async () => {

@@ -5,6 +5,7 @@
 // answer says so.
 
 import { formatInstant } from '../../contract/instant.ts'
+import type { AppError } from '../core/app-error.ts'
 import { encodeCursor, jsonBytes, pageBytes } from '../http/cursor.ts'
 import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -28,6 +29,8 @@ export interface ReadLimits extends StatementLimits {
   /** What a page searches at most, where it is searched in slices: bytes of the columns that the filter looks into. */
   readonly searchBytes?: number
   readonly sliceBytes?: number
+  /** How long the request has been at work, milliseconds; half of `maxSeconds` ends a page that is searched in slices. */
+  readonly elapsedMs?: () => number
 }
 
 /**
@@ -228,7 +231,7 @@ class SlicedSearch<Row extends Placed, Item> {
       { window: left, lengths, sliceBytes },
       this.#limits,
     )) {
-      if (this.#bytesLeft <= 0) {
+      if (this.#isSpent) {
         this.#page.warnings.push(
           'This page has searched as much as one page may; go on with next_cursor, or narrow the range or the filter.',
         )
@@ -240,6 +243,13 @@ class SlicedSearch<Row extends Placed, Item> {
     return this.#page.answer('done')
   }
 
+  /** Not before a slice has been searched, so that every page goes on. */
+  get #isSpent(): boolean {
+    const { elapsedMs, maxSeconds, searchBytes = defaultSearchBytes } = this.#limits
+    const isLate = this.#bytesLeft < searchBytes && (elapsedMs?.() ?? 0) > maxSeconds * 500
+    return this.#bytesLeft <= 0 || isLate
+  }
+
   /** Takes rows of a slice, fewer at a time where they are long; false where the page is full before its end. */
   async #searchSlice(slice: Slice): Promise<boolean> {
     const page = this.#page
@@ -248,44 +258,44 @@ class SlicedSearch<Row extends Placed, Item> {
     for (;;) {
       if (page.room === 0 || rowsAtOnce === 0) return false
       const limit = Math.min(rowsAtOnce, page.room)
-      const isLeast = limit === 1 && this.#blockRows === 1
-      const rows = await this.#read({ window: slice.window, position: page.position, limit }, isLeast)
+      const read = await this.#read({ window: slice.window, position: page.position, limit })
       this.#bytesLeft -= slice.bytes
-      if (rows === null) {
-        if (isLeast) {
-          page.warnings.push(leftOut(slice.window))
+      if (read instanceof Error) {
+        if (isOutOfTime(read) || (limit === 1 && this.#blockRows === 1)) {
+          page.warnings.push(leftOut(slice.window, isOutOfTime(read)))
           return true
         }
         if (limit === 1) this.#blockRows = Math.ceil(this.#blockRows / 32)
         rowsAtOnce = Math.ceil(limit / 8)
         continue
       }
-      if (!page.take(rows.slice(0, limit))) return false
-      if (rows.length <= limit) return true
-      if (this.#bytesLeft <= 0) return false
+      if (!page.take(read.slice(0, limit))) return false
+      if (read.length <= limit) return true
+      if (this.#isSpent) return false
       rowsAtOnce = Math.min(2 * limit, page.expectedRoom)
     }
   }
 
-  /**
-   * Null where it costs too much. A single row is read whatever its size, within the memory of a statement. Where time
-   * is short although a slice is read in its smallest pieces the machine is busy, which says nothing of the rows.
-   */
-  #read(stretch: Stretch, isLeast: boolean): Promise<Row[] | null> {
+  /** What the engine refuses for its cost is answered. A single row is read whatever its size, within the memory of a statement. */
+  async #read(stretch: Stretch): Promise<Row[] | AppError> {
     const { maxMemoryBytes, maxSeconds } = this.#limits
-    const read = this.#reader.rows<Row>((from) => inTimeOrder(from, this.#request.order, stretch), {
-      maxSeconds,
-      maxMemoryBytes,
-      maxBlockRows: this.#blockRows,
-      ...(stretch.limit > 1 && { maxResultBytes: resultBytes(this.#limits) }),
-    })
-    return read.catch((error: unknown) => {
-      if (isTooExpensive(error) && !(isLeast && isOutOfTime(error))) return null
+    try {
+      return await this.#reader.rows<Row>((from) => inTimeOrder(from, this.#request.order, stretch), {
+        maxSeconds: Math.ceil(maxSeconds / 2),
+        maxMemoryBytes,
+        maxBlockRows: this.#blockRows,
+        ...(stretch.limit > 1 && { maxResultBytes: resultBytes(this.#limits) }),
+      })
+    } catch (error) {
+      if (isTooExpensive(error)) return error
       throw error
-    })
+    }
   }
 }
 
-function leftOut({ startNs, endNs }: TimeWindow): string {
-  return `Left out is what lies from ${formatInstant(startNs)} to before ${formatInstant(endNs)}: its rows are too large to be read together. A service, a shorter range or a further filter may find some of them.`
+function leftOut({ startNs, endNs }: TimeWindow, isOutOfTime: boolean): string {
+  const range = `from ${formatInstant(startNs)} to before ${formatInstant(endNs)}`
+  return isOutOfTime
+    ? `Left out is what lies ${range}: it could not be searched in time. Ask for that range again, or for a service in it.`
+    : `Left out is what lies ${range}: its rows are too large to be read together. A service, a shorter range or a further filter may find some of them.`
 }

@@ -6,6 +6,7 @@
 // Hashing reads every column, so the statement first finds, from the columns of the conditions alone, the last instant
 // that can be on the page, and hashes only up to there.
 
+import { earliestNs, latestNs } from '../../contract/instant.ts'
 import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { allOf, Bound, instant, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { From } from '../telemetry/tenant-reader.ts'
@@ -52,7 +53,11 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   const { after, beyond, direction, last } = words[order.first]
   const time = raw(spec.timeColumn)
   const hash = raw(`cityHash64(${spec.columns.map(({ name }) => `\`${name}\``).join(', ')})`)
-  const conditions = [rangeCondition(spec.timeColumn, stretch.window), ...order.conditions, ...order.costly]
+  const conditions = [
+    rangeCondition(spec.timeColumn, boundsOf(stretch.window)),
+    ...order.conditions,
+    ...order.costly,
+  ]
   const { limit, position } = stretch
   const reached = position === null ? null : instant(BigInt(position.time_ns))
   const behind = reached === null ? [] : [sql`${time} ${after} ${reached}`]
@@ -71,6 +76,11 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
       : [sql`${time} ${after} ${reached} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash)}`]
   return sql`SELECT ${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash
 FROM ${candidates} WHERE ${allOf(rest)} ORDER BY ${time} ${direction}, own_hash ${direction} LIMIT ${uint(position?.shown ?? 0)}, ${uint(limit + 1)}`
+}
+
+/** No bounds where they bound nothing, because each is held against every part of the table. */
+function boundsOf({ startNs, endNs }: TimeWindow) {
+  return { startNs: startNs === earliestNs ? null : startNs, endNs: endNs === latestNs ? null : endNs }
 }
 
 const words = {
