@@ -87,7 +87,7 @@ interface From<Row, Item> {
   readonly toItem: (row: Row) => Item
 }
 
-/** One statement, or null where it costs more than half of what may be spent. */
+/** One statement, or null where it costs more than an ordinary page does: half of the time and a quarter of the memory. */
 async function readWhole<Row extends Placed, Item>(
   reader: TenantReader,
   request: SearchRequest,
@@ -97,7 +97,7 @@ async function readWhole<Row extends Placed, Item>(
   const rows = await ifAffordable(
     reader.rows<Row>((from) => inTimeOrder(from, request.order, { ...request, position }, request.isFew), {
       maxSeconds: Math.ceil(limits.maxSeconds / 2),
-      maxMemoryBytes: limits.maxMemoryBytes / 2,
+      maxMemoryBytes: Math.floor(limits.maxMemoryBytes / 4),
       maxResultBytes: resultBytes(limits),
     }),
   )
