@@ -8,7 +8,7 @@
 
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
-import { allOf, Bound, instant, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
+import { Bound, instant, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { From } from '../telemetry/tenant-reader.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
 import { isCount, type TimeWindow } from './time-window.ts'
@@ -64,18 +64,19 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   // Of no rows the engine answers 1970, as both the smallest and the largest.
   const found = sql`(SELECT ${last}(${time}) FROM (SELECT ${time} FROM ${from(order.table, ...conditions, ...behind)} ORDER BY ${time} ${direction} LIMIT ${uint(limit + 1)}))`
   const end = order.first === 'oldest' && reached !== null ? sql`greatest(${found}, ${reached})` : found
-  const candidates = from(
-    order.table,
+  const near = [
     ...conditions,
     ...(reached === null ? [] : [sql`${time} ${after}= ${reached}`]),
     ...(isFew ? [] : [sql`${time} ${beyond}= ${end}`]),
-  )
-  const rest =
+  ]
+  const columns = sql`${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash`
+  const rest = sql`${time} ${after} ${reached ?? raw('')} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash ?? '0')}`
+  // A level less is a millisecond less. Hashes are compared in a level of their own, of rows that passed everything else.
+  const rows =
     reached === null
-      ? []
-      : [sql`${time} ${after} ${reached} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash)}`]
-  return sql`SELECT ${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash
-FROM ${candidates} WHERE ${allOf(rest)} ORDER BY ${time} ${direction}, own_hash ${direction} LIMIT ${uint(position?.shown ?? 0)}, ${uint(limit + 1)}`
+      ? from.select(order.table, { columns, conditions: near })
+      : sql`SELECT ${columns} FROM ${from(order.table, ...near)} WHERE ${rest}`
+  return sql`${rows} ORDER BY ${time} ${direction}, own_hash ${direction} LIMIT ${uint(position?.shown ?? 0)}, ${uint(limit + 1)}`
 }
 
 /** No bounds where they bound nothing, because each is held against every part of the table. */
