@@ -13,7 +13,7 @@ import { joinDisk, startError } from './app/join-disk.ts'
 import { type JoinedHttp, joinClients, joinHttp } from './app/join-http.ts'
 import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
 import { joinRemoval } from './app/join-removal.ts'
-import { weighingOf } from './app/weighing.ts'
+import { weighingForAnswers } from './app/weighing.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
@@ -369,15 +369,22 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     isClockInDoubt,
   })
   const readerOf = (caller: Caller) =>
-    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate)
+    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate, {
+      signal: caller.signal,
+    })
+  const backgroundReaderOf = (caller: Caller) =>
+    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate, {
+      kind: 'background',
+      signal: caller.signal,
+    })
   await front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, joinRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })
-  addUsageRoutes(http, readerOf, weighingOf(needs))
+  addUsageRoutes(http, readerOf, weighingForAnswers(needs))
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
-  addDetectorPreviewRoutes(http, { readerOf, clock })
+  addDetectorPreviewRoutes(http, { readerOf: backgroundReaderOf, clock })
   addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,

@@ -40,7 +40,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
-import { weighingOf } from './weighing.ts'
+import { weighingForAnswers, weighingOf } from './weighing.ts'
 
 export interface DeletionNeeds {
   readonly config: Config
@@ -144,7 +144,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
   const previews = new Previews({
     ...needs,
     ...rooms,
-    weighRows: weighingOf(needs),
+    weighRows: weighingForAnswers(needs),
     countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
     knownBackups: async () => (await backups.holding()).all,
     approvalCause: (asker, selection) =>

@@ -1,15 +1,23 @@
 // Joins what weighs the rows of an organisation: the engine, and who lives beside it.
 
 import { type WeighRows, weighRows } from '../telemetry/row-weights.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import { onBehalfOf, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
-export function weighingOf({
-  engine,
-  tenancy,
-}: {
+interface WeighingNeeds {
   readonly engine: TelemetryEngine
   readonly tenancy: TenancyStore
-}): WeighRows {
+}
+
+/** For the service's own work, such as an erasure. */
+export function weighingOf({ engine, tenancy }: WeighingNeeds): WeighRows {
   return async (place) => weighRows(engine, place, await tenancy.sharesPlacement(place))
+}
+
+/** For an answer to the organisation, by its turn. */
+export function weighingForAnswers({ engine, tenancy }: WeighingNeeds): WeighRows {
+  return async (place) => {
+    const own = onBehalfOf(engine, { tenantId: place.tenantId, kind: 'asked' })
+    return weighRows(own, place, await tenancy.sharesPlacement(place))
+  }
 }

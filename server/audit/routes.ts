@@ -11,7 +11,7 @@ import { ErrorBody, ValidationError } from '../../contract/errors.ts'
 import type { Control } from '../control/database.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../http/cursor.ts'
-import { callerOf, route } from '../http/route.ts'
+import { callerOf, route, takeRate } from '../http/route.ts'
 import { problemsOf } from '../http/validation.ts'
 import type { SealedEntry } from './chain.ts'
 import { type ExportDeps, exportChain } from './export.ts'
@@ -83,6 +83,9 @@ function addKeysRoute(http: FastifyInstance, keys: SigningKeys): void {
   )
 }
 
+/** Each reads and signs a whole chain. An archive takes one a day. */
+const exportRate = { perMinute: 10, burst: 10 }
+
 const ndjson = 'application/x-ndjson'
 
 const exportMeaning =
@@ -103,12 +106,15 @@ function addExportRoute(http: FastifyInstance, deps: ExportDeps, chain: ChainNam
           401: ErrorBody.describe('No valid access token.'),
           403: ErrorBody.describe('The role of the token may not read this.'),
           422: ValidationError,
-          429: ErrorBody.describe('Too much of earlier answers is not read yet; repeat after Retry-After.'),
+          429: ErrorBody.describe(
+            'Asked for too often, or too much of earlier answers is not read yet; repeat after Retry-After.',
+          ),
           503: ErrorBody.describe('The service is starting or stopping.'),
         },
       },
     },
     async (request, reply) => {
+      takeRate(http, request, exportRate)
       const query = z.strictObject({}).safeParse(request.query)
       if (!query.success) throw new InvalidInput(problemsOf('query', query.error.issues, request.query))
       const { tenantId } = callerOf(request)

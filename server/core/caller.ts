@@ -10,4 +10,6 @@ export interface Caller {
   readonly role: Role
   /** The name acts are recorded under, such as `token:ci (tok_…)`. */
   readonly requester: string
+  /** Aborts when whoever asked has gone before the answer; absent where nobody can tell. */
+  readonly signal?: AbortSignal
 }

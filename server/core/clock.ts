@@ -53,6 +53,11 @@ export const systemClock: Clock = {
   },
 }
 
+/** Milliseconds, with fractions, of a clock that never steps: for how long something took. It has no known beginning. */
+export function elapsedMs(): number {
+  return performance.now()
+}
+
 /** RFC 3339 in UTC with milliseconds and `Z`: the form of every control-plane instant on the wire and at rest. */
 export function instantText(ms: number): string {
   return new Date(ms).toISOString()

@@ -135,8 +135,11 @@ export class Attempts {
   }
 
   /** What a read-back finds now of what the request selects and no hold keeps. A hold that keeps nothing is none. */
-  async readBack(request: StoredDeletion): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
-    const { activeHolds, countAnomalies, engine } = this.#deps
+  async readBack(
+    request: StoredDeletion,
+    engine: TelemetryEngine = this.#deps.engine,
+  ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
+    const { activeHolds, countAnomalies } = this.#deps
     const holds = await activeHolds(request.tenantId)
     const count = (held: readonly ActiveHold[]) =>
       readBack(engine, countAnomalies, request.tenantId, { ...request, held })

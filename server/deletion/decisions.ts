@@ -18,7 +18,11 @@ export interface DecisionDeps {
   readonly clock: Clock
   readonly hide: (request: StoredDeletion) => void
   readonly unhide: (request: StoredDeletion) => void
-  readonly verifyAgain: (request: StoredDeletion, requester: string) => Promise<ReadBack>
+  readonly verifyAgain: (
+    request: StoredDeletion,
+    requester: string,
+    signal?: AbortSignal,
+  ) => Promise<ReadBack>
   /** Whether two requesters may be one person: their tokens are the same, or one person may have made both. */
   readonly areRelated: (tenantId: string, first: string, second: string) => Promise<boolean>
 }
@@ -99,7 +103,7 @@ export class Decisions {
         sentence: `The deletion is ${request.status}; there is nothing to prove yet.`,
       })
     }
-    return this.#deps.verifyAgain(request, caller.requester)
+    return this.#deps.verifyAgain(request, caller.requester, caller.signal)
   }
 
   async #awaiting(caller: Caller, requestId: string): Promise<StoredDeletion> {

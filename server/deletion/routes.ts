@@ -47,6 +47,9 @@ const address = '/usage/storage/deletions'
 /** Seconds after which looking again is worth it; an erasure is usually done in one. */
 const lookAgainSeconds = '1'
 
+/** Each counts every store twice, over all that the organisation has. A person looks now and then; a program may follow ten. */
+const verifyRate = { perMinute: 20, burst: 20 }
+
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   addCreateRoute(http, deps)
   addReadingRoutes(http, deps.requests)
@@ -203,6 +206,7 @@ function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: D
     access,
     tag,
     summary: 'Count again, now, everything a deletion selects',
+    rate: verifyRate,
     params: DeletionParams,
     body: NoBody,
     result: ReadBackResult,

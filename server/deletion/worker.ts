@@ -3,6 +3,7 @@
 // has brought back, before anybody can read.
 
 import { deletionStatuses } from '../../contract/deletion.ts'
+import { onBehalfOf } from '../telemetry/telemetry.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
 import {
   fencingStatuses,
@@ -119,10 +120,12 @@ export class DeletionWorker {
 
   /**
    * Counts again what a request selects. A given-up or incomplete request that is found clean is completed by it; no
-   * count ever takes a completion back, because what arrives afterwards is new.
+   * count ever takes a completion back, because what arrives afterwards is new. Somebody waits for it: `signal` aborts when
+   * nobody does.
    */
-  async verifyAgain(request: StoredDeletion, requester: string) {
-    const found = await this.#attempts.readBack(request)
+  async verifyAgain(request: StoredDeletion, requester: string, signal?: AbortSignal) {
+    const share = { tenantId: request.tenantId, kind: 'asked', signal } as const
+    const found = await this.#attempts.readBack(request, onBehalfOf(this.#deps.engine, share))
     await this.#deps.ledger.recordReadBack(request, requester, found.rowsLeft)
     const mayComplete = request.status === 'failed' || request.status === 'incomplete'
     if (mayComplete && found.isClean && found.heldBy.length === 0) {

@@ -23,6 +23,12 @@ export interface PreviewRouteOptions {
 
 const editors: readonly Role[] = ['owner', 'admin', 'member']
 
+/** Each replays up to thousands of runs. People change a parameter and look again. */
+const previewRate = { perMinute: 20, burst: 10 }
+
+/** Each reads a week of minutes. */
+const suggestRate = { perMinute: 30, burst: 15 }
+
 /** Over all organisations: evaluating shares one thread with everybody. */
 const atOnceMax = 2
 
@@ -36,6 +42,7 @@ export function addDetectorPreviewRoutes(
     access: editors,
     tag: 'Detection',
     summary: 'Window, schedule and method that would suit a metric',
+    rate: suggestRate,
     query: SuggestQuery,
     result: DetectorSuggestion,
     refusals: [400],
@@ -49,6 +56,7 @@ export function addDetectorPreviewRoutes(
     access: editors,
     tag: 'Detection',
     summary: 'What a detector would have done over a past range; nothing is kept',
+    rate: previewRate,
     body: PreviewDetector,
     check: async (body) => createProblems(body),
     result: DetectorPreview,

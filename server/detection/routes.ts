@@ -59,6 +59,9 @@ const IfMatch = z.object({
   'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
 })
 
+/** The schedule runs detectors at most once a minute each; this is for a person who waits for a result. */
+const runRate = { perMinute: 60, burst: 30 }
+
 export function addDetectionRoutes(http: FastifyInstance, options: DetectionRoutesOptions): void {
   addReadingRoutes(http, options.store)
   addEditingRoutes(http, options.store)
@@ -164,6 +167,7 @@ function addRunRoute(http: FastifyInstance, { runner, store }: DetectionRoutesOp
     access: editors,
     tag,
     summary: 'Run a detector now, also one that is not enabled',
+    rate: runRate,
     params: DetectorParams,
     result: Detector,
     refusals: [404, 409],

@@ -105,7 +105,7 @@ export class DetectorRunner {
 
   async #runAll(place: TenantPlace, ids: readonly string[], round: Round): Promise<void> {
     const { clock, engine, gate, store } = this.#options
-    const reader = new TenantReader(engine, place, gate)
+    const reader = new TenantReader(engine, place, gate, { kind: 'background' })
     const ranAtMs = clock.nowMs()
     const detectors: StoredDetector[] = []
     const runs: Run[] = []

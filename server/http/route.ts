@@ -8,7 +8,9 @@ import type { ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
+import { whenOver } from './answered.ts'
 import { readJsonBody } from './json-body.ts'
+import type { Rate } from './rates.ts'
 import { refusalSchema } from './refusals.ts'
 import { SentNames } from './sent-names.ts'
 import { problemsOf } from './validation.ts'
@@ -74,6 +76,8 @@ export interface RouteDeclaration<
   readonly result: Result
   /** What the page is, where the operation also answers with HTML. */
   readonly alsoHtml?: string
+  /** How often an organisation may ask, where it is dear. Counted before anything is read of the request. */
+  readonly rate?: Rate
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
   /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
@@ -111,15 +115,34 @@ export function route<
     preParsing: async (request) => requireReadable(declaration, request),
     handler: async (request, reply) => {
       const names = new SentNames()
-      const work = async () => declaration.handle(await readInput(declaration, request, names))
+      const signal = goneSignal(request, reply)
+      const work = async () => declaration.handle(await readInput(declaration, request, signal, names))
       try {
+        if (declaration.rate !== undefined) takeRate(http, request, declaration.rate)
         const answer = await (declaration.usesReserve === true ? http.withReserve(work) : work())
         return send(reply, answer, declaration.status ?? 200)
       } catch (error) {
+        // What was given up because nobody waits for it has nobody to be told.
+        if (signal.aborted && error === signal.reason) return reply.hijack()
         throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
       }
     },
   })
+}
+
+/** Aborts when the connection closes before the answer has been handed over. */
+function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  whenOver(request, reply, (isAnswered) => {
+    if (!isAnswered) gone.abort()
+  })
+  return gone.signal
+}
+
+/** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
+export function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
+  const { method, url } = request.routeOptions
+  http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
 }
 
 /** The caller that the role check let through. */
@@ -136,9 +159,10 @@ async function readInput<
 >(
   declaration: RouteDeclaration<Params, Query, Body, Result>,
   request: FastifyRequest,
+  signal: AbortSignal,
   names: SentNames,
 ): Promise<RouteInput<z.output<Params>, z.output<Query>, z.output<Body>>> {
-  const caller = callerOf(request)
+  const caller = { ...callerOf(request), signal }
   const problems: ValidationProblem[] = []
   const params = read('path', declaration.params, request.params, problems)
   const querySchema = declaration.query ?? z.strictObject({})

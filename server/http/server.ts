@@ -15,13 +15,16 @@ import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import { whenOver } from './answered.ts'
 import { AnswersUnderWay } from './answers-under-way.ts'
 import { type Authenticate, challengeOf } from './authentication.ts'
 import { ClientAddresses } from './client-address.ts'
 import { ClientLimits } from './client-limits.ts'
 import { Connections, isGone } from './connections.ts'
 import { answerUnreadable, createListener } from './listener.ts'
-import type { RouteAccess } from './route.ts'
+import { OperationRates } from './rates.ts'
+import { callerOf, type RouteAccess } from './route.ts'
+import { RequestsUnderWay } from './under-way.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -29,6 +32,8 @@ declare module 'fastify' {
     readonly routeTable: RouteTable
     /** Does work again, with the reserve, where it failed because the disk is full. */
     readonly withReserve: WithReserve
+    /** How often organisations may ask for what is dear. */
+    readonly rates: OperationRates
   }
 }
 
@@ -73,6 +78,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, connections),
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
+  const underWay = new RequestsUnderWay()
   const routeTable = new Map<string, Map<string, RouteAccess | undefined>>()
   http.addHook('onRoute', (added) => {
     const known = routeTable.get(added.url) ?? new Map<string, RouteAccess | undefined>()
@@ -81,6 +87,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   })
   http.decorate('routeTable', routeTable)
   http.decorate('withReserve', options.withReserve ?? ((work) => work()))
+  http.decorate('rates', new OperationRates(options.clock))
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(serializerCompiler)
   http.decorateRequest('caller', null)
@@ -97,6 +104,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     await guard(request, options.isReady, clients)
     if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
+    if (isCounted(request)) whenOver(request, reply, underWay.begin(callerOf(request)))
   })
   http.addHook('preHandler', async (request, reply) => {
     // A body of another form holds a share of a budget, which its handler gives back.
@@ -151,6 +159,12 @@ async function guard(request: FastifyRequest, isReady: () => boolean, clients: C
     })
   }
   request.caller = caller
+}
+
+/** Exports of telemetry have a budget of their own, by what their bodies hold. */
+function isCounted({ caller, routeOptions }: FastifyRequest): boolean {
+  const { access } = routeOptions.config ?? {}
+  return caller !== null && Array.isArray(access) && !access.includes('ingest')
 }
 
 /** Finds the methods of a path for the Allow header; null where nothing is there. Patterns are compiled once. */

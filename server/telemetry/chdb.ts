@@ -9,14 +9,16 @@ import { join } from 'node:path'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
+import { elapsedMs } from '../core/clock.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
+import { FairPool } from './fair-pool.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
-import { EngineError, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
+import { EngineError, type ReadShare, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
 import { removeUnsyncedParts } from './unsynced-parts.ts'
 
 export interface ChdbOptions {
@@ -77,12 +79,33 @@ const insertSettings = 'max_partitions_per_insert_block = 0'
 /**
  * Inserts and commands that run at once. A session runs one statement after another, so writing has some of its own:
  * then no insert waits for a query, and while one waits for a lock or a file two others have a core each. Each statement
- * under way occupies one of the four threads that the runtime has for files and compression too.
+ * under way occupies one of the threads that the runtime has for files and compression too: scripts/run.mjs has as many as
+ * all sessions need, and some more.
  */
 export const writers = 3
 
-/** Reads that run side by side: to plan a statement takes one core. */
-const readers = 2
+/**
+ * Reads on behalf of organisations that run side by side. One organisation has two at once that somebody asked for, since
+ * to plan a statement takes one core, and one for its detectors; so one alone never has all four, and whoever comes next finds
+ * one free while those two take their time. A session costs next to no memory.
+ */
+const readers = 4
+
+/** Reads of the service itself: erasures, their read-backs, backups, the schema. They don't wait behind organisations. */
+const ownReaders = 2
+
+/**
+ * What is asked for gets four times the time of what detectors read, where both wait. Detectors never hold more than
+ * two of the four sessions. A page of a console asks for some ten series at once, and several people look at it: beyond 64
+ * something asks faster than it reads. What detectors read is bounded by the loop that runs them.
+ */
+const readKinds = {
+  asked: { weight: 4, atOnceByOwner: 2, atOnce: readers, waitingByOwner: 64 },
+  background: { weight: 1, atOnceByOwner: 1, atOnce: 2, waitingByOwner: Number.POSITIVE_INFINITY },
+} as const
+
+/** Some kilobytes each, with the request that waits behind it. */
+const readsWaitingMax = 2048
 
 const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
 const mergesAtOnce = 4
@@ -169,11 +192,14 @@ class ChdbEngine implements TelemetryEngine {
   readonly #sessions: readonly Session[]
   /** Commits and commands don’t wait for whoever reads much. */
   readonly #writing: Pool<Session>
-  readonly #reading: Pool<Session>
+  /** Organisations take turns. */
+  readonly #reading: FairPool<Session>
+  readonly #ownReading: Pool<Session>
   readonly #spool: Spool
   readonly #lock: FolderLock
   #diskSync: DiskSync | null = null
   readonly #running = new Set<Promise<unknown>>()
+  #reads = 0
   #closed = false
 
   constructor(options: ChdbOptions, lock: FolderLock) {
@@ -181,14 +207,16 @@ class ChdbEngine implements TelemetryEngine {
     this.#spool = new Spool(join(options.folder, 'spool'))
     const config = writeServerConfig(options)
     this.#sessions = Array.from(
-      { length: writers + readers },
+      { length: writers + readers + ownReaders },
       () =>
         new Session(join(options.folder, 'engine'), {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
     this.#writing = new Pool(this.#sessions.slice(0, writers))
-    this.#reading = new Pool(this.#sessions.slice(writers))
+    const [forOthers, forOwn] = [this.#sessions.slice(writers, writers + readers), writers + readers]
+    this.#reading = new FairPool(forOthers, { kinds: readKinds, waiting: readsWaitingMax, nowMs: elapsedMs })
+    this.#ownReading = new Pool(this.#sessions.slice(forOwn))
   }
 
   /** To be awaited before anything else. */
@@ -228,15 +256,19 @@ class ChdbEngine implements TelemetryEngine {
     return commitSync !== 'off'
   }
 
-  async select<T>(statement: Sql, limits: StatementLimits = defaultLimits): Promise<T[]> {
+  async select<T>(statement: Sql, limits: StatementLimits = defaultLimits, share?: ReadShare): Promise<T[]> {
     const bounded = sql`${statement} SETTINGS ${bounds(limits)}, output_format_json_quote_64bit_integers = 1`
-    const result = await this.#run(this.#reading, bounded)
+    const result = await this.#read(bounded, jsonRows, share)
     const lines = result.text()
     return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
   }
 
-  async bytes(statement: Sql, limits: StatementLimits = defaultLimits): Promise<Uint8Array> {
-    const result = await this.#run(this.#reading, sql`${statement} SETTINGS ${bounds(limits)}`, nativeBlocks)
+  async bytes(
+    statement: Sql,
+    limits: StatementLimits = defaultLimits,
+    share?: ReadShare,
+  ): Promise<Uint8Array> {
+    const result = await this.#read(sql`${statement} SETTINGS ${bounds(limits)}`, nativeBlocks, share)
     return result.bytes()
   }
 
@@ -279,6 +311,43 @@ class ChdbEngine implements TelemetryEngine {
     return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), format)))
   }
 
+  #read(statement: Sql, format: typeof jsonRows, share: ReadShare | undefined): Promise<ChdbResult> {
+    if (share === undefined) return this.#run(this.#ownReading, statement, format)
+    const { tenantId: owner, kind, signal } = share
+    return this.#guard(() =>
+      this.#reading.lend({ owner, kind, signal }, (session) =>
+        this.#readWanted(session, render(statement), format, signal),
+      ),
+    )
+  }
+
+  /** Ends the statement where the signal aborts meanwhile, and throws its reason then. */
+  async #readWanted(
+    session: Session,
+    text: string,
+    format: typeof jsonRows,
+    signal: AbortSignal | undefined,
+  ): Promise<ChdbResult> {
+    if (signal === undefined) return session.queryAsync(text, format)
+    const mark = `/* read ${++this.#reads} */`
+    const end = () => this.#end(mark)
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      return await session.queryAsync(`${mark} ${text}`, format)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  /** What can't be ended runs to its own end, or to its limits. */
+  #end(mark: string): void {
+    const kill = sql`KILL QUERY WHERE startsWith(query, ${mark}) ASYNC`
+    this.#run(this.#writing, kill).catch(() => undefined)
+  }
+
   /** Counts the statement as running, and turns whatever it throws into our own errors. */
   async #guard<T>(start: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new AppError('not_ready')
@@ -288,7 +357,7 @@ class ChdbEngine implements TelemetryEngine {
       this.#running.add(running)
       return await running
     } catch (cause) {
-      throw translate(cause)
+      throw cause instanceof AppError || isAbort(cause) ? cause : translate(cause)
     } finally {
       if (running !== undefined) this.#running.delete(running)
     }
@@ -327,6 +396,11 @@ function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: St
 }
 
 const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
+
+/** What a signal throws that aborted without a reason of its own. */
+function isAbort(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === 'AbortError'
+}
 
 function translate(cause: unknown): Error {
   const code =

@@ -20,11 +20,24 @@ export interface StatementLimits {
   readonly maxBlockRows?: number
 }
 
+/** On whose behalf something is read, so that organisations share the engine fairly. */
+export interface ReadShare {
+  readonly tenantId: string
+  /** `asked`: somebody waits for the answer. `background`: it is for a detector, and gives way to what is asked. */
+  readonly kind: 'asked' | 'background'
+  /** Aborts when nobody wants the answer any more: a read that waits is not begun, and one under way is ended. */
+  readonly signal?: AbortSignal | undefined
+}
+
 export interface TelemetryEngine {
-  /** Rows as objects by column name; 64-bit integers come as text. Throws EngineError or, on crossed limits, AppError. */
-  select<T>(statement: Sql, limits?: StatementLimits): Promise<T[]>
+  /**
+   * Rows as objects by column name; 64-bit integers come as text. A read without a share is the service's own, such as an
+   * erasure's, and never waits behind those of organisations. Throws EngineError or, on crossed limits, AppError; with a
+   * share `too_many_requests` where too much of the organisation waits, and the reason of its signal.
+   */
+  select<T>(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<T[]>
   /** The rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of rows that nobody keeps. Throws the same. */
-  bytes(statement: Sql, limits?: StatementLimits): Promise<Uint8Array>
+  bytes(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<Uint8Array>
   /** A statement without rows: table definitions and removal. */
   command(statement: Sql): Promise<void>
   /**
@@ -66,6 +79,19 @@ const timeCodes: readonly (number | undefined)[] = [159, 160]
 /** Whether what a statement lacked was time, and not memory or room in its answer. */
 export function isOutOfTime(error: Error): boolean {
   return error.cause instanceof EngineError && timeCodes.includes(error.cause.code)
+}
+
+/** The engine whose reads without a share are part of this one: for what reads below a `TenantReader`. */
+export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): TelemetryEngine {
+  return {
+    select: (statement, limits, own = share) => engine.select(statement, limits, own),
+    bytes: (statement, limits, own = share) => engine.bytes(statement, limits, own),
+    command: (statement) => engine.command(statement),
+    insert: (table, columns, rows) => engine.insert(table, columns, rows),
+    sync: () => engine.sync(),
+    tableFolder: (table) => engine.tableFolder(table),
+    close: () => engine.close(),
+  }
 }
 
 /** An organisation as the engine knows it. Both never change. */

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import type { TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
-import type { StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
+import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
 
 export interface From {
   /** Stands where a table would, with all its columns. */
@@ -35,27 +35,42 @@ export interface TableSelect {
 /** Table names, other databases, and functions that read elsewhere. */
 const outside = /\botel_|\bsystem\s*\.|\b(?:file|url|s3|remote|remoteSecure|cluster|merge|executable)\s*\(/i
 
+export interface TenantReaderOptions {
+  /** Whether somebody waits for what is read; `asked` where absent. */
+  readonly kind?: ReadShare['kind']
+  /** Aborts when nobody wants it any more. */
+  readonly signal?: AbortSignal | undefined
+  /** The reader knows nothing of this instant or anything after it. */
+  readonly untilNs?: bigint
+}
+
 export class TenantReader {
   readonly place: TenantPlace
   readonly gate: TelemetryGate
   readonly #engine: TelemetryEngine
-  readonly #untilNs: bigint | null
+  readonly #options: TenantReaderOptions
 
   constructor(
     engine: TelemetryEngine,
     place: TenantPlace,
     gate: TelemetryGate,
-    untilNs: bigint | null = null,
+    options: TenantReaderOptions = {},
   ) {
     this.#engine = engine
     this.place = place
     this.gate = gate
-    this.#untilNs = untilNs
+    this.#options = options
+  }
+
+  /** On whose behalf it reads; for what the same operation reads past it. */
+  get share(): ReadShare {
+    const { kind = 'asked', signal } = this.#options
+    return { tenantId: this.place.tenantId, kind, signal }
   }
 
   /** A reader that knows nothing of the instant or anything after it: whoever replays the past can't peek. */
   until(instantNs: bigint): TenantReader {
-    return new TenantReader(this.#engine, this.place, this.gate, instantNs)
+    return new TenantReader(this.#engine, this.place, this.gate, { ...this.#options, untilNs: instantNs })
   }
 
   /**
@@ -64,12 +79,12 @@ export class TenantReader {
    * so what it answers never holds what was hidden before it answers.
    */
   rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
-    return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits))
+    return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits, this.share))
   }
 
   /** The same in the Native format. */
   bytes(build: (from: From) => Sql, limits?: StatementLimits): Promise<Uint8Array> {
-    return this.#visible(build, (statement) => this.#engine.bytes(statement, limits))
+    return this.#visible(build, (statement) => this.#engine.bytes(statement, limits, this.share))
   }
 
   /**
@@ -122,8 +137,9 @@ export class TenantReader {
   }
 
   #knownIn(name: TableName): Sql[] {
-    if (this.#untilNs === null) return []
-    return [rangeCondition(timeOf(tableOf(name)), { startNs: null, endNs: this.#untilNs })]
+    const { untilNs } = this.#options
+    if (untilNs === undefined) return []
+    return [rangeCondition(timeOf(tableOf(name)), { startNs: null, endNs: untilNs })]
   }
 
   #hiddenIn(name: TableName): Sql[] {

@@ -9,6 +9,9 @@ import { route } from '../../http/route.ts'
 import { pagePolicy, renderPage } from './page.ts'
 import type { CertificateStore } from './store.ts'
 
+/** Whoever fetches the certificates of a year of deletions does so at one a second. */
+const rate = { perMinute: 60, burst: 60 }
+
 export function addCertificateRoute(http: FastifyInstance, store: CertificateStore): void {
   route(http, {
     method: 'GET',
@@ -16,6 +19,7 @@ export function addCertificateRoute(http: FastifyInstance, store: CertificateSto
     access: ['owner', 'admin'],
     tag: 'Evidence',
     summary: 'The signed certificate of a completed deletion, as JSON or as a page to print',
+    rate: rate,
     params: DeletionParams,
     query: CertificateQuery,
     result: CertificateAnswer,

@@ -19,7 +19,7 @@ import type { TimeRange } from '../../core/time-range.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
+import type { TelemetryEngine } from '../../telemetry/telemetry.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import { type DeletionSelection, type HeldPart, holdsWithin, selectionText } from '../deletion.ts'
 import type { ApprovalCause } from '../policy.ts'
@@ -39,8 +39,8 @@ export interface PreviewedBackup {
   readonly expires_at_ms: number
 }
 
-/** Who asks, and where their telemetry is. */
-export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester'>
+/** Who asks, where their telemetry is, and whether somebody still waits for the answer. */
+export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine
@@ -156,8 +156,12 @@ export class Previews {
     })
   }
 
-  #reader(place: TenantPlace): TenantReader {
-    return new TenantReader(this.#deps.engine, place, this.#deps.gate)
+  #reader({
+    placement,
+    signal,
+    tenantId,
+  }: Pick<PreviewAsker, 'placement' | 'signal' | 'tenantId'>): TenantReader {
+    return new TenantReader(this.#deps.engine, { tenantId, placement }, this.#deps.gate, { signal })
   }
 }
 

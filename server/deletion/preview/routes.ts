@@ -7,6 +7,9 @@ import { route } from '../../http/route.ts'
 import { crossFieldProblems, selectionIn } from '../deletion.ts'
 import type { Previews } from './preview.ts'
 
+/** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */
+const rate = { perMinute: 20, burst: 20 }
+
 export function addPreviewRoute(http: FastifyInstance, previews: Previews): void {
   route(http, {
     method: 'POST',
@@ -14,6 +17,7 @@ export function addPreviewRoute(http: FastifyInstance, previews: Previews): void
     access: ['owner', 'admin'],
     tag: 'Deletion',
     summary: 'Count what a deletion would erase, without erasing anything',
+    rate: rate,
     body: PreviewDeletion,
     result: DeletionPreview,
     refusals: [400, 413, 415],

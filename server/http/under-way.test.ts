@@ -1,0 +1,147 @@
+// How much an organisation may ask at once and how often, over real connections: who is refused, who is not, and that
+// what was given up counts no more.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { after, afterEach, before, describe, test } from 'node:test'
+import pino from 'pino'
+import { z } from 'zod'
+import type { Caller } from '../core/caller.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { route } from './route.ts'
+import { createHttp } from './server.ts'
+import { RequestsUnderWay, underWayLimits } from './under-way.ts'
+
+const clock = new ManualClock(1_763_717_400_000)
+const errors: string[] = []
+const http = createHttp({
+  clock,
+  logger: pino({ level: 'error' }, { write: (line: string) => void errors.push(line) }),
+  // A secret is the organisation and the name of the token.
+  authenticate: async (secret): Promise<Caller> => {
+    const [tenantId = '', requester = ''] = secret.split('/')
+    return { tenantId, requester, placement: 0, organisationName: tenantId, role: 'viewer' }
+  },
+  isReady: () => true,
+})
+/** Handlers that wait, each until it is let go or nobody waits for it any more. */
+const waiting = new Set<() => void>()
+let given = 0
+const shared = { method: 'GET', access: ['viewer'], tag: 'T', summary: 'S', result: z.object({}) } as const
+route(http, {
+  ...shared,
+  url: '/slow',
+  handle: ({ caller: { signal } }) =>
+    new Promise((resolve, reject) => {
+      const leave = () => resolve({ body: {} })
+      waiting.add(leave)
+      signal?.addEventListener('abort', () => {
+        waiting.delete(leave)
+        given++
+        reject(signal.reason)
+      })
+    }),
+})
+route(http, { ...shared, url: '/dear', rate: { perMinute: 6, burst: 3 }, handle: async () => ({ body: {} }) })
+
+let address = ''
+before(async () => {
+  address = await http.listen({ host: '127.0.0.1', port: 0 })
+})
+after(async () => {
+  // A client that gives requests up may leave connections on which none was sent.
+  http.server.closeAllConnections()
+  await http.close()
+})
+afterEach(() => letGo())
+
+function letGo(): void {
+  for (const leave of waiting) leave()
+  waiting.clear()
+}
+
+const ask = (path: string, secret: string, signal?: AbortSignal) =>
+  fetch(`${address}${path}`, { headers: { authorization: `Bearer ${secret}` }, signal: signal ?? null })
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('requests under way', () => {
+  test('past the bound of a token are refused with 429, and other tokens and organisations are not', async () => {
+    const { byToken } = underWayLimits
+    const first = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer'))
+    await until(() => waiting.size === byToken)
+    const refused = await ask('/slow', 'acme/viewer')
+    assert.equal(refused.status, 429)
+    assert.equal(refused.headers.get('retry-after'), '1')
+    const { code } = (await refused.json()) as { code: string }
+    assert.equal(code, 'too_many_requests')
+    const others = [ask('/dear', 'acme/owner'), ask('/dear', 'globex/viewer')]
+    assert.deepEqual(
+      (await Promise.all(others)).map(({ status }) => status),
+      [200, 200],
+    )
+    letGo()
+    assert.ok((await Promise.all(first)).every(({ status }) => status === 200))
+    assert.equal((await ask('/dear', 'acme/viewer')).status, 200)
+  })
+
+  test('that were given up count no more, are told so, and are no errors', async () => {
+    const { byToken } = underWayLimits
+    for (let round = 1; round <= 2; round++) {
+      const gone = new AbortController()
+      const all = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer', gone.signal))
+      const rejected = Promise.allSettled(all)
+      await until(() => waiting.size === byToken)
+      gone.abort()
+      await rejected
+      await until(() => given === round * byToken)
+    }
+    assert.deepEqual(errors, [])
+  })
+
+  test('that were pipelined on a connection that closed count no more either', async () => {
+    const request = 'GET /slow HTTP/1.1\r\nhost: x\r\nauthorization: Bearer acme/pipes\r\n\r\n'
+    for (let round = 0; round < 2; round++) {
+      const before = given
+      const socket = connect((http.server.address() as AddressInfo).port, '127.0.0.1')
+      socket.write(request.repeat(20))
+      await until(() => waiting.size === 20)
+      socket.destroy()
+      await once(socket, 'close')
+      await until(() => given === before + 20)
+    }
+  })
+
+  test('are bounded for an organisation and in all', () => {
+    const bounded = new RequestsUnderWay({ byToken: 2, byOrganisation: 3, inAll: 4 })
+    const begin = (tenantId: string, requester: string) => bounded.begin({ tenantId, requester })
+    const end = begin('a', 'x')
+    begin('a', 'x')
+    assert.throws(() => begin('a', 'x'), /This token has 2 requests under way/)
+    begin('a', 'y')
+    assert.throws(() => begin('a', 'y'), /Your organisation has 3 requests under way/)
+    begin('b', 'x')
+    assert.throws(() => begin('b', 'x'), /The service has too many/)
+    end()
+    begin('b', 'x')
+  })
+})
+
+describe('what is dear', () => {
+  test('may be asked for so often by an organisation, whoever of it asks, and others are left as they were', async () => {
+    const statuses = async (secret: string, times: number) => {
+      const all: number[] = []
+      for (let i = 0; i < times; i++) all.push((await ask('/dear', secret)).status)
+      return all
+    }
+    assert.deepEqual(await statuses('initech/a', 2), [200, 200])
+    assert.deepEqual(await statuses('initech/b', 2), [200, 429])
+    assert.equal((await ask('/dear', 'initech/a')).headers.get('retry-after'), '10')
+    assert.deepEqual(await statuses('hooli/a', 3), [200, 200, 200])
+    await clock.advance(10_000)
+    assert.deepEqual(await statuses('initech/a', 2), [200, 429])
+  })
+})

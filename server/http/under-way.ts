@@ -1,0 +1,64 @@
+// How many requests are under way at once: of one token, of one organisation, and in all. Each holds memory until it is
+// answered, also while it only waits, so what goes past a bound is refused before anything is read of it. A token has a
+// bound of its own so that a viewer's program doesn't keep the owner of the same organisation from an erasure.
+
+import { AppError } from '../core/app-error.ts'
+
+export interface UnderWayLimits {
+  readonly byToken: number
+  readonly byOrganisation: number
+  readonly inAll: number
+}
+
+/**
+ * A browser has six connections to a service and a program seldom more than its cores. 32 of one token is well above
+ * either; three such programs may work for an organisation at once. A thousand wait in some megabytes.
+ */
+export const underWayLimits: UnderWayLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
+
+/** Whoever is refused comes back when one of its own has been answered. */
+const retryAfterSeconds = 1
+
+export class RequestsUnderWay {
+  readonly #limits: UnderWayLimits
+  readonly #byToken = new Map<string, number>()
+  readonly #byOrganisation = new Map<string, number>()
+  #inAll = 0
+
+  constructor(limits: UnderWayLimits = underWayLimits) {
+    this.#limits = limits
+  }
+
+  /** Counts a request; answers what ends it, to be called once. Throws `too_many_requests` past a limit. */
+  begin({ requester, tenantId }: { readonly tenantId: string; readonly requester: string }): () => void {
+    const token = `${tenantId} ${requester}`
+    const ofToken = this.#byToken.get(token) ?? 0
+    const ofOrganisation = this.#byOrganisation.get(tenantId) ?? 0
+    const { byOrganisation, byToken, inAll } = this.#limits
+    if (ofToken >= byToken) throw refused(`This token has ${ofToken} requests under way`)
+    if (ofOrganisation >= byOrganisation)
+      throw refused(`Your organisation has ${ofOrganisation} requests under way`)
+    if (this.#inAll >= inAll) throw refused('The service has too many requests under way')
+    add(this.#byToken, token, 1)
+    add(this.#byOrganisation, tenantId, 1)
+    this.#inAll++
+    return () => {
+      add(this.#byToken, token, -1)
+      add(this.#byOrganisation, tenantId, -1)
+      this.#inAll--
+    }
+  }
+}
+
+function refused(what: string): AppError {
+  return new AppError('too_many_requests', {
+    sentence: `${what}; wait for some of them, and repeat after Retry-After.`,
+    retryAfterSeconds,
+  })
+}
+
+function add(counts: Map<string, number>, key: string, change: number): void {
+  const count = (counts.get(key) ?? 0) + change
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}

@@ -1,0 +1,177 @@
+// The fair pool: whose work begins next, by a clock and ends of work that the test decides.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { AppError } from '../core/app-error.ts'
+import { FairPool, type Share, type WorkKind } from './fair-pool.ts'
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+interface Under {
+  readonly owner: string
+  readonly end: () => void
+}
+
+/** A pool whose work ends by hand, `costMs` after it began. */
+function poolOf(
+  members: number,
+  more: { atOnceByOwner?: number; waitingByOwner?: number; waiting?: number } = {},
+) {
+  const { atOnceByOwner = members, waiting = 1000, waitingByOwner = 1000 } = more
+  let nowMs = 0
+  const asked = { weight: 4, atOnceByOwner, atOnce: members, waitingByOwner }
+  const background = { weight: 1, atOnceByOwner: 1, atOnce: Math.max(1, members - 1), waitingByOwner }
+  const names = Array.from({ length: members }, (_, i) => i)
+  const pool = new FairPool(names, { kinds: { asked, background }, waiting, nowMs: () => nowMs })
+  const begun: string[] = []
+  const under: Under[] = []
+  const lend = (owner: string, more: Partial<Share> = {}) =>
+    pool.lend({ owner, kind: 'asked', ...more }, () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      begun.push(owner)
+      under.push({ owner, end: resolve })
+      return promise
+    })
+  /** Ends the oldest work under way, of an owner where given, after it has cost so much. */
+  const end = async (costMs: number, owner?: string) => {
+    const at = under.findIndex((one) => owner === undefined || one.owner === owner)
+    nowMs += costMs
+    under.splice(at, 1)[0]?.end()
+    await turn()
+  }
+  const endAll = async (costMs = 1) => {
+    while (under.length > 0) await end(costMs)
+  }
+  return { pool, begun, under, lend, end, endAll }
+}
+
+describe('a pool that is shared fairly', () => {
+  test('serves a newcomer next, however much somebody else has queued', async () => {
+    const { begun, lend, end, endAll } = poolOf(1)
+    const all = Array.from({ length: 50 }, () => lend('attacker'))
+    await turn()
+    await end(10)
+    all.push(lend('neighbour'))
+    await end(10)
+    assert.equal(begun.indexOf('neighbour'), 2)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('counts what work has cost, not how often it was asked for', async () => {
+    const { begun, lend, endAll, end } = poolOf(1)
+    const all = Array.from({ length: 60 }, (_, i) => lend(i % 2 === 0 ? 'dear' : 'cheap'))
+    await turn()
+    while (begun.length < 30) await end(begun.at(-1) === 'dear' ? 100 : 10)
+    const dear = begun.filter((owner) => owner === 'dear').length
+    assert.ok(dear >= 2 && dear <= 5, `${dear} of 30`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('gives nobody a claim on the time in which it asked for nothing', async () => {
+    const { begun, lend, end, endAll } = poolOf(1)
+    const all = [lend('late'), lend('busy')]
+    await turn()
+    await end(10)
+    await end(10)
+    for (let i = 0; i < 100; i++) {
+      all.push(lend('busy'))
+      await turn()
+      await end(10)
+    }
+    const from = begun.length
+    for (let i = 0; i < 10; i++) all.push(lend('busy'), lend('late'))
+    await turn()
+    for (let i = 0; i < 10; i++) await end(10)
+    const late = begun.slice(from, from + 10).filter((owner) => owner === 'late').length
+    assert.ok(late >= 4 && late <= 6, `${late} of 10`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('lets no owner have every member, whoever waits', async () => {
+    const { begun, lend, end, endAll } = poolOf(3, { atOnceByOwner: 2 })
+    const all = Array.from({ length: 10 }, () => lend('attacker'))
+    all.push(lend('attacker', { kind: 'background' }))
+    await turn()
+    assert.equal(begun.length, 3)
+    await end(1)
+    const neighbour = lend('neighbour')
+    await end(1)
+    assert.ok(begun.indexOf('neighbour') <= 4)
+    await endAll()
+    await Promise.all([...all, neighbour])
+  })
+
+  test('gives what is asked for four times the time of what is in the background, and starves neither', async () => {
+    const { begun, lend, end, endAll } = poolOf(1)
+    const kinds: WorkKind[] = ['asked', 'background']
+    const all = Array.from({ length: 100 }, (_, i) => {
+      const kind = kinds[i % 2] ?? 'asked'
+      return lend(kind, { kind })
+    })
+    await turn()
+    while (begun.length < 50) await end(10)
+    const background = begun.filter((owner) => owner === 'background').length
+    assert.ok(background >= 9 && background <= 12, `${background} of 50`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('refuses what is too much for one owner before any work, and takes it again later', async () => {
+    const { begun, lend, end, endAll } = poolOf(1, { waitingByOwner: 3 })
+    const all = Array.from({ length: 4 }, () => lend('attacker'))
+    const refusal = (error: unknown) =>
+      error instanceof AppError && error.code === 'too_many_requests' && error.retryAfterSeconds === 1
+    await assert.rejects(lend('attacker'), refusal)
+    all.push(lend('neighbour'))
+    await end(1)
+    await end(1)
+    all.push(lend('attacker'))
+    assert.deepEqual(begun, ['attacker', 'neighbour', 'attacker'])
+    await endAll()
+    await Promise.all(all)
+    assert.equal(begun.length, 6)
+  })
+
+  test('takes the first of everybody where it is full of others', async () => {
+    const { lend, endAll, pool } = poolOf(1, { waiting: 2 })
+    const all = [lend('a'), lend('a'), lend('a'), lend('b')]
+    await assert.rejects(lend('b'), AppError)
+    assert.equal(pool.waiting, 3)
+    await turn()
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('forgets what nobody wants any more, and does not begin it', async () => {
+    const { begun, lend, endAll, pool } = poolOf(1)
+    const [gone, here] = [new AbortController(), new AbortController()]
+    const first = lend('a')
+    const waiting = assert.rejects(lend('a', { signal: gone.signal }), { name: 'AbortError' })
+    const last = lend('a', { signal: here.signal })
+    gone.abort()
+    await waiting
+    await assert.rejects(lend('a', { signal: gone.signal }), { name: 'AbortError' })
+    assert.equal(pool.waiting, 1)
+    await turn()
+    await endAll()
+    await Promise.all([first, last])
+    assert.equal(begun.length, 2)
+  })
+
+  test('lends a member again whose work failed or never began', async () => {
+    const { pool } = poolOf(1)
+    const share: Share = { owner: 'a', kind: 'asked' }
+    await assert.rejects(
+      pool.lend(share, async () => Promise.reject(new Error('failed'))),
+      /failed/,
+    )
+    const throwing = pool.lend(share, () => {
+      throw new Error('thrown')
+    })
+    await assert.rejects(throwing, /thrown/)
+    assert.equal(await pool.lend(share, async (member) => member), 0)
+  })
+})

@@ -1,0 +1,103 @@
+// Organisations share the engine: a real one, with reads that take a while. Order is counted, never timed.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, before, test } from 'node:test'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { AppError } from '../core/app-error.ts'
+import { openChdb } from './chdb.ts'
+import { sql, uint } from './sql.ts'
+import type { ReadShare, TelemetryEngine } from './telemetry.ts'
+
+let engine: TelemetryEngine
+const folder = temporaryFolder()
+before(async () => {
+  engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+})
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Reads that keep a core busy for some tens of milliseconds. */
+const busy = (rows = 3_000_000) => sql`SELECT max(cityHash64(number)) AS most FROM numbers(${uint(rows)})`
+const endless = sql`SELECT max(cityHash64(number)) AS most FROM numbers(1000000000000)`
+const attacker: ReadShare = { tenantId: 'attacker', kind: 'asked' }
+const neighbour: ReadShare = { tenantId: 'neighbour', kind: 'asked' }
+
+/** How many endless reads are at work. A session lists one that was ended until it begins another. */
+async function underWay(): Promise<number> {
+  const rows = await engine.select<{ n: string }>(
+    sql`SELECT count() AS n FROM system.processes WHERE is_cancelled = 0 AND position(query, 'numbers(1000000000000)') > 0`,
+  )
+  return Number(rows[0]?.n) - 1
+}
+
+test('the one read of a neighbour is answered after a few of the fifty that somebody else has queued', async () => {
+  let answered = 0
+  const fifty = Array.from({ length: 50 }, () =>
+    engine.select(busy(), undefined, attacker).then(() => answered++),
+  )
+  await engine.select(busy(), undefined, neighbour)
+  const before = answered
+  await Promise.all(fifty)
+  assert.equal(answered, 50)
+  assert.ok(before <= 10, `${before} of 50 were answered first`)
+})
+
+test('a service’s own read waits behind nobody’s', async () => {
+  let answered = 0
+  const fifty = Array.from({ length: 50 }, () =>
+    engine.select(busy(), undefined, attacker).then(() => answered++),
+  )
+  await engine.select(busy())
+  const before = answered
+  await Promise.all(fifty)
+  assert.ok(before <= 10, `${before} of 50 were answered first`)
+})
+
+test('statements that run to their limits leave a neighbour room, from both of its kinds of reads', async () => {
+  const limits = { maxSeconds: 1, maxMemoryBytes: 2 ** 29 }
+  let ended = 0
+  const tooExpensive = (error: unknown) => error instanceof AppError && error.code === 'query_too_expensive'
+  const long = Array.from({ length: 4 }, (_, i) =>
+    assert
+      .rejects(
+        engine.select(endless, limits, i === 0 ? { ...attacker, kind: 'background' } : attacker),
+        tooExpensive,
+      )
+      .then(() => ended++),
+  )
+  while ((await underWay()) < 3) await new Promise((resolve) => setImmediate(resolve))
+  await engine.select(busy(1000), undefined, neighbour)
+  assert.equal(ended, 0)
+  await Promise.all(long)
+})
+
+test('what is too much for one organisation is refused before it waits, and a neighbour is not', async () => {
+  const outcomes = Array.from({ length: 300 }, () =>
+    engine.select(busy(1000), undefined, attacker).then(
+      () => 'answered',
+      (error: unknown) => (error instanceof AppError ? error.code : 'other'),
+    ),
+  )
+  await engine.select(busy(1000), undefined, neighbour)
+  const counts = Map.groupBy(await Promise.all(outcomes), (outcome) => outcome)
+  assert.equal(counts.get('answered')?.length, 66)
+  assert.equal(counts.get('too_many_requests')?.length, 234)
+})
+
+test('a read that nobody waits for any more is ended, and never begun where it waited', async () => {
+  const gone = new AbortController()
+  const share = { ...attacker, signal: gone.signal }
+  const reads = Array.from({ length: 5 }, () =>
+    assert.rejects(engine.select(endless, { maxSeconds: 600, maxMemoryBytes: 2 ** 29 }, share), {
+      name: 'AbortError',
+    }),
+  )
+  while ((await underWay()) < 2) await new Promise((resolve) => setImmediate(resolve))
+  gone.abort()
+  await Promise.all(reads)
+  assert.equal(await underWay(), 0)
+  await engine.select(busy(1000), undefined, attacker)
+})
