@@ -30,6 +30,7 @@ import { version } from './core/version.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
 import { readActiveHolds } from './deletion/holds-and-steps.ts'
+import { type Evaluate, EvaluationPool } from './detection/evaluation-pool.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addQuietRoutes } from './detection/quiet-routes.ts'
@@ -241,13 +242,16 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
     onLate: (late) => deletion.lateRows.add(late),
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
-  const runner = new DetectorRunner({ ...stores, store: detectors })
+  const evaluations = new EvaluationPool()
+  const { evaluate } = evaluations
+  const runner = new DetectorRunner({ ...stores, store: detectors, evaluate })
   const leases = new Leases(control, clock, instanceSecret)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const front = joinHttp({ ...stores, clients, isReady: () => isReady })
-  await addRoutes({ ...stores, clients, front, deletion, ingest, detectors, runner, isReady: () => isReady })
+  const rooms = { deletion, ingest, detectors, runner, evaluate }
+  await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
   addCertificateRoute(front.http, joinCertificates(issuing))
 
@@ -259,6 +263,7 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
     await inTurn([
       () => Promise.all([front.close(), ingest.grpc?.close()]),
       () => Promise.all([deletionLoop.stop(), detectionLoop.stop(), disk.stop()]),
+      () => evaluations.close(),
       () => backups.sealed(),
       () => ingest.close(),
       () => disk.withReserve(() => deletion.lateRows.flush()),
@@ -350,6 +355,7 @@ interface RouteNeeds {
   readonly ingest: JoinedIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
+  readonly evaluate: Evaluate
   readonly isReady: () => boolean
 }
 
@@ -384,7 +390,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addUsageRoutes(http, readerOf, weighingForAnswers(needs))
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
-  addDetectorPreviewRoutes(http, { readerOf: backgroundReaderOf, clock })
+  addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })
   addQuietRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,

@@ -19,6 +19,7 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { backtest } from './backtest.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft } from './detector.ts'
+import { EvaluationPool } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs } from './run-plan.ts'
 import { DetectorRunner } from './runner.ts'
 import { seededNormal } from './seeded-noise.ts'
@@ -28,6 +29,7 @@ const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 const atNs = (minute: number, ms = 0) => BigInt(Math.round(noonMs + minute * minuteMs + ms)) * 1_000_000n
 
+const evaluations = new EvaluationPool()
 let fixture: ControlFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
@@ -40,6 +42,7 @@ before(async () => {
   engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
 })
 after(async () => {
+  await evaluations.close()
   await engine.close()
   await fixture.close()
 })
@@ -198,7 +201,7 @@ const preview = (definition: DetectorDefinition, startMinute = 0, endMinute = en
     new TenantReader(engine, place, gate),
     definition,
     { startNs: atNs(startMinute), endNs: atNs(endMinute) },
-    new ManualClock(noonMs + (until + 60) * minuteMs),
+    { clock: new ManualClock(noonMs + (until + 60) * minuteMs), evaluate: evaluations.evaluate },
   )
 
 const byStart = (a: { started_at: string; group: object }, b: { started_at: string; group: object }) =>

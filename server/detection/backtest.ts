@@ -20,6 +20,7 @@ import type { Signal } from '../telemetry/schema/tables.ts'
 import { replaySeries, type SeriesReplay } from '../telemetry/series-replay.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type DetectorDefinition, methodChoiceOf, type StoredDetector } from './detector.ts'
+import { type Evaluate, evaluateHere } from './evaluation-pool.ts'
 import type { Finding } from './findings.ts'
 import type { MethodChoice } from './methods/catalogue.ts'
 import type { Outcome } from './outcome.ts'
@@ -37,7 +38,7 @@ export interface BacktestRange {
 const stepsMax = 30_000
 /** Of all series in the answer together, about six megabytes of JSON; the busiest series are shown. */
 const pointsMax = 50_000
-/** Evaluating takes the thread that everybody shares, in small pieces. */
+/** Somebody waits for it. */
 const longestMs = 20_000
 const readLimits = { maxSeconds: 10, maxMemoryBytes: 1024 * 1024 * 1024 }
 const minutesPerWeek = 7 * 24 * 60
@@ -52,7 +53,7 @@ export async function backtest(
   reader: TenantReader,
   definition: DetectorDefinition,
   range: BacktestRange,
-  clock: Clock,
+  { clock, evaluate = evaluateHere }: { readonly clock: Clock; readonly evaluate?: Evaluate },
 ): Promise<DetectorPreview> {
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('A definition that was just read has params its method refuses.')
@@ -65,7 +66,7 @@ export async function backtest(
   const detector = imagined(definition, reader.place.tenantId, Number(range.startNs / nsPerMs))
   const request = { ...requestOf({ detector, plan: first }), endNs: last.endNs }
   const replay = await replaySeries(reader, request, readLimits)
-  const past = new Past({ range, replay, reader, choice, detector })
+  const past = new Past({ range, replay, reader, choice, detector, evaluate })
   for (const ranAtMs of runsAtMs) {
     if (clock.nowMs() - startedMs > longestMs) break
     await past.run(ranAtMs)
@@ -137,6 +138,7 @@ interface PastNeeds {
   readonly reader: TenantReader
   readonly choice: MethodChoice
   readonly detector: StoredDetector
+  readonly evaluate: Evaluate
 }
 
 /** An anomaly as the store would have it. */
@@ -167,7 +169,7 @@ class Past {
   }
 
   async run(ranAtMs: number): Promise<void> {
-    const { choice, reader, replay } = this.#needs
+    const { choice, evaluate, reader, replay } = this.#needs
     const plan = planRun(this.#detector.definition, ranAtMs)
     this.#stepMinutes = plan.stepMinutes
     const knownUntilNs = BigInt(ranAtMs) * nsPerMs
@@ -176,6 +178,7 @@ class Past {
     const run = {
       detector: this.#detector,
       choice,
+      evaluate,
       plan,
       reader: reader.until(knownUntilNs),
       tuning: null,

@@ -45,6 +45,42 @@ export function peersOf(group: readonly Series[], choice: MethodChoice): readonl
   return weighed.map((own) => weighed.filter((other) => other !== own))
 }
 
+/** What is judged in one go: a whole group where its method compares the series, else any number of them. */
+export interface EvaluationTask {
+  readonly series: readonly Series[]
+  readonly choice: MethodChoice
+  /** One per series; undefined where feedback said nothing. */
+  readonly widenings: readonly AlarmPolicy['widening'][]
+}
+
+/** The verdicts of a task, in the order of its series. Pure, and the same in any thread. */
+export function judge({ choice, series, widenings }: EvaluationTask): Verdict[] {
+  const peers = peersOf(series, choice)
+  return series.map((one, i) => evaluateSeries(one, choice, widenings[i], peers[i]))
+}
+
+/** Points of one task, so that many small series make few tasks and a long one is alone. */
+const taskPoints = 8192
+
+/** What a group of series is judged by: a group that its method compares is one task. */
+export function tasksOf({ choice, series, widenings }: EvaluationTask): EvaluationTask[] {
+  if (comparesPeers(choice.method_key)) return [{ choice, series, widenings }]
+  const tasks: { choice: MethodChoice; series: Series[]; widenings: AlarmPolicy['widening'][] }[] = []
+  let room = 0
+  for (const [i, one] of series.entries()) {
+    const last = tasks.at(-1)
+    if (last === undefined || room < one.values.length) {
+      tasks.push({ choice, series: [one], widenings: [widenings[i]] })
+      room = taskPoints - one.values.length
+    } else {
+      last.series.push(one)
+      last.widenings.push(widenings[i])
+      room -= one.values.length
+    }
+  }
+  return tasks
+}
+
 /** The parameters in buckets instead of minutes and weeks; exact where the method has no budget. */
 export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPolicy {
   const shared = {

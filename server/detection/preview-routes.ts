@@ -14,11 +14,13 @@ import { route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { backtest } from './backtest.ts'
 import { createProblems, readDraft } from './detector.ts'
+import type { Evaluate } from './evaluation-pool.ts'
 import { suggest } from './suggest.ts'
 
 export interface PreviewRouteOptions {
   readonly readerOf: (caller: Caller) => TenantReader
   readonly clock: Clock
+  readonly evaluate: Evaluate
 }
 
 const editors: readonly Role[] = ['owner', 'admin', 'member']
@@ -29,12 +31,12 @@ const previewRate = { perMinute: 20, burst: 10 }
 /** Each reads a week of minutes. */
 const suggestRate = { perMinute: 30, burst: 15 }
 
-/** Over all organisations: evaluating shares one thread with everybody. */
+/** Over all organisations: each holds its range in memory. */
 const atOnceMax = 2
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
-  { clock, readerOf }: PreviewRouteOptions,
+  { clock, evaluate, readerOf }: PreviewRouteOptions,
 ): void {
   route(http, {
     method: 'GET',
@@ -75,7 +77,7 @@ export function addDetectorPreviewRoutes(
       try {
         const nowNs = clock.nowNs()
         const range = { startNs: instantOf(start, nowNs), endNs: instantOf(end, nowNs) }
-        return { body: await backtest(readerOf(caller), read.definition, range, clock) }
+        return { body: await backtest(readerOf(caller), read.definition, range, { clock, evaluate }) }
       } finally {
         busy.delete(caller.tenantId)
       }

@@ -7,6 +7,7 @@
 // Nothing is kept between runs but the anomalies and the status, so a missed run is made up for by the next, which
 // judges the same window and more. A detector is run by one caller at a time.
 
+import assert from 'node:assert/strict'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { type Ns, nsPerSecond } from '../../contract/instant.ts'
@@ -16,12 +17,13 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import { readSeries, type SeriesGroup, type SeriesRequest, type SeriesSet } from '../telemetry/series.ts'
 import { labelsOf } from '../telemetry/series-statement.ts'
 import { readSeriesTogether } from '../telemetry/series-together.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import type { ReadShare, TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { DetectorState, Verdict } from './alarm.ts'
 import type { RunFound, RunRecord } from './anomaly-records.ts'
 import { methodChoiceOf, type StoredDetector } from './detector.ts'
-import { evaluateSeries, peersOf } from './evaluate.ts'
+import { peersOf, tasksOf } from './evaluate.ts'
+import { type Evaluate, EvaluationError, evaluateHere } from './evaluation-pool.ts'
 import type { Tuning } from './feedback.ts'
 import { type Finding, findingsOf, learns } from './findings.ts'
 import { idsMax } from './id-list.ts'
@@ -40,6 +42,8 @@ export interface RunnerOptions {
   readonly gate: TelemetryGate
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
+  /** Where series are judged; in this thread where absent. */
+  readonly evaluate?: Evaluate
 }
 
 /** Series per detector; a detector with more is `degraded` and says so. */
@@ -51,6 +55,7 @@ export interface Run {
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
+  readonly evaluate: Evaluate
   /** What people said; null where it is left aside. */
   readonly tuning: Tuning | null
   /** Told of each series as it was judged, for whoever draws it. */
@@ -77,7 +82,7 @@ export class DetectorRunner {
    * either made it due.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
-    const failures = await this.runTogether(place, [detectorId])
+    const failures = await this.#runUnlessRunning(place, [detectorId], { kind: 'asked', signal: undefined })
     const failure = failures.get(detectorId)
     if (failure !== undefined) throw failure
   }
@@ -91,12 +96,20 @@ export class DetectorRunner {
     detectorIds: readonly string[],
     signal?: AbortSignal,
   ): Promise<Map<string, unknown>> {
+    return this.#runUnlessRunning(place, detectorIds, { kind: 'background', signal })
+  }
+
+  async #runUnlessRunning(
+    place: TenantPlace,
+    detectorIds: readonly string[],
+    how: Pick<Round, 'kind' | 'signal'>,
+  ): Promise<Map<string, unknown>> {
     const failures = new Map<string, unknown>()
     const own = detectorIds.filter((id) => !this.#running.has(id))
     for (const id of detectorIds) if (!own.includes(id)) failures.set(id, new AppError('detector_running'))
     for (const id of own) this.#running.add(id)
     try {
-      await this.#runAll(place, own, { failures, signal })
+      await this.#runAll(place, own, { ...how, failures })
     } finally {
       for (const id of own) this.#running.delete(id)
     }
@@ -104,21 +117,22 @@ export class DetectorRunner {
   }
 
   async #runAll(place: TenantPlace, ids: readonly string[], round: Round): Promise<void> {
-    const { clock, engine, gate, store } = this.#options
-    const reader = new TenantReader(engine, place, gate, { kind: 'background' })
+    const { clock, engine, evaluate = evaluateHere, gate, store } = this.#options
+    const { placement, tenantId } = place
+    const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: round.kind })
     const ranAtMs = clock.nowMs()
     const detectors: StoredDetector[] = []
     const runs: Run[] = []
     for (const some of chunksOf(ids)) {
       if (round.signal?.aborted) break
-      const found = await this.#findSome(place.tenantId, some, round)
+      const found = await this.#findSome(tenantId, some, round)
       const tunings = await store.quiet.tuningsOf(found)
       for (const [i, detector] of found.entries()) {
         detectors.push(detector)
         const choice = methodChoiceOf(detector.definition)
         if (choice === null) continue
-        const tuning = tunings[i] ?? null
-        runs.push({ detector, choice, reader, plan: planRun(detector.definition, ranAtMs), tuning })
+        const [plan, tuning] = [planRun(detector.definition, ranAtMs), tunings[i] ?? null]
+        runs.push({ detector, choice, reader, plan, evaluate, tuning })
       }
     }
     const read = await this.#readAhead(reader, runs)
@@ -132,7 +146,7 @@ export class DetectorRunner {
     try {
       found = await store.findDetectors(tenantId, ids)
     } catch {
-      await eachOnItsOwn(ids, { failures: round.failures, signal: undefined }, async (id) => {
+      await eachOnItsOwn(ids, { failures: round.failures }, async (id) => {
         const detector = await store.findDetector(tenantId, id)
         if (detector !== null) found.set(id, detector)
       })
@@ -164,7 +178,7 @@ export class DetectorRunner {
     try {
       await store.recordRuns([...records.values()])
     } catch {
-      await eachOnItsOwn(records.keys(), { failures: round.failures, signal: undefined }, async (id) => {
+      await eachOnItsOwn(records.keys(), { failures: round.failures }, async (id) => {
         const record = records.get(id)
         if (record !== undefined) await store.recordRun(record)
       })
@@ -197,7 +211,10 @@ export class DetectorRunner {
     } catch (err) {
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
-      return failed(isKnown ? err.message : 'Its telemetry could not be read; the next run tries again.')
+      if (isKnown) return failed(err.message)
+      const what =
+        err instanceof EvaluationError ? 'Its series could not be judged' : 'Its telemetry could not be read'
+      return failed(`${what}; the next run tries again.`)
     }
   }
 }
@@ -209,6 +226,8 @@ function chunksOf<T>(all: readonly T[]): T[][] {
 
 /** What befell those that were run together. */
 interface Round {
+  /** Whether somebody waits for it. */
+  readonly kind: ReadShare['kind']
   readonly failures: Map<string, unknown>
   readonly signal: AbortSignal | undefined
 }
@@ -223,11 +242,10 @@ interface ReadRound extends Round {
 /** One's failure is noted and leaves the others alone. */
 async function eachOnItsOwn(
   ids: Iterable<string>,
-  { failures, signal }: Round,
+  { failures }: Pick<Round, 'failures'>,
   work: (id: string) => Promise<void>,
 ): Promise<void> {
   for (const id of ids) {
-    if (signal?.aborted) return
     try {
       await work(id)
     } catch (error) {
@@ -265,12 +283,13 @@ export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: 
     members.map(({ series }) => series),
     run.choice,
   )
+  const verdicts = await judgeMembers(run, members)
   for (const [i, member] of members.entries()) {
-    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [] })
+    const verdict = verdicts[i]
+    assert(verdict !== undefined)
+    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [], verdict })
     states.push(evaluated.state)
     findings.push(...evaluated.findings)
-    // A series takes milliseconds; between two of them whoever waits for this thread has a turn.
-    await yieldToOthers()
   }
   const isUnknown: RunFound['isUnknown'] = (range) =>
     set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
@@ -285,6 +304,27 @@ export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: 
       isUnknown,
     },
   }
+}
+
+/** One verdict per member. Between two tasks whoever waits for this thread has a turn, also where it judges itself. */
+async function judgeMembers(
+  run: Run,
+  members: readonly Pick<GroupMember, 'group' | 'series'>[],
+): Promise<Verdict[]> {
+  const { choice, evaluate, reader, tuning } = run
+  const series = members.map((member) => member.series)
+  const widenings = members.map(({ group }) => tuning?.widenings.get(groupKeyOf(run, group)))
+  const verdicts: Verdict[] = []
+  for (const task of tasksOf({ choice, series, widenings })) {
+    verdicts.push(...(await evaluate(task, reader.share)))
+    await yieldToOthers()
+  }
+  return verdicts
+}
+
+/** JSON of what `group_by` tells apart. */
+function groupKeyOf({ detector }: Run, { group }: SeriesGroup): string {
+  return JSON.stringify(Object.fromEntries(labelsOf(detector.definition.scope.group_by, group)))
 }
 
 /** The time of a series that is not unknown, in order. */
@@ -306,22 +346,22 @@ interface GroupMember {
   readonly series: Series
   /** The other series, where the method compares them. */
   readonly peers: readonly Series[]
+  readonly verdict: Verdict
 }
 
 function evaluateGroup(
   run: Run,
   set: SeriesSet,
-  { group, peers, series }: GroupMember,
+  { group, peers, series, verdict }: GroupMember,
 ): { state: SeriesState; findings: Finding[] } {
   const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
   const labels = Object.fromEntries(labelsOf(scope.group_by, group.group))
-  const groupKey = JSON.stringify(labels)
+  const groupKey = groupKeyOf(run, group)
   const widening = tuning?.widenings.get(groupKey)
   const scoped =
     scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
-  const verdict = evaluateSeries(series, choice, widening, peers)
   run.onJudged?.({ groupKey, series, verdict })
   const subject = {
     ...wordsFor(metric_key),
