@@ -379,6 +379,53 @@ test('a round runs everything that is due once, also after a long sleep, and a f
   assert.equal(await round(), 0)
 })
 
+test('a thousand due detectors of one organisation don’t keep another’s waiting, also one that becomes due meanwhile', async () => {
+  const read = readDraft({
+    name: 'x',
+    metric_key: 'spans.rate',
+    method_key: 'threshold',
+    params: { upper: 1 },
+  })
+  assert('definition' in read)
+  const rows = Array.from({ length: 1000 }, (_, i) => ({
+    id: `det_${String(i).padStart(4, '0')}`,
+    tenant_id: acme.tenantId,
+  }))
+  const first = await store.createDetector(acme.tenantId, read.definition, 'me')
+  const like = await fixture.control
+    .selectFrom('detectors')
+    .selectAll()
+    .where('id', '=', first.id)
+    .executeTakeFirstOrThrow()
+  for (let i = 0; i < rows.length; i += 100)
+    await fixture.control
+      .insertInto('detectors')
+      .values(rows.slice(i, i + 100).map((row) => ({ ...like, ...row })))
+      .execute()
+  await clock.advance(60_000)
+  await createDetector(globex)
+  const order: [tenantId: string, count: number][] = []
+  const counting = {
+    runTogether: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
+      order.push([tenantId, ids.length])
+      // The engine and the methods would take their time.
+      await clock.advance(10_000)
+      if (order.length === 3) await createDetector(globex)
+      return new Map()
+    },
+  }
+  await runDueDetectors({ store, runner: counting, clock, logger }, new AbortController().signal)
+  const turnsOfGlobex = order.flatMap(([tenantId], i) => (tenantId === 'globex' ? [i] : []))
+  const runsBefore = turnsOfGlobex.map((turn) =>
+    order.slice(0, turn).reduce((sum, [tenantId, count]) => sum + (tenantId === 'acme' ? count : 0), 0),
+  )
+  assert.ok((runsBefore[0] ?? 1000) <= 100, String(runsBefore))
+  assert.ok((runsBefore[1] ?? 1000) <= 400, String(runsBefore))
+  const ran = (tenant: string) =>
+    order.filter(([tenantId]) => tenantId === tenant).reduce((sum, [, count]) => sum + count, 0)
+  assert.deepEqual([ran('acme'), ran('globex')], [1001, 2])
+})
+
 test('in a round a failure is logged, and a detector that is gone or being run is not one', async () => {
   const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
   const troubled = {
