@@ -94,7 +94,10 @@ export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
     unhide: worker.unhide.bind(worker),
     activeHolds: holds.active.bind(holds),
     findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
-    nudge: () => nudgeLoop(),
+    nudge: () => {
+      worker.wake()
+      nudgeLoop()
+    },
   }
   const retention = new RetentionWorker({
     ...needs,

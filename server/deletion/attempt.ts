@@ -27,11 +27,12 @@ import {
   erasePartitions,
   type Failpoint,
 } from './eraser.ts'
+import { ErasureTurns } from './erasure-turns.ts'
 import { reasonOf } from './failure-reason.ts'
 import { type ActiveHold, promised } from './holds-and-steps.ts'
 import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
-import { waitUntilRemoved } from './removed-parts.ts'
+import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import { type CountAnomalies, type ReadBack, readBack } from './verifier.ts'
@@ -58,8 +59,8 @@ export interface AttemptDeps {
   readonly failpoint: Failpoint
   /** What failed work says of the disk; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
-  /** Makes promised swaps; see eraser.ts. */
-  readonly settle: () => Promise<void>
+  /** Makes promised swaps of a placement; see eraser.ts. */
+  readonly settle: (placement: number) => Promise<void>
 }
 
 /** Ledger entries of moves that nobody asked for name this actor. */
@@ -67,12 +68,9 @@ export const actor = 'system:deletion'
 
 const anomaliesStore = 'anomalies'
 
-/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
-const flushAttempts = 100
-const flushPauseMs = 100
-
 export class Attempts {
   readonly #deps: AttemptDeps
+  readonly #turns = new ErasureTurns()
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
@@ -177,7 +175,7 @@ export class Attempts {
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
     const { signal } = new AbortController()
-    await this.#flushControl(signal)
+    await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     // A step that had acted and could not say so is done: nothing is left to plan.
     await steps.replan(request.requestId, [], clock.nowMs())
@@ -214,7 +212,7 @@ export class Attempts {
 
   async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
     const { clock, failpoint, gate, settle, steps } = this.#deps
-    await settle()
+    await settle(place.placement)
     if (gate.isClosed(place.placement))
       throw new ErasureError('An unfinished swap keeps the placement closed')
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
@@ -226,11 +224,12 @@ export class Attempts {
         steps.begin(request, new Map([[step, rows]]), holds, promised),
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
-    await erasePartitions(this.#deps, place, request, undone.filter(hasPartition), record, signal)
+    const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#turns.take(request, work) }
+    await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
     for (const step of undone) if (!hasPartition(step)) await this.#eraseAnomalies(place, request, step)
     // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
     await this.#removeAnomalies(request, place)
-    await this.#flushControl(signal)
+    await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
   }
@@ -263,19 +262,6 @@ export class Attempts {
     await this.#deps.gate.exclusively([placement], async () => {
       await this.#deps.removeAnomalies(request.tenantId, await this.#targetOf(request))
     })
-  }
-
-  /** Another process reading the control plane, such as a backup, can hold its log up for a moment. */
-  async #flushControl(signal: AbortSignal): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#deps.flushControl()
-      } catch (error) {
-        if (attempt === flushAttempts) throw error
-        if (signal.aborted) throw new ErasureStopped()
-        await this.#deps.clock.sleep(flushPauseMs, signal)
-      }
-    }
   }
 
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {

@@ -48,6 +48,8 @@ export interface SceneOptions {
   /** Both organisations in one placement. */
   readonly isShared?: boolean
   readonly clock?: Clock
+  /** One after the other where absent, so that failpoints come in one order. */
+  readonly attemptsAtOnce?: number
 }
 
 export type Scene = Awaited<ReturnType<typeof sceneOf>>
@@ -55,7 +57,10 @@ export type Scene = Awaited<ReturnType<typeof sceneOf>>
 let serial = 0
 
 /** Two organisations with the same rows in every table, and a worker over them that has been started. */
-export async function sceneOf(stores: Stores, { isShared = false, clock = systemClock }: SceneOptions = {}) {
+export async function sceneOf(
+  stores: Stores,
+  { attemptsAtOnce = 1, isShared = false, clock = systemClock }: SceneOptions = {},
+) {
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
@@ -88,6 +93,7 @@ export async function sceneOf(stores: Stores, { isShared = false, clock = system
       flushControl: () => flushWriteAheadLog(stores.control),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
+      attemptsAtOnce,
     })
   const gate = new TelemetryGate()
   const worker = newWorker(gate)

@@ -20,6 +20,8 @@ export interface EraserDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly failpoint: Failpoint
+  /** Does a piece of work when it is the organisation's turn; never called while a placement is held. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** What legal holds keep of the organisation now. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }
@@ -81,11 +83,13 @@ export async function erasePartitions<Step extends PartitionStep>(
   signal: AbortSignal,
 ): Promise<void> {
   const locked = <T>(store: string, work: (table: ErasedTable, holds: readonly ActiveHold[]) => Promise<T>) =>
-    deps.gate.exclusively([place.placement], async () => {
-      // Read under the lock: a hold that was placed before this acts is kept, whatever the plan said.
-      const holds = await deps.activeHolds(place.tenantId)
-      return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
-    })
+    deps.inTurn(() =>
+      deps.gate.exclusively([place.placement], async () => {
+        // Read under the lock: a hold that was placed before this acts is kept, whatever the plan said.
+        const holds = await deps.activeHolds(place.tenantId)
+        return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
+      }),
+    )
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
     if (signal.aborted) throw new ErasureStopped()
     const dropped = await locked(store, (table, holds) => dropWhole(deps, table, ofStore, holds, record))
@@ -165,19 +169,22 @@ async function eraseLocked<Step extends PartitionStep>(
 /**
  * Ends what an interrupted erasure began: promised swaps are made, unfinished copies thrown away (their rows are
  * all still in place). A placement whose swap can't be made is closed, and stays so until a later call makes it;
- * the others are open afterwards. Answers the placements that are still closed, with what went wrong.
+ * the others are open afterwards. With `only` this is about that one placement: attempts may be at work in the others.
+ * Answers the placements that are still closed, with what went wrong.
  */
-export async function settleSideTables({
-  engine,
-  gate,
-}: Pick<EraserDeps, 'engine' | 'gate'>): Promise<ReadonlyMap<number, unknown>> {
+export async function settleSideTables(
+  { engine, gate }: Pick<EraserDeps, 'engine' | 'gate'>,
+  only?: number,
+): Promise<ReadonlyMap<number, unknown>> {
   const unsettled = new Map<number, unknown>()
+  const isMeant = (placement: number) => only === undefined || placement === only
   for (const { name } of await sideTables(engine)) {
+    if (!isMeant(placementIn(name))) continue
     if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
     else await settleSwap(engine, gate, name, unsettled)
   }
   for (const placement of gate.closedPlacements())
-    if (!unsettled.has(placement)) gate.openPlacement(placement)
+    if (isMeant(placement) && !unsettled.has(placement)) gate.openPlacement(placement)
   return unsettled
 }
 
@@ -202,6 +209,13 @@ async function swap(engine: TelemetryEngine, name: string): Promise<void> {
   const partitionId = await swapPartition(engine, name)
   await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
+}
+
+/** The placement that a side table of either kind belongs to. */
+function placementIn(name: string): number {
+  const [, placement] = /^erasure_(?:copy|swap)_(\d+)_/.exec(name) ?? []
+  if (placement === undefined) throw new ErasureError(`Not a side table: ${name}`)
+  return Number(placement)
 }
 
 /** What the name of a promised swap says; the placement can be closed even where the table can't be read. */

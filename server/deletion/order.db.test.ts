@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
 import { openStores, type Stores } from '../../tests/fixtures.ts'
-import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
+import { all, assertRows, between, hourNs, monday, sceneOf, times, weekNs } from './deletion-fixture.ts'
 import { type GovernedScene, governedSceneOf, minuteMs } from './governed-fixture.ts'
 
 let stores: Stores
@@ -156,4 +156,60 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
   await scene.round()
   assert.equal((await scene.status(id)).status, 'completed')
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 1)
+})
+
+test('what a neighbour asks for while an attempt is at work is carried out before that ends', async () => {
+  const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
+  const by = { requester: 'owner', idempotencyKey: null }
+  let theirs = 'not yet'
+  scene.faults.runAt('planned', async () => {
+    if (theirs !== 'not yet') return
+    theirs = 'asked'
+    const hide = scene.worker.hide.bind(scene.worker)
+    const { row } = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+    scene.worker.wake()
+    for (let look = 0; look < 20_000 && theirs !== 'completed'; look++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      theirs = (await scene.requests.get(scene.neighbour.tenantId, row.request_id)).status
+    }
+  })
+  const { request } = await scene.request(firstWeek)
+  await scene.round()
+  assert.equal(theirs, 'completed')
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
+})
+
+test('a long rewrite gives way after a partition, also to an organisation of the same placement in its turn', async () => {
+  const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
+  const by = { requester: 'owner', idempotencyKey: null }
+  const hide = scene.worker.hide.bind(scene.worker)
+  const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }
+  const { request } = await scene.request(between(monday + hourNs, monday + weekNs + hourNs))
+  const theirs = await scene.ledger.create(scene.neighbour.tenantId, halfAnHour, by, hide)
+  let ownStepsLeft = -1
+  scene.faults.runAt('marked done', async () => {
+    if (ownStepsLeft !== -1) return
+    const { detail } = await scene.status(request.request_id)
+    ownStepsLeft = Number(detail.steps_total) - Number(detail.steps_done)
+  })
+  await scene.round()
+  assert.ok(ownStepsLeft > 0, `${ownStepsLeft} steps were left when the first completed`)
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+  assert.equal(done.status, 'completed')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length - 1)
+
+  const shared = await sceneOf(stores, { attemptsAtOnce: 4, isShared: true })
+  const own = await shared.request(between(monday + hourNs, monday + weekNs + hourNs))
+  const beside = await shared.ledger.create(shared.neighbour.tenantId, halfAnHour, by, (created) =>
+    shared.worker.hide(created),
+  )
+  await shared.round()
+  assert.equal((await shared.status(own.request.request_id)).status, 'completed')
+  const besideDone = await shared.requests.get(shared.neighbour.tenantId, beside.row.request_id)
+  assert.equal(besideDone.status, 'completed')
+  assert.equal(await shared.count(shared.own, 'otel_logs'), times.length / 2)
+  assert.equal(await shared.count(shared.neighbour, 'otel_logs'), times.length - 1)
 })

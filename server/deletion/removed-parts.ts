@@ -14,6 +14,29 @@ export interface RemovalDeps {
   readonly clock: Clock
 }
 
+/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
+const flushAttempts = 100
+const flushPauseMs = 100
+
+/**
+ * Makes removed control-plane rows leave the disk. Another process reading the control plane, such as a backup, can hold its
+ * log up for a moment.
+ */
+export async function flushUntilEmpty(
+  { clock, flushControl }: { readonly clock: Clock; readonly flushControl: () => Promise<void> },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await flushControl()
+    } catch (error) {
+      if (attempt === flushAttempts) throw error
+      if (signal.aborted) throw new ErasureStopped()
+      await clock.sleep(flushPauseMs, signal)
+    }
+  }
+}
+
 /** How often, and how far apart, the disk is looked at before the attempt counts as failed. Usually a second is enough. */
 const removalPolls = 1200
 const removalPollMs = 50

@@ -105,8 +105,11 @@ export class StepStore {
     })
   }
 
-  /** Promised swaps have been made, or were found never promised, but in these placements: nothing is bound to act any more. */
-  async keptPromises(closedPlacements: readonly number[]): Promise<void> {
+  /**
+   * Promised swaps have been made, or were found never promised, but in these placements: nothing is bound to act any
+   * more. `only` is the one placement of which this is known; all where absent.
+   */
+  async keptPromises(closedPlacements: readonly number[], only?: number): Promise<void> {
     let query = this.#control
       .updateTable('deletion_steps')
       .set({ action: acting })
@@ -114,6 +117,7 @@ export class StepStore {
       .where('done_at_ms', 'is', null)
     for (const placement of closedPlacements)
       query = query.where('partition_id', 'not like', `${placement}-%`)
+    if (only !== undefined) query = query.where('partition_id', 'like', `${only}-%`)
     await query.execute()
   }
 

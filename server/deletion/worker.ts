@@ -15,6 +15,7 @@ import {
 } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import { settleSideTables } from './eraser.ts'
+import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
 import type { RecordedErasure } from './ledger.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
@@ -24,6 +25,8 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
   readonly journalled: () => Promise<readonly RecordedErasure[]>
   /** Hash of the first audit entry of this name; null where it has none. */
   readonly foundingHash: (tenantId: string) => Promise<string | null>
+  /** Requests that are carried out at once, each in another placement. */
+  readonly attemptsAtOnce?: number
 }
 
 /** Ledger entries of what a restore made necessary name this actor. */
@@ -46,10 +49,11 @@ const guardPauseMs = 1000
 export class DeletionWorker {
   readonly #deps: DeletionWorkerDeps
   readonly #attempts: Attempts
+  #asked = Promise.withResolvers<void>()
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
-    this.#attempts = new Attempts({ ...deps, settle: () => this.#settle() })
+    this.#attempts = new Attempts({ ...deps, settle: (placement) => this.#settle(placement) })
   }
 
   /**
@@ -105,17 +109,41 @@ export class DeletionWorker {
 
   /** One pass over everything that can move by itself. */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, gate, logger, requests, trustedNowMs } = this.#deps
+    const {
+      attemptsAtOnce = usualAttemptsAtOnce,
+      clock,
+      findPlace,
+      gate,
+      logger,
+      requests,
+      trustedNowMs,
+    } = this.#deps
     if (gate.closedPlacements().length > 0) await this.#settle()
     await this.#expireUnanswered()
     await this.#releaseHeld()
-    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    for (const queue of queuesOf(waiting, clock.nowMs(), await trustedNowMs())) {
-      await this.#workOff(queue, signal).catch((err: unknown) => {
-        // What can't even be recorded is tried again with the next round, and holds no other organisation up.
-        logger.error({ err, tenantId: queue[0]?.tenantId }, 'the erasures of an organisation could not go on')
-      })
-    }
+    await carryOutDue(
+      {
+        queues: async () =>
+          queuesOf(
+            await requests.inStatus(['scheduled', ...workingStatuses]),
+            clock.nowMs(),
+            await trustedNowMs(),
+          ),
+        placementOf: async (tenantId) => (await findPlace(tenantId))?.placement ?? null,
+        workOff: (request) => this.#workOff(request, signal),
+        woken: () => this.#asked.promise,
+        clock,
+        logger,
+        attemptsAtOnce,
+      },
+      signal,
+    )
+  }
+
+  /** Something was asked for: a round under way looks for it now. */
+  wake(): void {
+    this.#asked.resolve()
+    this.#asked = Promise.withResolvers()
   }
 
   /**
@@ -134,19 +162,17 @@ export class DeletionWorker {
     return found
   }
 
-  async #workOff(queue: readonly StoredDeletion[], signal: AbortSignal): Promise<void> {
+  /** Answers whether its organisation may go on with the next one. */
+  async #workOff({ requestId, tenantId }: StoredDeletion, signal: AbortSignal): Promise<boolean> {
     const { requests } = this.#deps
-    for (const { tenantId, requestId } of queue) {
-      if (signal.aborted) return
-      const request = await requests.stored(tenantId, requestId)
-      if (request.status !== 'scheduled' && !workingStatuses.some((status) => status === request.status)) {
-        continue
-      }
-      await this.#attempts.run(request, signal)
-      const after = await requests.stored(tenantId, requestId)
-      if (after.status === 'completed') await this.#completeCovered(after)
-      if (after.status === 'incomplete') return
+    const request = await requests.stored(tenantId, requestId)
+    if (request.status !== 'scheduled' && !workingStatuses.some((status) => status === request.status)) {
+      return true
     }
+    await this.#attempts.run(request, signal)
+    const after = await requests.stored(tenantId, requestId)
+    if (after.status === 'completed') await this.#completeCovered(after)
+    return after.status !== 'incomplete'
   }
 
   /**
@@ -270,13 +296,19 @@ export class DeletionWorker {
     }
   }
 
-  /** What can't be settled keeps its placement closed, and the log names the cause. Throws what the stores throw. */
-  async #settle(): Promise<void> {
+  /**
+   * What can't be settled keeps its placement closed, and the log names the cause; of one placement where given, because
+   * attempts may be at work in the others. Throws what the stores throw.
+   */
+  async #settle(placement?: number): Promise<void> {
     const { logger, steps } = this.#deps
-    const unsettled = await settleSideTables(this.#deps)
-    for (const [placement, err] of unsettled) {
-      logger.error({ err, placement }, 'a promised swap could not be made; its placement stays closed')
+    const unsettled = await settleSideTables(this.#deps, placement)
+    for (const [closed, err] of unsettled) {
+      logger.error(
+        { err, placement: closed },
+        'a promised swap could not be made; its placement stays closed',
+      )
     }
-    await steps.keptPromises([...unsettled.keys()])
+    await steps.keptPromises([...unsettled.keys()], placement)
   }
 }
