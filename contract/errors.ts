@@ -74,6 +74,10 @@ export const errorCatalogue = {
     status: 409,
     sentence: 'The organisation can’t be removed before all its telemetry is erased.',
   },
+  too_many_holds: {
+    status: 409,
+    sentence: 'Your organisation has as many legal holds in force as it may have; release one first.',
+  },
   name_taken: { status: 409, sentence: 'Another one with this name exists.' },
   precondition_failed: {
     status: 412,

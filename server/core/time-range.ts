@@ -63,6 +63,26 @@ export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRang
   return holes.reduce((left, hole) => left.flatMap((part) => cut(part, hole)), [range])
 }
 
+/** The same instants as disjoint ranges in order of time; ranges that touch are one. */
+export function union(ranges: readonly TimeRange[]): TimeRange[] {
+  const sorted = ranges.toSorted((a, b) => compareStarts(a.startNs, b.startNs))
+  const merged: TimeRange[] = []
+  for (const range of sorted) {
+    const last = merged.at(-1)
+    const isBeyond =
+      last === undefined || (last.endNs !== null && range.startNs !== null && last.endNs < range.startNs)
+    if (isBeyond) merged.push(range)
+    else if (last.endNs !== null && (range.endNs === null || range.endNs > last.endNs))
+      merged[merged.length - 1] = { startNs: last.startNs, endNs: range.endNs }
+  }
+  return merged
+}
+
+function compareStarts(a: Ns | null, b: Ns | null): number {
+  if (a === null || b === null) return Number(a !== null) - Number(b !== null)
+  return a < b ? -1 : Number(a > b)
+}
+
 /** The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread. */
 export function engineInstant(ns: Ns): string {
   const digits = ns.toString().padStart(19, '0')

@@ -36,6 +36,26 @@ export async function readActiveHolds(
   }))
 }
 
+/**
+ * Holds that an organisation may have in force: each is a case that somebody keeps an eye on. What is held is read before
+ * every step of an erasure, and again where it is counted.
+ */
+export const activeHoldsMax = 200
+
+/** Throws `too_many_holds` where another hold would be one too many. */
+export async function refuseTooManyHolds(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { active } = await trx
+    .selectFrom('legal_holds')
+    .select(({ fn }) => fn.countAll<number>().as('active'))
+    .where('tenant_id', '=', tenantId)
+    .where('released_at_ms', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (Number(active) < activeHoldsMax) return
+  throw new AppError('too_many_holds', {
+    sentence: `Your organisation has ${active} legal holds in force, and ${activeHoldsMax} is the most; release one, or place one that covers several.`,
+  })
+}
+
 /** Whether a hold on some of the selection was placed that is none of `seen`. */
 export async function hasUnseenHold(
   trx: ControlTransaction,

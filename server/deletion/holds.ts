@@ -13,7 +13,7 @@ import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
 import { readRange, readSignals } from './deletion-record.ts'
-import { type ActiveHold, readActiveHolds, refuseBesideActs } from './holds-and-steps.ts'
+import { type ActiveHold, readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
 
 /** Who placed it by the command line answers to the operator, not to the organisation. */
 const operatorPrefix = 'operator:'
@@ -37,7 +37,7 @@ export class LegalHolds {
   }
 
   /**
-   * Throws `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
+   * Throws `too_many_holds` where the organisation has as many as it may, and `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
    * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
    */
   async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
@@ -46,6 +46,7 @@ export class LegalHolds {
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
     await this.#control.transaction().execute(async (trx) => {
+      await refuseTooManyHolds(trx, tenantId)
       await refuseBesideActs(trx, tenantId, { signals, range })
       await trx
         .insertInto('legal_holds')

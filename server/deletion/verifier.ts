@@ -3,7 +3,7 @@
 // store that can hold a byte of telemetry. Only a count of zero in all of them lets a request complete.
 
 import { engineInstant } from '../core/time-range.ts'
-import { type Signal, type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import type { ErasureTarget, HeldPart } from './deletion.ts'
@@ -47,27 +47,45 @@ async function countIn(
   const since = new Bound('Nullable(String)', boundText(target.range.startNs))
   const until = new Bound('Nullable(String)', boundText(target.range.endNs))
   const time = raw(timeColumn)
-  const [found] = await engine.select<{ n: string }>(sql`
-      SELECT countIf(NOT ${heldAt(time, signal, target)}) AS n FROM ${raw(from)}
+  const selected = sql`
+      SELECT 1 AS one, toUnixTimestamp64Nano(${time}) AS instant FROM ${raw(from)}
       WHERE TenantId = ${tenantId}
         AND ifNull(${time} >= toDateTime64OrNull(${since}, 9, 'UTC'), 1)
-        AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`)
+        AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`
+  const held = target.held.filter((part) => part.signals.includes(signal))
+  const [found] = await engine.select<{ n: string }>(
+    held.length === 0
+      ? sql`SELECT count() AS n FROM (${selected})`
+      : sql`SELECT countIf(instant >= furthest) AS n FROM (${selected}) AS rows
+          ASOF LEFT JOIN (${heldUntil(held)}) AS holds ON rows.one = holds.one AND rows.instant >= holds.since`,
+  )
   if (found === undefined) throw new Error(`The read-back of ${from} answered nothing.`)
   return Number(found.n)
 }
 
-/** Whether a legal hold keeps a row, found by counting the held ranges around it. */
-function heldAt(time: Sql, signal: Signal, target: ErasureTarget): Sql {
-  const held = target.held.filter((part) => part.signals.includes(signal))
+/**
+ * For the start of each hold, the furthest end of it and those that start before it: an instant is held where the last
+ * start at or before it has its furthest end after it. The first row is before every instant.
+ */
+function heldUntil(held: readonly HeldPart[]): Sql {
   const [earliest, latest] = [-(2n ** 63n), 2n ** 63n - 1n]
-  const bounds = (of: (part: HeldPart) => bigint | null, open: bigint) =>
-    new Bound(
-      'Array(Int64)',
-      held.map((part) => of(part) ?? open),
-    )
-  const starts = bounds((part) => part.range.startNs, earliest)
-  const ends = bounds((part) => part.range.endNs, latest)
-  return sql`arrayExists((since, until) -> toUnixTimestamp64Nano(${time}) >= since AND toUnixTimestamp64Nano(${time}) < until, ${starts}, ${ends})`
+  const bounds = held
+    .map(({ range }) => ({ start: range.startNs ?? earliest, end: range.endNs ?? latest }))
+    .toSorted((a, b) => (a.start < b.start ? -1 : 1))
+  const starts = [earliest]
+  const ends = [earliest]
+  let furthest = earliest
+  for (const { start, end } of bounds) {
+    if (end > furthest) furthest = end
+    if (starts.at(-1) === start) ends[ends.length - 1] = furthest
+    else {
+      starts.push(start)
+      ends.push(furthest)
+    }
+  }
+  const column = (values: readonly bigint[]) => new Bound('Array(Int64)', values)
+  return sql`SELECT 1 AS one, since, furthest FROM (SELECT ${column(starts)} AS since, ${column(ends)} AS furthest)
+          ARRAY JOIN since, furthest`
 }
 
 function boundText(ns: bigint | null): string | null {
