@@ -77,3 +77,30 @@ export async function refuseBesideAll(
     })
   }
 }
+
+/**
+ * Deletions whose time refuses late telemetry for good: each is looked up for what an organisation sends from then on. One a
+ * day is as many in 13 years, and to prepare them after each that is added takes some 20 ms.
+ */
+const refusingMax = 5000
+
+/** Throws InvalidInput where one more deletion is to refuse late telemetry than an organisation may have. */
+export async function refuseTooManyRefusing(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { refusing } = await trx
+    .selectFrom('deletion_requests')
+    .select((select) => select.fn.countAll<number>().as('refusing'))
+    .where('tenant_id', '=', tenantId)
+    .where('refuse_late', '=', 1)
+    .where('status', 'not in', ['rejected', 'expired', 'cancelled'])
+    .executeTakeFirstOrThrow()
+  if (Number(refusing) < refusingMax) return
+  throw new InvalidInput([
+    problem(
+      ['body', 'refuse_late'],
+      'value_error',
+      `Late telemetry is refused for ${refusingMax} deletions of your organisation, which is the most; leave this field out`,
+      true,
+      { limit: refusingMax },
+    ),
+  ])
+}

@@ -9,7 +9,7 @@ import { appendAudit, appendLedger } from '../audit/log.ts'
 import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import { findExisting, refuseBesideAll, refuseTooMany } from './admission.ts'
+import { findExisting, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
 import { type FindRelated, secondPersonCause } from './asked-alone.ts'
 import {
   approvalWaitMs,
@@ -100,6 +100,7 @@ export class DeletionLedger {
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
       await refuseTooMany(trx, tenantId)
+      if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
       const asker = { tenantId, requester: by.requester }
       const approvalCause = await secondPersonCause(trx, this.#findRelated, asker, draft, nowMs)

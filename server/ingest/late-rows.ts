@@ -1,9 +1,10 @@
 // Leaves out of a batch what came too late: rows whose event time is erased and, because the organisation asked for
 // that, refused for good. Unlike a fence this is no reason to retry, so it is a rejection within a success.
 
-import { type TimeRange, touches } from '../core/time-range.ts'
+import type { TimeRange } from '../core/time-range.ts'
 import { markLength, type RowBatch, type TableRows } from '../telemetry/rows.ts'
 import { type Signal, tables } from '../telemetry/schema/tables.ts'
+import { Refusals } from './refusals.ts'
 
 /** What a completed deletion refuses. */
 export interface LateSelection {
@@ -21,7 +22,10 @@ export interface InTime {
 
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
-/** The batch itself where nothing of it is late, which costs a comparison per table. */
+/**
+ * The batch itself where nothing of it is late, which costs a search per table. What is searched is prepared once per array
+ * of selections, so the array is not to be changed afterwards.
+ */
 export function withoutLate(batch: RowBatch, selections: readonly LateSelection[]): InTime {
   const late = new Map<string, number>()
   if (selections.length === 0) return { batch, late }
@@ -36,25 +40,36 @@ function partInTime(
 ): TableRows {
   const signal = signalOf.get(part.table)
   if (signal === undefined) throw new Error(`No table ${part.table}`)
-  const refusing = selections.filter(
-    ({ range, signals }) => signals.includes(signal) && touches(range, part.minTimeNs, part.maxTimeNs),
-  )
-  if (refusing.length === 0) return part
+  const refusing = refusalsOf(selections, signal)
+  if (!refusing.touch(part.minTimeNs, part.maxTimeNs)) return part
   const kept: Buffer[] = []
   const marks: number[] = []
   const times: bigint[] = []
   let [start, keptBytes] = [0, 0]
   for (const row of rowsOf(part)) {
-    const refusedBy = refusing.find(({ range }) => touches(range, row.timeNs, row.timeNs))
-    if (refusedBy === undefined) {
+    const refusedBy = refusing.at(row.timeNs)
+    if (refusedBy === null) {
       kept.push(part.bytes.subarray(start, row.end))
       keptBytes += row.end - start
       marks.push(keptBytes, Number(row.timeNs >> 32n), Number(row.timeNs & 0xffff_ffffn))
       times.push(row.timeNs)
-    } else late.set(refusedBy.id, (late.get(refusedBy.id) ?? 0) + 1)
+    } else late.set(refusedBy, (late.get(refusedBy) ?? 0) + 1)
     start = row.end
   }
   return { ...part, bytes: Buffer.concat(kept), marks: Uint32Array.from(marks), ...extentOf(times, part) }
+}
+
+/** Of the selections of an organisation, which change when a deletion with them completes: what was prepared of them. */
+const prepared = new WeakMap<readonly LateSelection[], Map<Signal, Refusals>>()
+
+function refusalsOf(selections: readonly LateSelection[], signal: Signal): Refusals {
+  const bySignal = prepared.get(selections) ?? new Map<Signal, Refusals>()
+  prepared.set(selections, bySignal)
+  const known = bySignal.get(signal)
+  if (known !== undefined) return known
+  const refusals = new Refusals(selections.filter(({ signals }) => signals.includes(signal)))
+  bySignal.set(signal, refusals)
+  return refusals
 }
 
 function* rowsOf({ marks }: TableRows): Generator<{ readonly end: number; readonly timeNs: bigint }> {
