@@ -24,9 +24,9 @@ const compiled = join(modules, '.cache', 'node')
 const nodeFlags = JSON.parse(readFileSync(join(root, 'scripts', 'node-flags.json'), 'utf8'))
 
 /**
- * Threads of the runtime for files, compression and the engine's statements. The engine has nine sessions
- * (server/telemetry/chdb.ts), and a statement under way holds a thread: with the usual four, those of one organisation
- * would hold up everybody's, whatever order they are queued in.
+ * Threads of the runtime for files, compression and the engine's statements. The engine has nine sessions, and a statement
+ * under way holds a thread: with the usual four, the statements of one organisation would hold up everybody's, whatever
+ * order they are queued in.
  */
 const runtimeThreads = '14'
 

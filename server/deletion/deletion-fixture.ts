@@ -57,10 +57,8 @@ export type Scene = Awaited<ReturnType<typeof sceneOf>>
 let serial = 0
 
 /** Two organisations with the same rows in every table, and a worker over them that has been started. */
-export async function sceneOf(
-  stores: Stores,
-  { attemptsAtOnce = 1, isShared = false, clock = systemClock }: SceneOptions = {},
-) {
+export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
+  const { attemptsAtOnce = 1, isShared = false, clock = systemClock } = options
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
