@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { ErasureJournal, type JournalEntry, JournalError } from './journal.ts'
@@ -202,4 +202,29 @@ test('a folder in the journal’s place is refused', () => {
   const journal = newJournal()
   mkdirSync(journal.path, { recursive: true })
   assert.throws(() => journal.read(), JournalError)
+})
+
+test('what another writes between two of ours is gone on from, and what somebody changes there is refused', () => {
+  const journal = filled()
+  const other = new ErasureJournal(dirname(journal.path), 'secret of this folder')
+  other.append(entryOf('del_4'))
+  journal.append(entryOf('del_5'))
+  other.append(entryOf('del_6'))
+  journal.append(entryOf('del_4'))
+  assert.deepEqual(
+    journal.read().map(({ request_id }) => request_id),
+    ['del_1', 'del_2', 'del_3', 'del_4', 'del_5', 'del_6'],
+  )
+  assert.throws(() => journal.append(entryOf('del_6', { tenant_id: 'globex' })), JournalError)
+  const lines = linesOf(journal)
+  writeLines(journal, lines.toSpliced(1, 1, lines[1]?.replace('acme', 'acne') ?? ''))
+  assert.throws(() => journal.append(entryOf('del_7')), /^JournalError: Line 2 /)
+  writeLines(journal, lines)
+  journal.append(entryOf('del_7'))
+  rmSync(journal.path)
+  journal.append(entryOf('del_8'))
+  assert.deepEqual(
+    journal.read().map(({ request_id }) => request_id),
+    ['del_8'],
+  )
 })
