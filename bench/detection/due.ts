@@ -13,6 +13,7 @@ import { openSqlite } from '../../server/control/sqlite.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/holds-and-steps.ts'
 import { readDraft } from '../../server/detection/detector.ts'
+import { EvaluationPool } from '../../server/detection/evaluation-pool.ts'
 import { DetectorRunner } from '../../server/detection/runner.ts'
 import { DetectionStore } from '../../server/detection/store.ts'
 import { runDueDetectors } from '../../server/detection/worker.ts'
@@ -47,6 +48,7 @@ function report(facts: unknown): void {
 }
 
 const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
+const evaluations = new EvaluationPool()
 const controlPath = join(folder, 'bench-control.sqlite')
 rmSync(controlPath, { force: true })
 const control = openSqlite(controlPath)
@@ -60,7 +62,7 @@ try {
   const gate = new TelemetryGate()
   const store = new DetectionStore(control, clock, gate, readActiveHolds)
   await createDetectors(store)
-  const runner = new DetectorRunner({ store, engine, gate, clock, logger })
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger, evaluate: evaluations.evaluate })
   const alone: Pick<DetectorRunner, 'runTogether'> = {
     runTogether: async (place, ids) => {
       for (const id of ids) await runner.run(place, id)
@@ -92,6 +94,7 @@ try {
     `${JSON.stringify({ ...provenance(), rows: Number(options.rows), results }, null, 2)}\n`,
   )
 } finally {
+  await evaluations.close()
   await engine.close()
   await control.destroy()
   rmSync(controlPath, { force: true })
