@@ -77,6 +77,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     body: PlaceHold,
     status: 201,
     result: LegalHold,
+    refusals: [409],
     usesReserve: true,
     check: reversedBounds,
     handle: async ({ caller, body }) => {

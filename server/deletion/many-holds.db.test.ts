@@ -8,6 +8,7 @@ import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtur
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
+import { weightless } from '../telemetry/row-weights.ts'
 import type { ErasureTarget } from './deletion.ts'
 import { monday } from './deletion-fixture.ts'
 import { LegalHolds } from './holds.ts'
@@ -37,7 +38,7 @@ const isHeld = (ranges: readonly TimeRange[], ns: bigint) =>
   ranges.some(({ startNs, endNs }) => (startNs === null || startNs <= ns) && (endNs === null || ns < endNs))
 
 async function selected(target: ErasureTarget): Promise<number> {
-  const plan = await planErasure(stores.engine, place, target)
+  const plan = await planErasure(stores.engine, place, target, weightless)
   return plan.reduce((sum, step) => sum + step.rows, 0)
 }
 
