@@ -188,14 +188,14 @@ test('a long rewrite gives way after a partition, also to an organisation of the
   const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }
   const { request } = await scene.request(between(monday + hourNs, monday + weekNs + hourNs))
   const theirs = await scene.ledger.create(scene.neighbour.tenantId, halfAnHour, by, hide)
-  let ownStepsLeft = -1
-  scene.faults.runAt('marked done', async () => {
-    if (ownStepsLeft !== -1) return
-    const { detail } = await scene.status(request.request_id)
-    ownStepsLeft = Number(detail.steps_total) - Number(detail.steps_done)
+  let wasRemoved: boolean | null = null
+  scene.faults.runAt('step recorded', async () => {
+    const theirSteps = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+    if (wasRemoved !== null || theirSteps.detail.steps_done !== 1) return
+    wasRemoved = (await scene.status(request.request_id)).removed_at !== null
   })
   await scene.round()
-  assert.ok(ownStepsLeft > 0, `${ownStepsLeft} steps were left when the first completed`)
+  assert.equal(wasRemoved, false, 'the neighbour’s step waited for the whole rewrite')
   assert.equal((await scene.status(request.request_id)).status, 'completed')
   const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
   assert.equal(done.status, 'completed')
