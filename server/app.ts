@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { inTurn, onlyOnce, orClose } from './app/closing.ts'
+import { createDeletionLoop } from './app/deletion-loop.ts'
 import { joinBackups } from './app/join-backups.ts'
 import { joinCertificates } from './app/join-certificates.ts'
 import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
@@ -17,7 +18,6 @@ import { weighingForAnswers } from './app/weighing.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
-import type { Backups } from './backup/backups.ts'
 import { settleRestore } from './backup/restore.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
@@ -53,7 +53,6 @@ import { insertToken } from './tenancy/tokens.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
-import { Periodic } from './worker/periodic.ts'
 
 export interface AppOptions {
   readonly config: Config
@@ -97,14 +96,6 @@ export interface App {
 /** How far back the catalogue of metric names for detectors looks: as far as a detector's longest window. */
 const metricNamesDays = 90
 const nsPerDay = 86_400_000_000_000n
-
-const deletionLoopTimes = {
-  name: 'deletion',
-  /** It looks by itself this often; a new request nudges it. */
-  everyMs: 1000,
-  /** Longer than an erasure takes; bounds how long another process waits for one that died. */
-  leaseMs: 60_000,
-}
 
 /** Opens the stores and joins the rooms. Nothing is served before {@link App.start}. */
 export async function createApp(options: AppOptions): Promise<App> {
@@ -304,38 +295,6 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
     readerOf: (place) => new TenantReader(opened.engine, place, gate),
     close,
   }
-}
-
-interface DeletionLoopNeeds {
-  readonly clock: Clock
-  readonly trustedNowMs: () => Promise<number | null>
-  readonly logger: FastifyBaseLogger
-  readonly disk: DiskWatch
-  readonly leases: Leases
-  readonly backups: Backups
-  readonly deletion: JoinedDeletion
-}
-
-/** What erases, and its round. It works on a full disk too, with the reserve. */
-function createDeletionLoop(needs: DeletionLoopNeeds) {
-  const { clock, trustedNowMs, logger, disk, leases, backups, deletion } = needs
-  const round = (signal: AbortSignal) =>
-    disk.withReserveReady(deletion.isDue, async () => {
-      await trustedNowMs()
-      // First, so that no erasure acts while a backup is taken.
-      await backups.round(signal)
-      await deletion.round(signal)
-    })
-  const hold = (name: string, ms: number) =>
-    disk
-      .withReserve(() => leases.hold(name, ms))
-      .catch(async (error: unknown) => {
-        // Once a second something is written here: what it fails by tells of the disk.
-        await disk.faultBehind(error)
-        throw error
-      })
-  const spared = { hold, release: (name: string) => leases.release(name) }
-  return { round, deletionLoop: new Periodic({ ...deletionLoopTimes, clock, leases: spared, logger, round }) }
 }
 
 interface RouteNeeds {

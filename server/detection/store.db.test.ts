@@ -16,8 +16,9 @@ import { countAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import type { RunFound } from './anomaly-records.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
+import { insertDetector } from './detector-rows.ts'
 import type { Finding } from './findings.ts'
-import { DetectionStore, insertDetector } from './store.ts'
+import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)

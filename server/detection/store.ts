@@ -6,20 +6,12 @@
 // `isUnknown` of a recorded run closes the race between the two: it is asked inside the transaction, so a run that
 // read before something was hidden can't write after it.
 
-import type { Selectable } from 'kysely'
-import {
-  type Anomaly,
-  type AnomalyListQuery,
-  DetectorScope,
-  DetectorStatus,
-} from '../../contract/detection.ts'
-import { MethodKey } from '../../contract/detection-methods.ts'
+import type { Anomaly, AnomalyListQuery } from '../../contract/detection.ts'
 import type { Ns } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
-import type { Control, ControlTransaction, DetectorsTable } from '../control/database.ts'
-import { AppError, InvalidInput, problem } from '../core/app-error.ts'
+import type { Control } from '../control/database.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { newId } from '../core/ids.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { fateOf } from './anomaly-fate.ts'
 import { bound, isTouched, ns, type RunRecord, sourceOf, toAnomaly } from './anomaly-records.ts'
@@ -33,6 +25,13 @@ import {
   type StoredDetector,
 } from './detector.ts'
 import {
+  definitionColumns,
+  findDetectorRow,
+  insertDetector,
+  readDetector,
+  refuseTooMany,
+} from './detector-rows.ts'
+import {
   forgetReleasedVersions,
   type KeptVersion,
   type ReadHolds,
@@ -42,9 +41,6 @@ import {
 import { idList } from './id-list.ts'
 import { QuietStore } from './quiet-store.ts'
 import { recordRunsIn } from './record-runs.ts'
-
-/** More than people look at, and what they are asked for is run by turns, so they are late only to their own organisation. */
-const detectorsMax = 1000
 
 export interface DueDetector {
   readonly tenantId: string
@@ -101,7 +97,7 @@ export class DetectionStore {
   }
 
   async findDetector(tenantId: string, id: string): Promise<StoredDetector | null> {
-    return find(this.#control, tenantId, id)
+    return findDetectorRow(this.#control, tenantId, id)
   }
 
   /** Those there are, by id; at most `idsMax` are asked for. Throws where one of them can't be read. */
@@ -132,7 +128,7 @@ export class DetectionStore {
         outcome: 'accepted',
         facts: { method_key: definition.method_key },
       })
-      return found(await find(trx, tenantId, id))
+      return found(await findDetectorRow(trx, tenantId, id))
     })
   }
 
@@ -149,7 +145,7 @@ export class DetectionStore {
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
-      const before = found(await find(trx, tenantId, id))
+      const before = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(patch.ifMatch, before.revision)) throw new AppError('precondition_failed')
       const after = definitionAfter(before, patch)
       const changed = changedFields(before.definition, after)
@@ -174,7 +170,7 @@ export class DetectionStore {
         outcome: 'accepted',
         facts: { fields: changed, revision: before.revision + 1 },
       })
-      return found(await find(trx, tenantId, id))
+      return found(await findDetectorRow(trx, tenantId, id))
     })
   }
 
@@ -190,7 +186,7 @@ export class DetectionStore {
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {
-      const detector = found(await find(trx, tenantId, id))
+      const detector = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(ifMatch, detector.revision)) throw new AppError('precondition_failed')
       if (detector.isSystem) {
         throw new AppError('system_detector', {
@@ -323,31 +319,6 @@ export class DetectionStore {
   }
 }
 
-/** Inserts a detector that is due at once and answers its id. For system detectors and for the store. */
-export async function insertDetector(
-  trx: ControlTransaction,
-  detector: { tenantId: string; definition: DetectorDefinition; isSystem: boolean; nowMs: number },
-): Promise<string> {
-  const { tenantId, definition, isSystem, nowMs } = detector
-  const id = newId('det', nowMs)
-  await trx
-    .insertInto('detectors')
-    .values({
-      id,
-      tenant_id: tenantId,
-      ...definitionColumns(definition),
-      is_system: isSystem ? 1 : 0,
-      last_run_at_ms: null,
-      last_status: null,
-      last_note: null,
-      next_run_at_ms: nowMs,
-      created_at_ms: nowMs,
-      revision: 1,
-    })
-    .execute()
-  return id
-}
-
 function definitionAfter(before: StoredDetector, patch: DetectorPatch): DetectorDefinition {
   const refused = before.isSystem ? refusedOnSystem(before.definition, patch.fields) : []
   if (refused.length > 0) {
@@ -360,74 +331,7 @@ function definitionAfter(before: StoredDetector, patch: DetectorPatch): Detector
   return result.definition
 }
 
-async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { count } = await trx
-    .selectFrom('detectors')
-    .select((select) => select.fn.countAll<number | string>().as('count'))
-    .where('tenant_id', '=', tenantId)
-    .executeTakeFirstOrThrow()
-  if (Number(count) < detectorsMax) return
-  throw new InvalidInput([
-    problem(
-      ['body'],
-      'value_error',
-      `Your organisation has ${detectorsMax} detectors; delete one first`,
-      null,
-      {
-        limit: detectorsMax,
-      },
-    ),
-  ])
-}
-
-async function find(
-  control: Control | ControlTransaction,
-  tenantId: string,
-  id: string,
-): Promise<StoredDetector | null> {
-  const row = await control
-    .selectFrom('detectors')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .where('id', '=', id)
-    .executeTakeFirst()
-  return row === undefined ? null : readDetector(row)
-}
-
 function found(detector: StoredDetector | null): StoredDetector {
   if (detector === null) throw new AppError('not_found')
   return detector
-}
-
-function definitionColumns(definition: DetectorDefinition) {
-  return {
-    ...definition,
-    params: JSON.stringify(definition.params),
-    scope: JSON.stringify(definition.scope),
-    enabled: definition.enabled ? 1 : 0,
-  }
-}
-
-function readDetector(row: Selectable<DetectorsTable>): StoredDetector {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    definition: {
-      name: row.name,
-      metric_key: row.metric_key,
-      method_key: MethodKey.parse(row.method_key),
-      params: JSON.parse(row.params),
-      scope: DetectorScope.parse(JSON.parse(row.scope)),
-      window_minutes: row.window_minutes,
-      schedule_minutes: row.schedule_minutes,
-      enabled: row.enabled === 1,
-    },
-    isSystem: row.is_system === 1,
-    revision: row.revision,
-    tuningRevision: row.tuning_revision,
-    lastRunAtMs: row.last_run_at_ms,
-    lastStatus: DetectorStatus.nullable().parse(row.last_status),
-    lastNote: row.last_note,
-    createdAtMs: row.created_at_ms,
-  }
 }

@@ -10,7 +10,7 @@
 
 import type { ControlTransaction } from '../control/database.ts'
 import { type DetectorDefinition, type Draft, readDraft } from './detector.ts'
-import { insertDetector } from './store.ts'
+import { insertDetector } from './detector-rows.ts'
 
 const minutesPerDay = 1440
 

@@ -3,8 +3,7 @@
 // expensive statement is an error and never the end of the process, and closing waits for what still runs
 // (closing under a running statement aborts the whole process).
 
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
@@ -16,6 +15,7 @@ import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
+import { writeServerSettings } from './server-settings.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { EngineError, type ReadShare, type StatementLimits, type TelemetryEngine } from './telemetry.ts'
@@ -107,9 +107,6 @@ const readKinds = {
 /** Some kilobytes each, with the request that waits behind it. */
 const readsWaitingMax = 2048
 
-const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
-const mergesAtOnce = 4
-
 /** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
@@ -149,45 +146,6 @@ function removeTemporaryFiles(folder: string): void {
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
 
-/**
- * Server settings can only be given in a file. The caches are capped so that an idle process stays small as data
- * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be
- * refused because there was much to erase.
- */
-function writeServerConfig(options: ChdbOptions): string {
-  const mebibyte = 1024 * 1024
-  const settings = {
-    max_server_memory_usage: options.maxMemoryBytes,
-    max_partition_size_to_drop: 0,
-    max_table_size_to_drop: 0,
-    mark_cache_size: 32 * mebibyte,
-    primary_index_cache_size: 32 * mebibyte,
-    index_mark_cache_size: 16 * mebibyte,
-    uncompressed_cache_size: 0,
-    query_condition_cache_size: 4 * mebibyte,
-    compiled_expression_cache_size: 8 * mebibyte,
-    max_thread_pool_free_size: 8,
-    // A backup competes with ingest and queries for two cores as well as for many.
-    backup_threads: 2,
-    restore_threads: 2,
-    // Merges may have half of the cores, by turns, so that a long one doesn't hold up the short ones. With all of them
-    // they take from senders what they would do at less cost a little later, when there is more to put together.
-    background_pool_size: mergeThreads,
-    background_merges_mutations_concurrency_ratio: Math.max(1, Math.ceil(mergesAtOnce / mergeThreads)),
-  }
-  const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
-  if (options.backupFolder !== undefined) {
-    lines.push(`  <backups><allowed_path>${xmlText(options.backupFolder)}</allowed_path></backups>`)
-  }
-  const path = join(options.folder, 'engine-settings.xml')
-  writeFileSync(path, `<clickhouse>\n${lines.join('\n')}\n</clickhouse>\n`)
-  return path
-}
-
-function xmlText(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-}
-
 class ChdbEngine implements TelemetryEngine {
   readonly #sessions: readonly Session[]
   /** Commits and commands don’t wait for whoever reads much. */
@@ -205,7 +163,7 @@ class ChdbEngine implements TelemetryEngine {
   constructor(options: ChdbOptions, lock: FolderLock) {
     this.#lock = lock
     this.#spool = new Spool(join(options.folder, 'spool'))
-    const config = writeServerConfig(options)
+    const config = writeServerSettings(options)
     this.#sessions = Array.from(
       { length: writers + readers + ownReaders },
       () =>

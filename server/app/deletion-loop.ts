@@ -1,0 +1,49 @@
+// The loop that takes backups and erases, one after the other, also on a full disk.
+
+import type { FastifyBaseLogger } from 'fastify'
+import type { Backups } from '../backup/backups.ts'
+import type { Clock } from '../core/clock.ts'
+import type { DiskWatch } from '../disk/disk-watch.ts'
+import type { Leases } from '../worker/lease.ts'
+import { Periodic } from '../worker/periodic.ts'
+import type { JoinedDeletion } from './join-deletion.ts'
+
+const deletionLoopTimes = {
+  name: 'deletion',
+  /** It looks by itself this often; a new request nudges it. */
+  everyMs: 1000,
+  /** Longer than an erasure takes; bounds how long another process waits for one that died. */
+  leaseMs: 60_000,
+}
+
+interface DeletionLoopNeeds {
+  readonly clock: Clock
+  readonly trustedNowMs: () => Promise<number | null>
+  readonly logger: FastifyBaseLogger
+  readonly disk: DiskWatch
+  readonly leases: Leases
+  readonly backups: Backups
+  readonly deletion: JoinedDeletion
+}
+
+/** What erases, and its round. It works on a full disk too, with the reserve. */
+export function createDeletionLoop(needs: DeletionLoopNeeds) {
+  const { clock, trustedNowMs, logger, disk, leases, backups, deletion } = needs
+  const round = (signal: AbortSignal) =>
+    disk.withReserveReady(deletion.isDue, async () => {
+      await trustedNowMs()
+      // First, so that no erasure acts while a backup is taken.
+      await backups.round(signal)
+      await deletion.round(signal)
+    })
+  const hold = (name: string, ms: number) =>
+    disk
+      .withReserve(() => leases.hold(name, ms))
+      .catch(async (error: unknown) => {
+        // Once a second something is written here: what it fails by tells of the disk.
+        await disk.faultBehind(error)
+        throw error
+      })
+  const spared = { hold, release: (name: string) => leases.release(name) }
+  return { round, deletionLoop: new Periodic({ ...deletionLoopTimes, clock, leases: spared, logger, round }) }
+}
