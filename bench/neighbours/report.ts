@@ -1,5 +1,6 @@
 // The table for people: a line for each attack, in Markdown, with what the honest organisation saw without and with it.
 
+import { controls } from './attacks/controls.ts'
 import { type Door, doors } from './honest.ts'
 import type { TrialResult } from './trial.ts'
 import { type Latency, missedBars } from './verdict.ts'
@@ -24,14 +25,15 @@ export function tableOf(results: readonly TrialResult[], bodiesPerSecond: number
   const lines = [heads, heads.map(() => '---'), ...results.map(cells)].map(
     (line) => `| ${line.join(' | ')} |`,
   )
-  const missed = results.filter((result) => missedBars(result).length > 0).length
+  const attacks = results.filter(({ attack }) => controls.every(({ name }) => name !== attack))
+  const missed = attacks.filter((result) => missedBars(result).length > 0).length
   return [
     'Milliseconds are p50 / p99 of the honest organisation, without the attack → with it.',
     `It sends ${bodiesPerSecond.toFixed(1)} bodies a second.`,
     '',
     ...lines,
     '',
-    `${missed} of ${results.length} miss a bar.`,
+    `${missed} of ${attacks.length} attacks miss a bar.`,
   ].join('\n')
 }
 

@@ -3,7 +3,6 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import type { ChdbOptions } from './chdb.ts'
 
 const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
 const mergesAtOnce = 4
@@ -13,7 +12,11 @@ const mergesAtOnce = 4
  * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be
  * refused because there was much to erase.
  */
-export function writeServerSettings(options: ChdbOptions): string {
+export function writeServerSettings(options: {
+  readonly folder: string
+  readonly maxMemoryBytes: number
+  readonly backupFolder?: string
+}): string {
   const mebibyte = 1024 * 1024
   const settings = {
     max_server_memory_usage: options.maxMemoryBytes,
