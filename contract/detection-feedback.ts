@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
 import { InstantInput } from './instant.ts'
+import { labelMap } from './label-map.ts'
 import { oldNameOf, withOldNames } from './old-names.ts'
 import { isTimeZone } from './time-zone.ts'
 
@@ -45,12 +46,13 @@ export const Weekly = z
   .describe('Every week, by the clock on the wall.')
 export type Weekly = z.infer<typeof Weekly>
 
-const group = z
-  .record(z.string().min(1).max(300), z.string().max(1000))
-  .refine((labels) => Object.keys(labels).length <= 20, {
+const group = labelMap(z.string().min(1).max(300), z.string().max(1000)).refine(
+  (labels) => Object.keys(labels).length <= 20,
+  {
     error: 'Give at most 20 labels',
     params: { type: 'too_long', ctx: { max_length: 20 } },
-  })
+  },
+)
 
 const CreateMuteFields = z
   .strictObject({
@@ -82,7 +84,7 @@ export const Mute = z
   .object({
     id: z.string(),
     detector_id: z.string().nullable().describe('Null where it mutes every detector.'),
-    group: z.record(z.string(), z.string()).nullable(),
+    group: labelMap().nullable(),
     range_start: Instant,
     range_end: Instant.nullable().describe('Null where it lasts until it is deleted.'),
     weekly: Weekly.nullable(),

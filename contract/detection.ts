@@ -9,6 +9,7 @@ import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
 import { Feedback } from './detection-feedback.ts'
 import { MethodKey } from './detection-methods.ts'
 import { MomentInput, momentForms } from './instant.ts'
+import { labelMap } from './label-map.ts'
 import { oldRangeNames, withOldNames } from './old-names.ts'
 import { Aggregation } from './telemetry.ts'
 
@@ -68,15 +69,7 @@ const groupKeysMax = 5
 export const DetectorScope = z
   .strictObject({
     service: z.string().min(1).max(300).optional().describe('Only this service.'),
-    attributes: z
-      .unknown()
-      .superRefine((attributes, context) => {
-        // A record drops this key without a word, which would make the filter wider than it was asked for.
-        if (typeof attributes === 'object' && attributes !== null && Object.hasOwn(attributes, '__proto__')) {
-          refuse(context, 'extra_forbidden', 'An attribute of this name cannot be filtered by', {})
-        }
-      })
-      .pipe(z.record(z.string().min(1).max(300), z.string().max(1000)))
+    attributes: labelMap(z.string().min(1).max(300), z.string().max(1000))
       .refine((attributes) => Object.keys(attributes).length <= attributesMax, {
         error: `Give at most ${attributesMax} attributes`,
         params: { type: 'too_long', ctx: { max_length: attributesMax } },
@@ -190,9 +183,9 @@ export const Anomaly = z
     id: z.string(),
     detector_id: z.string(),
     metric_key: z.string(),
-    group: z
-      .record(z.string(), z.string())
-      .describe('Which series of the metric, such as {"service": "checkout"}; empty where not grouped.'),
+    group: labelMap().describe(
+      'Which series of the metric, such as {"service": "checkout"}; empty where not grouped.',
+    ),
     signals: z.array(z.enum(['metrics', 'logs', 'traces'])).describe('What the values are derived from.'),
     started_at: Instant.describe('Start of the first violating bucket.'),
     ended_at: Instant.nullable().describe('End of the last violating bucket; null while it goes on.'),

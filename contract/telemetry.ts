@@ -4,9 +4,10 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from './common.ts'
 import { MomentInput, momentForms } from './instant.ts'
+import { labelMap } from './label-map.ts'
 import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
-const Attributes = z.record(z.string(), z.string())
+const Attributes = labelMap()
 
 /** Characters; the longest metric name and attribute key that are taken in. */
 const longestName = 1_024

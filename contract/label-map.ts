@@ -1,0 +1,39 @@
+// A map whose keys somebody else chose, such as the attributes of a record. A record of Zod leaves out the key
+// `__proto__`, because it assigns what it copies; here that would hide an attribute from its owner, or make a filter wider
+// than it was asked for. So nothing is copied: the map is checked, and goes on as it is.
+
+import { z } from 'zod'
+
+export type LabelMap = Readonly<Record<string, string>>
+
+/** Checks each key and each value; a problem names the key it is at. */
+export function labelMap(key: z.ZodString = z.string(), value: z.ZodString = z.string()) {
+  return z
+    .custom<LabelMap>()
+    .superRefine((map: unknown, context) => {
+      if (typeof map !== 'object' || map === null || Array.isArray(map)) {
+        context.addIssue({ code: 'invalid_type', expected: 'record', input: map })
+        return
+      }
+      for (const [name, text] of Object.entries(map)) {
+        const [named, said] = [key.safeParse(name), value.safeParse(text)]
+        if (!named.success) {
+          const { issues } = named.error
+          context.addIssue({ code: 'invalid_key', origin: 'record', issues, input: name, path: [name] })
+        }
+        for (const issue of said.error?.issues ?? []) {
+          context.addIssue({ ...issue, input: text, path: [name, ...issue.path] })
+        }
+      }
+    })
+    .meta({
+      type: 'object',
+      propertyNames: describe(key),
+      additionalProperties: describe(value),
+    })
+}
+
+function describe(text: z.ZodString) {
+  const { $schema: _, ...schema } = z.toJSONSchema(text)
+  return schema
+}
