@@ -14,7 +14,6 @@ import {
   type ErasureTarget,
   erasedTime,
   fencingStatuses,
-  holdsWithin,
   keepsWhole,
   retryDelayMs,
 } from './deletion.ts'
@@ -35,7 +34,7 @@ import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
-import { type CountAnomalies, type ReadBack, readBack } from './verifier.ts'
+import { type CountAnomalies, type ReadBack, readBackBeside } from './verifier.ts'
 
 export interface AttemptDeps {
   readonly ledger: DeletionLedger
@@ -132,21 +131,13 @@ export class Attempts {
     }
   }
 
-  /** What a read-back finds now of what the request selects and no hold keeps. A hold that keeps nothing is none. */
+  /** What a read-back finds now of what the request selects and no hold keeps, and which holds keep something. */
   async readBack(
     request: StoredDeletion,
     engine: TelemetryEngine = this.#deps.engine,
   ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
     const { activeHolds, countAnomalies } = this.#deps
-    const holds = await activeHolds(request.tenantId)
-    const count = (held: readonly ActiveHold[]) =>
-      readBack(engine, countAnomalies, request.tenantId, { ...request, held })
-    const found = await count(holds)
-    const isKept = holds.length > 0 && !(await count([])).isClean
-    const within = holdsWithin(request, holds)
-    // An anomaly that begins inside the selection and ends in held time is kept by a hold beside it.
-    const keeping = within.length > 0 ? within : holds
-    return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
+    return readBackBeside(engine, countAnomalies, request, await activeHolds(request.tenantId))
   }
 
   /**

@@ -6,8 +6,9 @@ import { engineInstant } from '../core/time-range.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
-import type { ErasureTarget, HeldPart } from './deletion.ts'
+import { type DeletionSelection, type ErasureTarget, type HeldPart, holdsWithin } from './deletion.ts'
 import { sideTables } from './eraser.ts'
+import type { ActiveHold } from './holds-and-steps.ts'
 
 /** Counts anomalies that were derived from the target. */
 export type CountAnomalies = (tenantId: string, target: ErasureTarget) => Promise<number>
@@ -34,6 +35,23 @@ export async function readBack(
   rowsLeft.anomalies = await countAnomalies(tenantId, target)
   rowsLeft.unfinished_copies = unfinished
   return { rowsLeft, isClean: Object.values(rowsLeft).every((rows) => rows === 0) }
+}
+
+/** What is left beside what these holds keep, and the ids of those that do. A hold that keeps nothing is none. */
+export async function readBackBeside(
+  engine: TelemetryEngine,
+  countAnomalies: CountAnomalies,
+  request: DeletionSelection & { readonly tenantId: string },
+  holds: readonly ActiveHold[],
+): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
+  const count = (held: readonly ActiveHold[]) =>
+    readBack(engine, countAnomalies, request.tenantId, { ...request, held })
+  const found = await count(holds)
+  const isKept = holds.length > 0 && !(await count([])).isClean
+  const within = holdsWithin(request, holds)
+  // An anomaly that begins inside the selection and ends in held time is kept by a hold beside it.
+  const keeping = within.length > 0 ? within : holds
+  return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
 }
 
 /** Selected rows that no hold keeps, in a table or in a copy of it. */

@@ -317,6 +317,12 @@ async function aDeletion(org: Organisation): Promise<string> {
   return (await org.json('POST', '/usage/storage/deletions', deletionOf(org, 60))).request_id
 }
 
+/** One that waits for a second person, where the policy asks for one; no change has the id otherwise. */
+async function aRetentionChange(org: Organisation): Promise<string> {
+  const { pending } = await org.json('GET', '/usage/storage/retention')
+  return pending?.[0]?.id ?? 'none'
+}
+
 /** By turns all until now, and what lies right beside the held time. */
 const deletionOf = ({ erasures, held: { range }, place }: Organisation, delay_minutes = 0) => ({
   scope: 'range',
@@ -401,6 +407,13 @@ const entries: Readonly<Record<string, Entry>> = {
     json: { metrics_days: 1, logs_days: 1, traces_days: 1 },
   }),
   'PATCH /usage/storage/retention': () => ({ path: '/usage/storage/retention', json: { logs_days: 2 } }),
+  'POST /usage/storage/retention/changes/:change_id/approve': async (org) => ({
+    path: `/usage/storage/retention/changes/${await aRetentionChange(org)}/approve`,
+  }),
+  'POST /usage/storage/retention/changes/:change_id/reject': async (org) => ({
+    path: `/usage/storage/retention/changes/${await aRetentionChange(org)}/reject`,
+    json: { reason: 'no' },
+  }),
   'GET /telemetry/series': read(`/telemetry/series?metric_key=logs.rate&step_seconds=3600&${lately}`),
   'GET /telemetry/logs': read(`/telemetry/logs?${lately}`),
   'GET /telemetry/spans': read(`/telemetry/spans?${lately}`),
