@@ -53,7 +53,7 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
     faultBehind: (error) => disk.faultBehind(error),
   })
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
-  const budget = new BodyBudget(config.ingestBufferBytes)
+  const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
   const intake = new Intake({
     writer,
@@ -89,6 +89,7 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
       await addRemoteWriteRoute(http, shared)
     },
     async close() {
+      await budget.close()
       await writer.close()
       await quotas.close()
     },

@@ -1,73 +1,89 @@
-// The bound on bodies in memory.
+// The bound on bodies in memory, by organisation; core/fair-shares.test.ts has what is fair.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { AppError } from '../core/app-error.ts'
-import { BodyBudget } from './body-budget.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { BodyBudget, type BodyHold, emptyBodyBytes } from './body-budget.ts'
 
-function isRefused(work: () => void): boolean {
+const megabyte = 1024 * 1024
+
+function refusalOf(work: () => void): string | null {
   try {
     work()
-    return false
+    return null
   } catch (error) {
-    assert.ok(error instanceof AppError && error.code === 'overloaded' && error.retryAfterSeconds === 1)
-    return true
+    assert.ok(error instanceof AppError && error.retryAfterSeconds === 1)
+    return error.code
   }
 }
 
-test('bodies fit up to the bound, and what is released makes room', () => {
-  const budget = new BodyBudget(100)
-  const [a, b] = [budget.open(), budget.open()]
-  a.grow(60)
-  assert.ok(isRefused(() => b.grow(41)))
-  b.grow(40)
-  assert.ok(isRefused(() => a.grow(1)))
+/** Bodies of organisations, with what was said of those that ended from here. */
+class Bodies {
+  readonly budget = new BodyBudget(megabyte, new ManualClock(0))
+  readonly ended: string[] = []
+
+  open(tenantId: string, bytes: number): BodyHold {
+    const hold = this.budget.open(tenantId, ({ code }) => this.ended.push(`${tenantId} ${code}`))
+    hold.grow(bytes - emptyBodyBytes)
+    return hold
+  }
+}
+
+test('bodies of one organisation fit up to the bound, and what is released makes room', () => {
+  const bodies = new Bodies()
+  const a = bodies.open('acme', 600_000)
+  const b = bodies.open('acme', 400_000)
+  assert.equal(
+    refusalOf(() => b.grow(100_000)),
+    'overloaded',
+  )
   a.release()
   a.release()
-  assert.equal(budget.heldBytes, 40)
-  b.grow(60)
+  assert.equal(bodies.budget.heldBytes, 400_000)
+  b.grow(600_000)
+  assert.deepEqual(bodies.ended, [])
 })
 
 test('one that is alone is let in whatever its size, so that a small bound refuses nobody for ever', () => {
-  const budget = new BodyBudget(100)
-  const a = budget.open()
-  a.grow(1000)
-  a.grow(1000)
-  assert.ok(isRefused(() => budget.open().grow(1)))
+  const bodies = new Bodies()
+  const a = bodies.open('acme', 10 * megabyte)
+  a.grow(megabyte)
+  assert.equal(
+    refusalOf(() => bodies.open('acme', emptyBodyBytes)),
+    'overloaded',
+  )
   a.release()
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(bodies.budget.heldBytes, 0)
+})
+
+test('a body of a neighbour is let in, and the youngest one of who holds the most ends for it', () => {
+  const bodies = new Bodies()
+  for (let i = 0; i < 10; i++) bodies.open('flood', 100_000)
+  bodies.open('calm', 200_000)
+  assert.deepEqual(bodies.ended, ['flood overloaded', 'flood overloaded'])
+  assert.deepEqual([bodies.budget.heldBy('flood'), bodies.budget.heldBy('calm')], [800_000, 200_000])
+})
+
+test('a body counts before its first byte, and no organisation has more than 512 of them', () => {
+  const budget = new BodyBudget(1024 * megabyte, new ManualClock(0))
+  const open = (tenantId: string) => budget.open(tenantId, () => {})
+  const first = open('acme')
+  for (let i = 1; i < 512; i++) open('acme')
+  assert.equal(budget.heldBytes, 512 * emptyBodyBytes)
+  assert.equal(
+    refusalOf(() => open('acme')),
+    'too_many_requests',
+  )
+  open('globex')
+  first.release()
+  open('acme')
 })
 
 test('a body that was let go takes no more', () => {
-  const budget = new BodyBudget(100)
-  const a = budget.open()
+  const bodies = new Bodies()
+  const a = bodies.open('acme', emptyBodyBytes)
   a.release()
   a.grow(50)
-  assert.equal(budget.heldBytes, 0)
-})
-
-test('whatever comes and goes, no more is held than the bound or one body', () => {
-  const step = fc.record({
-    who: fc.nat(4),
-    bytes: fc.integer({ min: 0, max: 150 }),
-    isRelease: fc.boolean(),
-  })
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const budget = new BodyBudget(100)
-      const holds = Array.from({ length: 5 }, () => ({ hold: budget.open(), bytes: 0 }))
-      for (const { who, bytes, isRelease } of steps) {
-        const one = holds[who] ?? assert.fail()
-        if (isRelease) {
-          one.hold.release()
-          holds[who] = { hold: budget.open(), bytes: 0 }
-        } else if (!isRefused(() => one.hold.grow(bytes))) one.bytes += bytes
-        const held = holds.map((each) => each.bytes)
-        const total = held.reduce((sum, each) => sum + each, 0)
-        assert.equal(budget.heldBytes, total)
-        assert.ok(total <= 100 || held.filter((each) => each > 0).length === 1)
-      }
-    }),
-  )
+  assert.equal(bodies.budget.heldBytes, 0)
 })

@@ -1,9 +1,18 @@
-// OTLP/gRPC: the Export method of the three collector services. The bytes of a request go to the same decoder as those of OTLP/HTTP,
-// so nothing but the envelope differs. Order as over HTTP: ready, who, role, size, work. A caller is known before a byte of the
-// message is read, and a call that is refused reads none. Status codes and retry hints are those of the OTLP specification:
-// whoever gets RetryInfo may repeat, nobody else should.
+// OTLP/gRPC: the Export method of the three collector services, over HTTP/2 without TLS. The bytes of a message go
+// through the same budget and to the same decoder as those of OTLP/HTTP, so nothing but the envelope differs. Order as
+// over HTTP: ready, who, role, size, work. A caller is known before a byte of the message is read, and a call that is
+// refused reads none. Status codes and retry hints are those of the OTLP specification: whoever gets RetryInfo may
+// repeat, nobody else should. gRPC is spoken by hand and not by its library, because that gathers a message before it
+// tells how large it is (docs/decisions/0033).
 
-import grpc from '@grpc/grpc-js'
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -11,121 +20,150 @@ import type { Clock } from '../core/clock.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
-import type { BodyBudget, BodyHold } from './body-budget.ts'
+import type { BodyBudget } from './body-budget.ts'
 import { decodeExport } from './decode-export.ts'
+import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-message.ts'
+import { GrpcSessions } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
 import { type Intake, senders } from './intake.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { encodeExportResponse } from './otlp-response.ts'
+import { readBody } from './read-body.ts'
 
 export interface GrpcIngestOptions {
   readonly intake: Intake
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
-  /** Largest message after decompression, bytes. */
+  /** Largest message, before and after decompression, bytes. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
   readonly clients: ClientLimits
   /** False while starting or draining. */
   readonly isReady: () => boolean
+  /** Other bounds on connections than the usual ones. */
+  readonly sessions?: { readonly known?: number; readonly unknown?: number }
 }
 
-/** Calls on one connection that may be open at once; a Collector has some ten. */
-const streamsMax = 256
-
-/** As long as over HTTP for a whole request to arrive. */
-const readTimeoutMs = 60_000
-
-/**
- * What a message that is still arriving counts as in the budget, bytes: about what exporters send. The library tells
- * its size only when it is whole.
- */
-const arrivingBytes = 64 * 1024
+const http2Bounds = {
+  settings: {
+    // Calls on one connection that may be open at once: the least that RFC 9113 advises; a Collector has some ten.
+    maxConcurrentStreams: 100,
+    // As Node's HTTP/1.1 server takes.
+    maxHeaderListSize: 16 * 1024,
+    enablePush: false,
+  },
+  maxHeaderListPairs: 64,
+  // Calls that a client takes back (CVE-2023-44487). All of a connection's calls may time out at once, twice in a row.
+  streamResetBurst: 200,
+  streamResetRate: 20,
+  maxSessionInvalidFrames: 100,
+}
 
 /** How long calls and connections may take to end when the service stops: longer than the longest commit delay. */
 const graceMs = 10_000
 
-type Call = grpc.ServerReadableStream<Buffer, Buffer>
-type Answer = grpc.sendUnaryData<Buffer>
+const okStatus = '0'
+const unimplemented = '12'
+
+const signalByPath: ReadonlyMap<string, Signal> = new Map(signals.map((signal) => [pathOf(signal), signal]))
 
 export class GrpcIngest {
   readonly #options: GrpcIngestOptions
-  readonly #server: grpc.Server
+  readonly #server: Http2Server
+  readonly #sessions: GrpcSessions
 
   constructor(options: GrpcIngestOptions) {
     this.#options = options
-    // It would write to standard error what its callers are told anyway.
-    grpc.setLogVerbosity(grpc.logVerbosity.NONE)
-    this.#server = new grpc.Server({
-      'grpc.max_receive_message_length': options.bodyLimitBytes,
-      'grpc.max_concurrent_streams': streamsMax,
-      // A page about connections that anybody who may connect could read.
-      'grpc.enable_channelz': 0,
+    this.#sessions = new GrpcSessions(options.clock, options.sessions)
+    this.#server = createServer(http2Bounds)
+    this.#server.on('session', (session: ServerHttp2Session) => {
+      // What a client does to its connection is no failure of the service.
+      session.on('error', () => {})
+      this.#sessions.add(session, options.clients.addressOf({ socket: session.socket, headers: {} }))
     })
-    for (const signal of signals) {
-      this.#server.addService(serviceOf(signal), {
-        Export: (call: Call, answer: Answer) => void this.#answer(signal, call, answer),
-      })
-    }
+    this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+      stream.on('error', () => {})
+      void this.#answer(stream, headers)
+    })
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#sessions.count
   }
 
   /** Listens and answers the port. Throws where the port is taken. */
   listen(host: string, port: number): Promise<number> {
-    const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
     return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (error, bound) =>
-        error === null ? resolve(bound) : reject(error),
-      )
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port }, () => {
+        this.#server.removeListener('error', reject)
+        const address = this.#server.address()
+        resolve(typeof address === 'object' && address !== null ? address.port : port)
+      })
     })
   }
 
   /** Takes no new calls and lets those under way end, within the grace. */
   async close(): Promise<void> {
-    const done = new AbortController()
-    const ended = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()))
-    await Promise.race([ended, this.#options.clock.sleep(graceMs, done.signal)])
-    done.abort()
-    this.#server.forceShutdown()
+    if (this.#server.listening) this.#server.close()
+    await this.#sessions.close(graceMs)
   }
 
-  async #answer(signal: Signal, call: Call, answer: Answer): Promise<void> {
-    const hold = this.#options.budget.open()
+  async #answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
+    const { session } = stream
+    this.#sessions.callBegins(session)
     try {
-      answer(null, await this.#take(signal, call, hold))
+      if (!isGrpc(headers)) return respondOnce(stream, { ':status': 415 })
+      const signal = signalByPath.get(headers[':path'] ?? '')
+      const encoding = encodingOf(headers)
+      if (signal === undefined || encoding === undefined) {
+        if (signal === undefined) this.#sessions.strike(session)
+        return respondOnce(stream, notImplemented(headers, signal === undefined))
+      }
+      succeed(stream, await this.#take(signal, encoding, stream, headers))
     } catch (error) {
       const known = refusalOf(error)
+      if (known.status === 401 || known.code === 'too_many_requests') this.#sessions.strike(session)
       if (known.code === 'internal') this.#options.logger.error({ err: error }, 'an export failed')
-      const metadata = new grpc.Metadata()
-      metadata.set('grpc-status-details-bin', grpcDetails(known))
-      answer({ code: grpcStatusOf(known), details: known.message, metadata })
+      respondOnce(stream, refusalHeaders(known))
     } finally {
-      hold.release()
+      this.#sessions.callEnds(session)
     }
   }
 
-  async #take(signal: Signal, call: Call, hold: BodyHold): Promise<Buffer> {
-    const { tenantId, placement } = await this.#guard(call)
+  async #take(
+    signal: Signal,
+    encoding: GrpcEncoding,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+  ): Promise<Buffer> {
+    const { tenantId, placement } = await this.#guard(stream, headers)
+    this.#sessions.isKnown(stream.session, tenantId)
     const place = { tenantId, placement }
-    hold.grow(arrivingBytes)
-    let message: Buffer | null = await this.#read(call)
-    const bodyBytes = message.length
-    hold.grow(Math.max(0, bodyBytes - arrivingBytes))
-    const [{ rejected, reasons }] = await this.#options.intake.take(place, signal, bodyBytes, () => {
-      const arrival = { place, receivedNs: this.#options.clock.nowNs() }
-      const decoded = decodeExport(signal, 'protobuf', message ?? Buffer.alloc(0), arrival)
-      message = null
-      hold.release()
-      return [decoded] as const
-    })
-    return encodeExportResponse(signal, 'protobuf', { rejected, message: reasons })
+    const body = await this.#read(tenantId, encoding, stream)
+    try {
+      const [{ rejected, reasons }] = await this.#options.intake.take(
+        place,
+        signal,
+        body.bytes.length,
+        () => {
+          const arrival = { place, receivedNs: this.#options.clock.nowNs() }
+          const decoded = decodeExport(signal, 'protobuf', body.bytes, arrival)
+          body.release()
+          return [decoded] as const
+        },
+      )
+      return encodeExportResponse(signal, 'protobuf', { rejected, message: reasons })
+    } finally {
+      body.release()
+    }
   }
 
-  async #guard(call: Call): Promise<Caller> {
+  async #guard({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-    const headers = headersOf(call)
-    const socket = { remoteAddress: call.getPeer().replace(/:\d+$/, '') }
     const { authorization } = headers
-    const address = this.#options.clients.addressOf({ socket, headers })
+    const address = this.#options.clients.addressOf({ socket: session?.socket, headers })
     const caller = await this.#options.clients.identify({ authorization, takesBasic: true, address })
     if (!senders.some((role) => role === caller.role)) {
       throw new AppError('role_not_permitted', {
@@ -135,55 +173,79 @@ export class GrpcIngest {
     return caller
   }
 
-  /** The one message of the call. A sender that takes too long, or goes away, is an error of its own. */
-  async #read(call: Call): Promise<Buffer> {
-    const arrived = new AbortController()
-    const timer = this.#options.clock.sleep(readTimeoutMs, arrived.signal).then(() => {
-      if (!arrived.signal.aborted) call.destroy()
-    })
-    let message: Buffer | null = null
-    try {
-      for await (const chunk of call) {
-        if (message !== null) throw new AppError('bad_request', { sentence: 'Send one message in a call.' })
-        message = chunk
-      }
-    } catch (cause) {
-      if (cause instanceof AppError) throw cause
-      throw new AppError('bad_request', { sentence: 'The call ended before its message was whole.', cause })
-    } finally {
-      arrived.abort()
-      await timer
-    }
-    if (message === null) throw new AppError('bad_request', { sentence: 'The call has no message.' })
-    return message
+  #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
+    const { bodyLimitBytes: limitBytes, budget } = this.#options
+    // A caller may have gone while it was looked up, and then nothing more is heard of the stream.
+    if (stream.destroyed) throw cutShort()
+    const message = new GrpcMessage(encoding, limitBytes)
+    // What goes wrong after the refusal reaches nobody.
+    message.on('error', () => {})
+    stream.once('close', () => message.destroy(cutShort()))
+    const body = readBody(
+      { tenantId, incoming: stream, payload: message, declaredBytes: 0 },
+      { limitBytes, budget },
+    )
+    stream.pipe(message)
+    return body
   }
 }
 
-/**
- * The service by hand: its bytes are ours to read and write. The method is declared as one with a stream of requests, which on the
- * wire is the same as one request, because only then does the library run it before it has read the message.
- */
-function serviceOf(signal: Signal): grpc.ServiceDefinition {
+/** Such as `/opentelemetry.proto.collector.trace.v1.TraceService/Export`. */
+function pathOf(signal: Signal): string {
   const [folder, name] =
     signal === 'traces' ? ['trace', 'Trace'] : [signal, `${signal[0]?.toUpperCase()}${signal.slice(1)}`]
-  const asIs = (bytes: Buffer): Buffer => bytes
+  return `/opentelemetry.proto.collector.${folder}.v1.${name}Service/Export`
+}
+
+function isGrpc(headers: IncomingHttpHeaders): boolean {
+  return (
+    headers[':method'] === 'POST' &&
+    /^application\/grpc(?:\+proto)?(?:;|$)/.test(headers['content-type'] ?? '')
+  )
+}
+
+function encodingOf(headers: IncomingHttpHeaders): GrpcEncoding | undefined {
+  const named = headers['grpc-encoding'] ?? 'identity'
+  return grpcEncodings.find((encoding) => encoding === named)
+}
+
+const commonHeaders = { ':status': 200, 'content-type': 'application/grpc+proto' }
+const acceptedEncodings = { 'grpc-accept-encoding': grpcEncodings.join() }
+
+function notImplemented(headers: IncomingHttpHeaders, isUnknownMethod: boolean) {
+  const sentence = isUnknownMethod
+    ? `There is no method ${headers[':path']?.slice(0, 200)}.`
+    : `The compression ${headers['grpc-encoding']} is not understood; send ${grpcEncodings.join(', ')}.`
+  return { ...commonHeaders, ...acceptedEncodings, ...statusHeaders(unimplemented, sentence) }
+}
+
+function refusalHeaders(refusal: AppError) {
   return {
-    Export: {
-      path: `/opentelemetry.proto.collector.${folder}.v1.${name}Service/Export`,
-      requestStream: true,
-      responseStream: false,
-      requestSerialize: asIs,
-      requestDeserialize: asIs,
-      responseSerialize: asIs,
-      responseDeserialize: asIs,
-    },
+    ...commonHeaders,
+    ...statusHeaders(String(grpcStatusOf(refusal)), refusal.message),
+    'grpc-status-details-bin': grpcDetails(refusal).toString('base64'),
   }
 }
 
-function headersOf({ metadata }: Call): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(metadata.getMap()).map(([name, value]) => [name, value.toString()]),
-  )
+/** The sentence percent-encoded, as gRPC over HTTP/2 wants it. */
+function statusHeaders(status: string, sentence: string) {
+  return { 'grpc-status': status, 'grpc-message': encodeURI(sentence.toWellFormed()) }
+}
+
+/** An answer of headers alone. What the caller still sends is not read. */
+function respondOnce(stream: ServerHttp2Stream, headers: Readonly<Record<string, string | number>>): void {
+  if (stream.destroyed || stream.headersSent) return
+  stream.respond(headers, { endStream: true })
+  if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+}
+
+function succeed(stream: ServerHttp2Stream, answer: Buffer): void {
+  if (stream.destroyed) return
+  const prefix = Buffer.alloc(5)
+  prefix.writeUInt32BE(answer.length, 1)
+  stream.respond({ ...commonHeaders, ...acceptedEncodings }, { waitForTrailers: true })
+  stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': okStatus }))
+  stream.end(Buffer.concat([prefix, answer]))
 }
 
 function refusalOf(error: unknown): AppError {

@@ -2,7 +2,7 @@
 // reads the stream stops listening once it has refused it, so this stream keeps two promises by itself: it stops
 // uncompressing at the limit, and what goes wrong after the refusal reaches nobody.
 
-import { pipeline, Transform } from 'node:stream'
+import { pipeline, type Readable, Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { AppError } from '../core/app-error.ts'
 
@@ -10,7 +10,7 @@ import { AppError } from '../core/app-error.ts'
  * The uncompressed bytes of `payload`. Fails with `body_too_large` beyond `limitBytes`, and with an error whose code
  * begins with `Z_` where the bytes aren't gzip. `payload` itself is never destroyed: the answer goes out on it.
  */
-export function gunzipBody(payload: NodeJS.ReadableStream, limitBytes: number): NodeJS.ReadableStream {
+export function gunzipBody(payload: Readable, limitBytes: number): Readable {
   let produced = 0
   const gunzip = createGunzip()
   const limited = new Transform({

@@ -20,6 +20,7 @@ const rpcCodes: ReadonlyMap<number, number> = new Map([
   [401, 16],
   [403, 7],
   [404, 5],
+  [408, 4],
   [413, 8],
   [429, 8],
   [503, 14],

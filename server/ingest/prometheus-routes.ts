@@ -3,6 +3,7 @@
 // protocol wants: Prometheus doesn't repeat that. It repeats 503 and, where so configured, 429. The X-…-Written headers
 // say what was stored.
 
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { ErrorBody } from '../../contract/errors.ts'
@@ -13,6 +14,7 @@ import { type Intake, type Outcome, senders } from './intake.ts'
 import { IngestBody, readBody } from './read-body.ts'
 import { decodeRemoteWrite } from './remote-write.ts'
 import type { RemoteWriteVersion } from './remote-write-wire.ts'
+import { incomingBody } from './routes.ts'
 import { unsnap, unsnappedLength } from './snappy.ts'
 
 export interface RemoteWriteOptions {
@@ -37,9 +39,10 @@ const refusals: readonly (readonly [number, string])[] = [
   [400, 'Not such a request, or a part of it was left out and the rest stored; do not repeat it.'],
   [401, 'No valid access token.'],
   [403, 'The role of the token may not send telemetry.'],
+  [408, 'The body arrived too slowly; send smaller ones.'],
   [413, 'The body is too large.'],
   [415, 'Another content type, proto or encoding than those of remote write 1.0 and 2.0.'],
-  [429, 'Your organisation has sent more than its quota; repeat after Retry-After.'],
+  [429, 'Your organisation has sent more than its quota, or too much at once; repeat after Retry-After.'],
   [503, 'Overloaded, stopping, or an erasure covers this time range; repeat after Retry-After.'],
 ]
 
@@ -47,8 +50,8 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
   const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
   await http.register(async (scope) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser(mediaType, (request: FastifyRequest, payload: NodeJS.ReadableStream) =>
-      readBody(request.raw, payload, limits),
+    scope.addContentTypeParser(mediaType, (request: FastifyRequest, payload: Readable) =>
+      readBody(incomingBody(request, payload), limits),
     )
     scope.route({
       method: 'POST',

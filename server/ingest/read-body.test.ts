@@ -1,26 +1,26 @@
 // A body on its way from a sender: whole whatever its pieces are, and no more memory than its sender has paid for.
 
 import assert from 'node:assert/strict'
-import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../core/app-error.ts'
-import { BodyBudget } from './body-budget.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { BodyBudget, emptyBodyBytes } from './body-budget.ts'
 import { type IngestBody, readBody } from './read-body.ts'
 
 const megabyte = 1024 * 1024
 
 /** What a sender sends, by pieces, after a header that says how much it will be. */
 function sent(
-  declared: number | undefined,
-  budget = new BodyBudget(64 * megabyte),
+  declaredBytes: number | undefined,
+  budget = new BodyBudget(64 * megabyte, new ManualClock(0)),
   limitBytes = 16 * megabyte,
+  tenantId = 'acme',
 ) {
   const payload = new PassThrough({ highWaterMark: 64 * megabyte })
-  const headers = declared === undefined ? {} : { 'content-length': String(declared) }
-  const incoming = Object.assign(payload, { headers }) as unknown as IncomingMessage
-  return { payload, budget, body: readBody(incoming, incoming, { limitBytes, budget }) }
+  const incoming = { tenantId, incoming: payload, payload, declaredBytes: declaredBytes ?? 0 }
+  return { payload, budget, body: readBody(incoming, { limitBytes, budget }) }
 }
 
 const isRefusedAs = (code: string) => (error: unknown) => error instanceof AppError && error.code === code
@@ -43,7 +43,8 @@ test('a body is what was sent, however it was cut and whatever was declared', as
       payload.end()
       const read: IngestBody = await body
       assert.ok(whole.equals(read.bytes))
-      assert.equal(budget.heldBytes, whole.length)
+      const held = budget.heldBytes - emptyBodyBytes
+      assert.ok(held >= whole.length && held <= 2 * whole.length + 16 * 1024, `${held} held`)
       read.release()
       read.release()
       assert.equal(read.bytes.length, 0)
@@ -54,13 +55,14 @@ test('a body is what was sent, however it was cut and whatever was declared', as
 
 test('a body counts as it arrives, whatever its sender declares, and goes with its sender', async () => {
   const { payload, budget, body } = sent(16 * megabyte)
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.heldBytes, emptyBodyBytes)
   payload.write(Buffer.alloc(1000))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes, 1000)
+  assert.equal(budget.heldBytes, emptyBodyBytes + 16 * 1024)
   payload.write(Buffer.alloc(megabyte))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes, megabyte + 1000)
+  const held = budget.heldBytes - emptyBodyBytes
+  assert.ok(held >= megabyte + 1000 && held <= 2 * megabyte, `${held} held`)
   payload.destroy(new Error('the sender has gone'))
   await assert.rejects(body, isRefusedAs('bad_request'))
   assert.equal(budget.heldBytes, 0)
@@ -89,17 +91,58 @@ test('what is too large or finds no room is refused, and holds nothing from then
   undeclared.payload.write(Buffer.alloc(megabyte + 1))
   await assert.rejects(undeclared.body, isRefusedAs('body_too_large'))
 
-  const budget = new BodyBudget(megabyte)
+  const budget = new BodyBudget(megabyte, new ManualClock(0))
   const first = sent(800_000, budget)
   first.payload.write(Buffer.alloc(800_000))
   await new Promise(setImmediate)
   const second = sent(400_000, budget)
   second.payload.write(Buffer.alloc(400_000))
   await assert.rejects(second.body, isRefusedAs('overloaded'))
-  assert.equal(budget.heldBytes, 800_000)
+  assert.equal(budget.heldBytes, emptyBodyBytes + 800_000)
   first.payload.end()
   const body = await first.body
   assert.equal(body.bytes.length, 800_000)
   body.release()
   for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.heldBytes, 0)
+})
+
+test('a body of single bytes holds about as much memory as one in large pieces', async () => {
+  const { payload, budget, body } = sent(undefined)
+  for (let i = 0; i < 20_000; i++) payload.write(Buffer.from([i & 0xff]))
+  await new Promise(setImmediate)
+  assert.equal(budget.heldBytes - emptyBodyBytes, 32 * 1024)
+  payload.end()
+  const read = await body
+  assert.ok(read.bytes.equals(Buffer.from(Array.from({ length: 20_000 }, (_, i) => i & 0xff))))
+  read.release()
+})
+
+test('a body that stops ends with body_too_slow, and its memory is let go', async () => {
+  const clock = new ManualClock(0)
+  const budget = new BodyBudget(64 * megabyte, clock)
+  const { payload, body } = sent(6 * megabyte, budget)
+  const refused = assert.rejects(body, isRefusedAs('body_too_slow'))
+  payload.write(Buffer.alloc(5 * megabyte))
+  await new Promise(setImmediate)
+  for (let i = 0; i < 5; i++) {
+    await clock.advance(5000)
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+  }
+  await refused
+  assert.equal(budget.heldBytes, 0)
+})
+
+test('a whole body that waits is taken away for a neighbour, and never read as an empty one', async () => {
+  const budget = new BodyBudget(megabyte, new ManualClock(0))
+  const flood = sent(900_000, budget)
+  flood.payload.end(Buffer.alloc(900_000))
+  const waiting = await flood.body
+  const calm = sent(200_000, budget, megabyte, 'globex')
+  calm.payload.end(Buffer.alloc(200_000))
+  const body = await calm.body
+  assert.throws(() => waiting.bytes, isRefusedAs('overloaded'))
+  waiting.release()
+  body.release()
+  assert.equal(budget.heldBytes, 0)
 })

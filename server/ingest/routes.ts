@@ -2,6 +2,7 @@
 // by the engine. Success and refusals have OTLP's own bodies in the encoding of the request, because exporters
 // read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
 
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../core/app-error.ts'
@@ -15,7 +16,7 @@ import { gunzipBody } from './gunzip-body.ts'
 import { type Intake, senders } from './intake.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
-import { IngestBody, readBody } from './read-body.ts'
+import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
 
 export interface IngestRoutesOptions {
   readonly intake: Intake
@@ -34,12 +35,11 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
   await http.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
-    scope.addContentTypeParser(
-      Object.keys(mediaTypes),
-      (request: FastifyRequest, payload: NodeJS.ReadableStream) => readBody(request.raw, payload, limits),
+    scope.addContentTypeParser(Object.keys(mediaTypes), (request: FastifyRequest, payload: Readable) =>
+      readBody(incomingBody(request, payload), limits),
     )
     scope.addHook('preParsing', async (request, _reply, payload) =>
-      uncompress(request, payload, options.bodyLimitBytes),
+      uncompress(request, payload as Readable, options.bodyLimitBytes),
     )
     scope.setErrorHandler<Error>((error, request, reply) => sendStatus(error, request, reply))
     for (const signal of signals) addExportRoute(scope, signal, options)
@@ -51,9 +51,10 @@ const answers: readonly (readonly [number, string])[] = [
   [400, 'Not an OTLP request. A google.rpc.Status that names the place; do not retry.'],
   [401, 'No valid access token.'],
   [403, 'The role of the token may not send telemetry.'],
+  [408, 'The body arrived too slowly; send smaller ones.'],
   [413, 'The body is too large after decompression.'],
   [415, 'Neither protobuf nor JSON, or an unknown Content-Encoding.'],
-  [429, 'Your organisation has sent more than its quota; retry after Retry-After.'],
+  [429, 'Your organisation has sent more than its quota, or too much at once; retry after Retry-After.'],
   [500, 'Something failed on our side; the request id names it in the log.'],
   [503, 'Overloaded, stopping, or an erasure covers this time range; retry after Retry-After.'],
 ]
@@ -103,6 +104,13 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
   })
 }
 
+/** A body of the caller, as routes of other protocols read theirs. */
+export function incomingBody(request: FastifyRequest, payload: Readable): IncomingBody {
+  const { raw } = request
+  const declaredBytes = Number(raw.headers['content-length'] ?? 0)
+  return { tenantId: callerOf(request).tenantId, incoming: raw, payload, declaredBytes }
+}
+
 function bytesOf({ body }: FastifyRequest): Buffer {
   return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
 }
@@ -113,11 +121,7 @@ function release(request: FastifyRequest): void {
   request.body = undefined
 }
 
-async function uncompress(
-  request: FastifyRequest,
-  payload: NodeJS.ReadableStream,
-  limitBytes: number,
-): Promise<NodeJS.ReadableStream> {
+async function uncompress(request: FastifyRequest, payload: Readable, limitBytes: number): Promise<Readable> {
   const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   if (coding === 'identity') return payload
   if (coding === 'gzip') return gunzipBody(payload, limitBytes)

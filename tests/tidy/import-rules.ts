@@ -51,9 +51,9 @@ const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] 
     reason: 'only routes.ts, http/ and app.ts know HTTP (a type-only import of FastifyBaseLogger is free)',
   },
   {
-    module: /^@grpc\/grpc-js$/,
-    files: /^server\/ingest\/grpc\.ts$/,
-    reason: 'only ingest/grpc.ts knows gRPC',
+    module: /^node:http2$/,
+    files: /^server\/ingest\/grpc(?:-sessions)?\.ts$/,
+    reason: 'only ingest/grpc.ts and its connections know HTTP/2',
   },
   {
     module: /^(?:node:)?timers(?:\/promises)?$/,

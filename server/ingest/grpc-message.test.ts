@@ -1,0 +1,90 @@
+// A gRPC message out of its frame, however the frame is cut.
+
+import assert from 'node:assert/strict'
+import { buffer } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { deflateSync, gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { AppError } from '../core/app-error.ts'
+import { type GrpcEncoding, GrpcMessage } from './grpc-message.ts'
+
+function framed(bytes: Uint8Array, isCompressed = false, declared = bytes.length): Buffer {
+  const prefix = Buffer.alloc(5)
+  prefix[0] = isCompressed ? 1 : 0
+  prefix.writeUInt32BE(declared, 1)
+  return Buffer.concat([prefix, bytes])
+}
+
+/** What comes out where the frame comes in by pieces that end at `cuts`. */
+async function read(
+  frame: Buffer,
+  {
+    encoding = 'identity',
+    cuts = [],
+    limitBytes = 1 << 20,
+  }: {
+    encoding?: GrpcEncoding
+    cuts?: readonly number[]
+    limitBytes?: number
+  } = {},
+): Promise<Buffer> {
+  const message = new GrpcMessage(encoding, limitBytes)
+  message.on('error', () => {})
+  const whole = buffer(message)
+  let from = 0
+  for (const cut of [...cuts, frame.length].toSorted((a, b) => a - b)) {
+    if (cut <= frame.length) message.write(frame.subarray(from, cut))
+    from = Math.min(cut, frame.length)
+  }
+  message.end()
+  return whole
+}
+
+const isRefusedAs = (code: string, sentence: RegExp) => (error: unknown) =>
+  error instanceof AppError && error.code === code && sentence.test(error.message)
+
+const pack = { identity: (bytes: Uint8Array) => bytes, gzip: gzipSync, deflate: deflateSync }
+
+test('a message comes out as it was, compressed or not, however its frame was cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uint8Array({ maxLength: 2000 }),
+      fc.constantFrom<GrpcEncoding>('identity', 'gzip', 'deflate'),
+      fc.array(fc.nat(2000), { maxLength: 6 }),
+      async (bytes, encoding, cuts) => {
+        const frame = framed(pack[encoding](bytes), encoding !== 'identity')
+        assert.ok((await read(frame, { encoding, cuts })).equals(bytes))
+        // A sender may leave single messages uncompressed.
+        assert.ok((await read(framed(bytes), { encoding, cuts })).equals(bytes))
+      },
+    ),
+  )
+})
+
+test('what is no whole message is refused, and says why', async () => {
+  const bytes = Buffer.from('some bytes')
+  const bad = 'bad_request'
+  for (const [frame, encoding, sentence] of [
+    [Buffer.alloc(0), 'identity', /has no message/],
+    [framed(bytes).subarray(0, 3), 'identity', /before its message was whole/],
+    [framed(bytes).subarray(0, 9), 'identity', /before its message was whole/],
+    [Buffer.concat([framed(bytes), framed(bytes)]), 'identity', /one message/],
+    [framed(bytes, true), 'identity', /name its compression/],
+    [framed(bytes, true), 'gzip', /not valid gzip/],
+    [framed(gzipSync(bytes).subarray(0, 20), true), 'gzip', /not valid gzip/],
+  ] as const) {
+    await assert.rejects(read(frame, { encoding, cuts: [2, 7] }), isRefusedAs(bad, sentence))
+  }
+})
+
+test('a message beyond the limit is refused by what it declares, and by what comes out of it', async () => {
+  const zeros = Buffer.alloc(1_000_000)
+  assert.equal((await read(framed(zeros), { limitBytes: 1_000_000 })).length, 1_000_000)
+  const declared = framed(Buffer.alloc(10), false, 1_000_001)
+  await assert.rejects(read(declared, { limitBytes: 1_000_000 }), isRefusedAs('body_too_large', /larger/))
+  const bomb = framed(gzipSync(zeros), true)
+  await assert.rejects(
+    read(bomb, { encoding: 'gzip', limitBytes: 999_999 }),
+    isRefusedAs('body_too_large', /larger/),
+  )
+})
