@@ -73,7 +73,8 @@ export class Intake {
     this.#options.requireRoom()
     const admission = await this.#options.quota.admit(place.tenantId, bodyBytes)
     try {
-      await this.#turns.take(bodyBytes)
+      await this.#turns.take(place.tenantId, bodyBytes)
+      this.#options.writer.requireRoom(place)
       const { committed, outcomes, late } = this.#begin(place, admission, decode)
       await committed
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)

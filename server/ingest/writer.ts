@@ -1,13 +1,16 @@
 // Grouped commits: many small requests, few inserts. Every partition a commit touches costs the engine about as
 // much as a thousand rows, so what arrives for a placement within a short while goes in together, and a commit
-// takes few placements, the longest waiting first. Behind, groups grow by themselves instead of parts. A request
-// is acknowledged when all its rows are committed, never before. The buffer is bounded: past the bound requests
-// are refused with a retryable answer instead of growing the process. docs/decisions/0001 has the measurements.
+// takes few placements, the longest waiting first, and of one that has much waiting only a part, so that nobody waits
+// behind all of it. Behind, groups grow by themselves instead of parts. A request is acknowledged when all its rows are
+// committed, never before. The buffer is bounded, and organisations share it fairly (core/fair-shares): past the bound
+// requests of those that hold the most are refused with a retryable answer instead of growing the process.
+// docs/decisions/0001 and 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError, storageRetrySeconds } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
+import { FairShares, type Share } from '../core/fair-shares.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type RowBatch, rowCount, rowMemory } from '../telemetry/rows.ts'
@@ -34,13 +37,19 @@ interface PendingBatch {
   readonly encoded: readonly (readonly [TableName, Buffer])[]
   readonly rows: number
   readonly bytes: number
+  /** Of the buffer; nobody takes it away any more once a commit has begun with it. */
+  readonly share: Share
   readonly settle: (error: Error | null) => void
 }
 
 /** What waits for one placement. */
 interface Queue {
   sinceMs: number
-  readonly batches: PendingBatch[]
+  /** Those with lower numbers are committed first. */
+  order: number
+  /** A commit has taken a part of it. */
+  isRest: boolean
+  batches: PendingBatch[]
   bytes: number
 }
 
@@ -53,7 +62,10 @@ const commitsMax = 2
  */
 const placementsMax = 8
 
-/** A commit takes no more than this besides its first placement, bytes of encoded rows: what the engine holds at once. */
+/**
+ * A commit takes no more than this, or one batch, bytes of encoded rows: what the engine holds at once, and for how long
+ * others may have to wait for a commit, some four tenths of a second.
+ */
 const groupBytes = 32 * 1024 * 1024
 
 /**
@@ -78,7 +90,8 @@ export class IngestWriter {
   readonly #queues = new Map<number, Queue>()
   /** The placements of each commit under way. */
   readonly #committing = new Set<ReadonlySet<number>>()
-  #bytes = 0
+  readonly #shares: FairShares
+  #order = 0
   #loop: Promise<void> | null = null
   #pause = new AbortController()
   #closed = false
@@ -88,16 +101,22 @@ export class IngestWriter {
 
   constructor(options: WriterOptions) {
     this.#options = options
+    this.#shares = new FairShares(options.bufferBytes)
   }
 
   /** Bytes waiting or being committed. */
   get bufferedBytes(): number {
-    return this.#bytes
+    return this.#shares.held
+  }
+
+  /** Throws `overloaded` where the organisation's next row would be refused, so that it need not be decoded. */
+  requireRoom({ tenantId }: TenantPlace): void {
+    if (this.#shares.refuses(tenantId, 1)) throw new AppError('overloaded', { retryAfterSeconds })
   }
 
   /**
    * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws `erasing` where a fence covers some row,
-   * `overloaded` where the buffer is full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part committed, and
+   * `overloaded` where the organisation's share of the buffer is full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part committed, and
    * repeating it is right.
    */
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
@@ -107,19 +126,8 @@ export class IngestWriter {
     if (this.#options.gate.refuses(place, batch)) throw new AppError('erasing', { retryAfterSeconds })
     const encoded = batch.map((part) => [part.table, part.bytes] as const)
     const bytes = encoded.reduce((sum, [, rows]) => sum + rows.length, 0)
-    if (this.#bytes > 0 && this.#bytes + bytes > this.#options.bufferBytes) {
-      throw new AppError('overloaded', { retryAfterSeconds })
-    }
-    this.#bytes += bytes
-    const committed = new Promise<void>((resolve, reject) => {
-      const settle = (error: Error | null) => {
-        this.#bytes -= bytes
-        if (error === null) resolve()
-        else reject(error)
-      }
-      const rows = batch.reduce((sum, part) => sum + rowCount(part), 0)
-      this.#enqueue({ place, encoded, rows, bytes, settle })
-    })
+    const rows = batch.reduce((sum, part) => sum + rowCount(part), 0)
+    const committed = this.#enqueue({ place, encoded, rows, bytes })
     this.#options.gate.track(place.tenantId, committed)
     this.#loop ??= this.#run()
     return committed
@@ -132,14 +140,45 @@ export class IngestWriter {
     await this.#loop
   }
 
-  #enqueue(batch: PendingBatch): void {
-    const { placement } = batch.place
+  /** Resolves when the batch is committed. Throws `overloaded` where there is no room for it. */
+  #enqueue(batch: Omit<PendingBatch, 'share' | 'settle'>): Promise<void> {
+    const { tenantId, placement } = batch.place
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const share = this.#shares.open(tenantId, () => this.#drop(pending))
+    const settle = (error: Error | null) => {
+      share.release()
+      if (error === null) resolve()
+      else reject(error)
+    }
+    const pending: PendingBatch = { ...batch, share, settle }
+    if (!share.grow(batch.bytes)) {
+      share.release()
+      throw new AppError('overloaded', { retryAfterSeconds })
+    }
     const known = this.#queues.get(placement)
-    const queue = known ?? { sinceMs: this.#options.clock.nowMs(), batches: [], bytes: 0 }
-    queue.batches.push(batch)
+    const queue = known ?? this.#newQueue()
+    queue.batches.push(pending)
     queue.bytes += batch.bytes
     this.#queues.set(placement, queue)
     if (known === undefined || queue.bytes >= dueBytes) this.#pause.abort()
+    return promise
+  }
+
+  #newQueue(): Queue {
+    const sinceMs = this.#options.clock.nowMs()
+    return { sinceMs, order: this.#order++, isRest: false, batches: [], bytes: 0 }
+  }
+
+  /** Gives way to an organisation that holds less. */
+  #drop(batch: PendingBatch): void {
+    const { placement } = batch.place
+    const queue = this.#queues.get(placement)
+    if (queue !== undefined) {
+      queue.batches = queue.batches.filter((other) => other !== batch)
+      queue.bytes -= batch.bytes
+      if (queue.batches.length === 0) this.#queues.delete(placement)
+    }
+    batch.settle(new AppError('overloaded', { retryAfterSeconds }))
   }
 
   /** While commits run the next ones gather. */
@@ -156,8 +195,14 @@ export class IngestWriter {
   #begin(group: readonly PendingBatch[]): void {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
+    for (const { share } of group) share.keep()
     void this.#commitGroup([...placements], group).then(() => {
       this.#committing.delete(placements)
+      // What is left of a placement waits behind all who came meanwhile.
+      for (const placement of placements) {
+        const queue = this.#queues.get(placement)
+        if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
+      }
       this.#pause.abort()
     })
   }
@@ -167,14 +212,24 @@ export class IngestWriter {
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
-      .sort(([, a], [, b]) => a.sinceMs - b.sinceMs)
+      .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
-    const group = due.slice(0, placementsMax).filter(([, queue], at) => {
+    const fitting = due.slice(0, placementsMax).filter(([, queue], at) => {
       bytes += queue.bytes
       return at === 0 || bytes <= groupBytes
     })
-    for (const [placement] of group) this.#queues.delete(placement)
-    return group.flatMap(([, queue]) => queue.batches)
+    return fitting.flatMap(([placement, queue]) => this.#takePart(placement, queue))
+  }
+
+  /** What of a placement goes into one commit: all, or as much as one takes, of each organisation as much. */
+  #takePart(placement: number, queue: Queue): readonly PendingBatch[] {
+    const part = queue.bytes <= groupBytes ? queue.batches : fairPart(queue.batches)
+    const taken = new Set(part)
+    queue.batches = queue.batches.filter((batch) => !taken.has(batch))
+    for (const { bytes } of part) queue.bytes -= bytes
+    queue.isRest = true
+    if (queue.batches.length === 0) this.#queues.delete(placement)
+    return part
   }
 
   #isTaken(placement: number): boolean {
@@ -254,6 +309,31 @@ export class IngestWriter {
       if (result.status === 'rejected') throw result.reason
     }
     await this.#options.engine.sync()
+  }
+}
+
+/** As many batches as a commit takes: the next is always one of the organisation that has the fewest bytes in it. */
+function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
+  const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
+    own: own.values(),
+    next: own[0],
+    bytes: 0,
+  }))
+  for (const one of waiting) one.own.next()
+  const part: PendingBatch[] = []
+  let bytes = 0
+  for (;;) {
+    let least: (typeof waiting)[number] | undefined
+    for (const one of waiting) {
+      if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
+    }
+    const batch = least?.next
+    if (least === undefined || batch === undefined) return part
+    if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
+    part.push(batch)
+    bytes += batch.bytes
+    least.bytes += batch.bytes
+    least.next = least.own.next().value
   }
 }
 
