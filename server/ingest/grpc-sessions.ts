@@ -61,10 +61,6 @@ export class GrpcSessions {
     this.#unknownMax = limits.unknown ?? unknownMax
   }
 
-  get count(): number {
-    return this.#connections.size
-  }
-
   /** A new connection. Where there are too many unknown ones, the oldest of the address with the most ends. */
   add(session: Http2Session, address: string): void {
     const connection: Connection = {

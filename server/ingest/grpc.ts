@@ -40,8 +40,6 @@ export interface GrpcIngestOptions {
   readonly clients: ClientLimits
   /** False while starting or draining. */
   readonly isReady: () => boolean
-  /** Other bounds on connections than the usual ones. */
-  readonly sessions?: { readonly known?: number; readonly unknown?: number }
 }
 
 const http2Bounds = {
@@ -74,7 +72,7 @@ export class GrpcIngest {
 
   constructor(options: GrpcIngestOptions) {
     this.#options = options
-    this.#sessions = new GrpcSessions(options.clock, options.sessions)
+    this.#sessions = new GrpcSessions(options.clock)
     this.#server = createServer(http2Bounds)
     this.#server.on('session', (session: ServerHttp2Session) => {
       // What a client does to its connection is no failure of the service.
@@ -85,11 +83,6 @@ export class GrpcIngest {
       stream.on('error', () => {})
       void this.#answer(stream, headers)
     })
-  }
-
-  /** Connections that are open. */
-  get connections(): number {
-    return this.#sessions.count
   }
 
   /** Listens and answers the port. Throws where the port is taken. */

@@ -1,0 +1,123 @@
+// Connections of real HTTP/2 clients, on a clock that is moved by hand: who may have how many, and for how long.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type ClientHttp2Session, connect, createServer, type Http2Session } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { ManualClock } from '../core/manual-clock.ts'
+import { GrpcSessions } from './grpc-sessions.ts'
+
+interface Pair {
+  readonly client: ClientHttp2Session
+  readonly server: Http2Session
+}
+
+/** A server with nothing behind it, and what its clients see. */
+async function scene(test: TestContext, limits: { readonly known?: number; readonly unknown?: number } = {}) {
+  const clock = new ManualClock(1_000_000)
+  const sessions = new GrpcSessions(clock, limits)
+  const server = createServer()
+  const clients: ClientHttp2Session[] = []
+  const waiting: ((session: Http2Session) => void)[] = []
+  server.on('session', (session) => {
+    session.on('error', () => {})
+    sessions.add(session)
+    waiting.shift()?.(session)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : assert.fail()
+  test.after(async () => {
+    for (const client of clients) client.destroy()
+    server.close()
+    await sessions.close(0)
+  })
+  return {
+    clock,
+    sessions,
+    async open(localAddress = '127.0.0.1'): Promise<Pair> {
+      const arrived = new Promise<Http2Session>((resolve) => waiting.push(resolve))
+      const createConnection = () => connectSocket({ port, host: '127.0.0.1', localAddress })
+      const client = connect(`http://127.0.0.1:${port}`, { createConnection })
+      client.on('error', () => {})
+      clients.push(client)
+      return { client, server: await arrived }
+    },
+  }
+}
+
+const isOpen = ({ client, server }: Pair) => !server.destroyed && !server.closed && !client.destroyed
+
+async function pass(clock: ManualClock, seconds: number): Promise<void> {
+  for (let i = 0; i < seconds; i += 5) {
+    await clock.advance(5000)
+    await turn()
+  }
+}
+
+test('who says nothing of itself is ended after a minute, and who is known after five without a call', async (t) => {
+  const { clock, sessions, open } = await scene(t)
+  const [silent, idle, busy] = [await open(), await open(), await open()]
+  for (const { server } of [idle, busy]) {
+    sessions.callBegins(server)
+    sessions.isKnown(server, 'acme')
+  }
+  sessions.callEnds(idle.server)
+  await pass(clock, 55)
+  assert.deepEqual([silent, idle, busy].map(isOpen), [true, true, true])
+  await pass(clock, 10)
+  assert.deepEqual([silent, idle, busy].map(isOpen), [false, true, true])
+  await pass(clock, 240)
+  assert.deepEqual([silent, idle, busy].map(isOpen), [false, false, true])
+})
+
+test('a flood from one address ends its own oldest connections, and never one from elsewhere', async (t) => {
+  const { open } = await scene(t, { unknown: 5 })
+  const calm = await open('127.0.0.1')
+  const flood: Pair[] = []
+  for (let i = 0; i < 8; i++) flood.push(await open('127.0.0.2'))
+  const late = await open('127.0.0.3')
+  assert.ok(isOpen(calm) && isOpen(late))
+  assert.deepEqual(flood.map(isOpen), [false, false, false, false, false, true, true, true])
+})
+
+test('organisations share the connections: one with few gets another, and who has the most gives way', async (t) => {
+  const { sessions, open } = await scene(t, { known: 4 })
+  const known = async (tenantId: string) => {
+    const pair = await open()
+    sessions.isKnown(pair.server, tenantId)
+    return pair
+  }
+  const flood = [await known('flood'), await known('flood'), await known('flood'), await known('flood')]
+  const beyond = await known('flood')
+  assert.ok(!isOpen(beyond) && flood.every(isOpen))
+  const calm = await known('calm')
+  assert.ok(isOpen(calm))
+  assert.deepEqual(flood.map(isOpen), [true, true, true, false])
+})
+
+test('calls that are refused for want of a token end their connection, unless one of them has a token', async (t) => {
+  const { sessions, open } = await scene(t)
+  const [guessing, mixed] = [await open(), await open()]
+  for (let i = 0; i < 150; i++) {
+    sessions.strike(guessing.server)
+    sessions.strike(mixed.server)
+    if (i % 50 === 0) sessions.isKnown(mixed.server, 'acme')
+  }
+  assert.deepEqual([guessing, mixed].map(isOpen), [false, true])
+})
+
+test('a client that pings for each answer keeps its connection, and one that only pings does not', async (t) => {
+  const { sessions, open } = await scene(t)
+  const [useful, useless] = [await open(), await open()]
+  const ping = ({ client }: Pair) => new Promise<void>((resolve) => void client.ping(() => resolve()))
+  for (let i = 0; i < 1100 && !useless.client.destroyed; i++) {
+    await ping(useful)
+    sessions.isKnown(useful.server, 'acme')
+    await ping(useless)
+  }
+  assert.deepEqual([useful, useless].map(isOpen), [true, false])
+})
