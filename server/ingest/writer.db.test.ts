@@ -412,10 +412,84 @@ describe('the bounded buffer', () => {
     assert.equal(await count(refused), 10)
   })
 
+  test('an organisation that fills the buffer gives way to another one, with what it sent last', async () => {
+    const here = scene({ bufferBytes: 100_000 })
+    const { clock, writer } = here
+    const [flood, calm] = [newPlace(1), newPlace(2)]
+    const sent = Array.from({ length: 9 }, () => commit(writer, flood, logs(10, 'x'.repeat(1000))))
+    await assert.rejects(commit(writer, flood, logs(10, 'x'.repeat(1000))), { code: 'overloaded' })
+    const calmly = commit(writer, calm, logs(10, 'x'.repeat(1000)))
+    await assert.rejects(sent.pop() ?? assert.fail(), { code: 'overloaded', retryAfterSeconds: 1 })
+    await runUntil(clock, [...sent, calmly])
+    await Promise.all([...sent, calmly])
+    assert.deepEqual([await count(flood), await count(calm)], [80, 10])
+    assert.equal(writer.bufferedBytes, 0)
+  })
+
+  test('what is being committed is not taken away', async () => {
+    const engineDoor = door()
+    const here = scene({ bufferBytes: 15_000, beforeInsert: () => engineDoor.passed })
+    const { clock, inserts, writer } = here
+    const [flood, calm] = [newPlace(1), newPlace(2)]
+    const sent = commit(writer, flood, logs(10, 'x'.repeat(1000)))
+    while (inserts.length === 0) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    await assert.rejects(commit(writer, calm, logs(8, 'x'.repeat(1000))), { code: 'overloaded' })
+    engineDoor.open()
+    await runUntil(clock, [sent])
+    assert.deepEqual([await count(flood), await count(calm)], [10, 0])
+  })
+
+  test('a commit takes a part of what one organisation has waiting, and a neighbour’s rows beside it', async () => {
+    const here = scene({ bufferBytes: 2 ** 27 })
+    const { clock, inserts, writer } = here
+    const [flood, calm] = [newPlace(), newPlace()]
+    const large = () => logs(12, 'x'.repeat(2 ** 20))
+    const sent = [large(), large(), large(), large()].map((rows) => commit(writer, flood, rows))
+    const calmly = commit(writer, calm, logs(7))
+    await runUntil(clock, [calmly])
+    const [first, second] = inserts
+    assert.equal((first?.rows ?? 0) + (second?.rows ?? 0), 2 * 12 + 7, 'the two halves of the first commit')
+    await runUntil(clock, sent)
+    assert.deepEqual([await count(flood), await count(calm)], [48, 7])
+  })
+
+  test('what is left of a placement waits behind all who came meanwhile', async () => {
+    const engineDoors = [door(), door(), door(), door()]
+    const { clock, inserts, writer } = scene({
+      bufferBytes: 2 ** 27,
+      beforeInsert: async (nth) => engineDoors[nth - 1]?.passed,
+    })
+    const step = async () => {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    const [one, two, late] = [newPlace(1), newPlace(2), newPlace(3)]
+    const large = (place: TenantPlace) =>
+      [1, 2].map(() => commit(writer, place, logs(20, 'x'.repeat(2 ** 20))))
+    const sent = [...large(one), ...large(two)]
+    for (let i = 0; i < 20; i++) await step()
+    const lately = commit(writer, late, logs(5))
+    for (let i = 0; i < 20; i++) await step()
+    assert.equal(inserts.length, 2, 'a third commit was begun')
+    engineDoors[0]?.open()
+    while (inserts.length < 3) await step()
+    assert.deepEqual([...(inserts[2]?.placements ?? [])], [3])
+    for (const each of engineDoors) each.open()
+    await runUntil(clock, [...sent, lately])
+    assert.deepEqual([await count(one), await count(two), await count(late)], [40, 40, 5])
+  })
+
   test('a batch larger than the whole buffer is taken when nothing else is there, or it never could be', async () => {
     const here = scene({ bufferBytes: 1000 })
     const place = newPlace()
-    await commitNow(here, place, logs(5, 'x'.repeat(1000)))
+    const committed = commit(here.writer, place, logs(5, 'x'.repeat(1000)))
+    assert.throws(() => here.writer.requireRoom(place), { code: 'overloaded', retryAfterSeconds: 1 })
+    here.writer.requireRoom(newPlace())
+    await runUntil(here.clock, [committed])
+    here.writer.requireRoom(place)
     assert.equal(await count(place), 5)
   })
 })
