@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
+import { Decoder } from '../ingest/decoder.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
 import { Intake, type IntakeOptions } from '../ingest/intake.ts'
 import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
@@ -55,8 +56,10 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
+  const decoder = new Decoder()
   const intake = new Intake({
     writer,
+    decoder,
     quota: quotas,
     lateSelections: (tenantId) => gate.lateSelections(tenantId),
     onLate: needs.onLate,
@@ -89,7 +92,7 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
       await addRemoteWriteRoute(http, shared)
     },
     async close() {
-      await budget.close()
+      await Promise.all([budget.close(), decoder.close()])
       await writer.close()
       await quotas.close()
     },

@@ -5,6 +5,7 @@
 // repeat, nobody else should. gRPC is spoken by hand and not by its library, because that gathers a message before it
 // tells how large it is (docs/decisions/0033).
 
+import assert from 'node:assert/strict'
 import {
   constants,
   createServer,
@@ -21,7 +22,6 @@ import type { ClientLimits } from '../http/client-limits.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { decodeExport } from './decode-export.ts'
 import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-message.ts'
 import { GrpcSessions } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
@@ -136,17 +136,16 @@ export class GrpcIngest {
     const place = { tenantId, placement }
     const body = await this.#read(tenantId, encoding, stream)
     try {
-      const [{ rejected, reasons }] = await this.#options.intake.take(
-        place,
-        signal,
-        body.bytes.length,
-        () => {
-          const arrival = { place, receivedNs: this.#options.clock.nowNs() }
-          const decoded = decodeExport(signal, 'protobuf', body.bytes, arrival)
-          body.release()
-          return [decoded] as const
+      const [outcome] = await this.#options.intake.take(place, signal, {
+        bodyBytes: body.bytes.length,
+        job: () => {
+          const receivedNs = this.#options.clock.nowNs()
+          return { protocol: 'otlp', signal, encoding: 'protobuf', body: body.bytes, place, receivedNs }
         },
-      )
+        release: () => body.release(),
+      })
+      assert(outcome)
+      const { rejected, reasons } = outcome
       return encodeExportResponse(signal, 'protobuf', { rejected, message: reasons })
     } finally {
       body.release()

@@ -4,10 +4,10 @@
 
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantPlace } from '../telemetry/telemetry.ts'
+import type { Decoder, Undecoded } from './decoder.ts'
 import { type LateSelection, withoutLate } from './late-rows.ts'
 import { requireFewPartitions } from './partition-spread.ts'
 import type { DecodedExport } from './row-collector.ts'
-import { Turns } from './turns.ts'
 import type { IngestWriter } from './writer.ts'
 
 /** One request's part of what its organisation may send. */
@@ -30,6 +30,7 @@ export const senders = ['owner', 'admin', 'member', 'ingest'] as const
 
 export interface IntakeOptions {
   readonly writer: IngestWriter
+  readonly decoder: Decoder
   readonly quota: Quota
   /** What the organisation refuses for good because it has erased it. */
   readonly lateSelections: (tenantId: string) => readonly LateSelection[]
@@ -51,46 +52,40 @@ export interface Outcome {
 
 export class Intake {
   readonly #options: IntakeOptions
-  readonly #turns = new Turns()
 
   constructor(options: IntakeOptions) {
     this.#options = options
   }
 
   /**
-   * Takes a request. Answers an outcome for each part that `decode` gave, in its order. Throws what `decode` throws,
-   * `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the writer throws; nothing then counts against the quota.
+   * Takes a request. Answers an outcome for each kind of record that its protocol has, in their order. Throws what its
+   * decoder throws, `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the
+   * writer throws; nothing then counts against the quota.
    *
-   * @param bodyBytes of the body, uncompressed
-   * @param decode the records by kind; called once, and not where the quota refuses the body
+   * @param body is not looked at where the quota refuses it
    */
-  async take<Parts extends readonly DecodedExport[]>(
-    place: TenantPlace,
-    signal: Signal,
-    bodyBytes: number,
-    decode: () => Parts,
-  ): Promise<{ [Index in keyof Parts]: Outcome }> {
+  async take(place: TenantPlace, signal: Signal, body: Undecoded): Promise<readonly Outcome[]> {
     this.#options.requireRoom()
-    const admission = await this.#options.quota.admit(place.tenantId, bodyBytes)
+    const admission = await this.#options.quota.admit(place.tenantId, body.bodyBytes)
     try {
-      await this.#turns.take(place.tenantId, bodyBytes)
       this.#options.writer.requireRoom(place)
-      const { committed, outcomes, late } = this.#begin(place, admission, decode)
+      const parts = await this.#options.decoder.decode(place.tenantId, body)
+      const { committed, outcomes, late } = this.#begin(place, admission, parts)
       await committed
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
       const [accepted, rejected] = [total(outcomes, 'accepted'), total(outcomes, 'rejected')]
       this.#options.onExport(signal, accepted, rejected)
       await admission.count(accepted, rejected)
-      return outcomes as { [Index in keyof Parts]: Outcome }
+      return outcomes
     } catch (error) {
       admission.giveBack()
       throw error
     }
   }
 
-  /** Everything up to the commit, in one breath: a fence comes down only after late rows are refused. Keeps no rows. */
-  #begin(place: TenantPlace, admission: Admission, decode: () => readonly DecodedExport[]) {
-    const parts = decode().map((part) => this.#inTime(place.tenantId, part))
+  /** From late rows to the commit in one breath: a fence comes down only after late rows are refused. Keeps no rows. */
+  #begin(place: TenantPlace, admission: Admission, decoded: readonly DecodedExport[]) {
+    const parts = decoded.map((part) => this.#inTime(place.tenantId, part))
     const outcomes = parts.map(({ outcome }) => outcome)
     admission.takeRows(total(outcomes, 'accepted'))
     const batch = parts.flatMap((part) => part.batch)

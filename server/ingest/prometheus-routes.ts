@@ -12,10 +12,9 @@ import { callerOf, mediaTypeOf } from '../http/route.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { type Intake, type Outcome, senders } from './intake.ts'
 import { IngestBody, readBody } from './read-body.ts'
-import { decodeRemoteWrite } from './remote-write.ts'
 import type { RemoteWriteVersion } from './remote-write-wire.ts'
 import { incomingBody } from './routes.ts'
-import { unsnap, unsnappedLength } from './snappy.ts'
+import { unsnappedLength } from './snappy.ts'
 
 export interface RemoteWriteOptions {
   readonly intake: Intake
@@ -107,10 +106,13 @@ async function take(
     const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
     const { tenantId, placement } = callerOf(request)
     const place = { tenantId, placement }
-    const outcomes = await intake.take(place, 'metrics', bodyBytes, () => {
-      const parts = decodeRemoteWrite(version, unsnap(compressedOf(request), bodyLimitBytes), place)
-      release(request)
-      return parts
+    const outcomes = await intake.take(place, 'metrics', {
+      bodyBytes,
+      job: () => {
+        const body = compressedOf(request)
+        return { protocol: 'remote_write', version, body, limitBytes: bodyLimitBytes, place }
+      },
+      release: () => release(request),
     })
     for (const [i, kind] of kinds.entries()) {
       reply.header(

@@ -2,6 +2,7 @@
 // by the engine. Success and refusals have OTLP's own bodies in the encoding of the request, because exporters
 // read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
 
+import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -11,7 +12,7 @@ import { callerOf, mediaTypeOf } from '../http/route.ts'
 import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import type { OtlpEncoding } from './decode-export.ts'
 import { gunzipBody } from './gunzip-body.ts'
 import { type Intake, senders } from './intake.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
@@ -86,15 +87,16 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
       const encoding = encodingOf(request)
       const { tenantId, placement } = callerOf(request)
       const place = { tenantId, placement }
-      const decode = () => {
-        const arrival = { place, receivedNs: options.clock.nowNs() }
-        const decoded = decodeExport(signal, encoding, bytesOf(request), arrival)
-        release(request)
-        return [decoded] as const
-      }
       try {
-        const bodyBytes = bytesOf(request).length
-        const [outcome] = await options.intake.take(place, signal, bodyBytes, decode)
+        const [outcome] = await options.intake.take(place, signal, {
+          bodyBytes: bytesOf(request).length,
+          job: () => {
+            const body = bytesOf(request)
+            return { protocol: 'otlp', signal, encoding, body, place, receivedNs: options.clock.nowNs() }
+          },
+          release: () => release(request),
+        })
+        assert(outcome)
         const { rejected, reasons: message } = outcome
         return send(reply, 200, encoding, encodeExportResponse(signal, encoding, { rejected, message }))
       } finally {

@@ -14,6 +14,7 @@ import { ManualClock } from '../core/manual-clock.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { BodyBudget } from './body-budget.ts'
+import { Decoder } from './decoder.ts'
 import { GrpcIngest } from './grpc.ts'
 import { Intake } from './intake.ts'
 import { addRemoteWriteRoute } from './prometheus-routes.ts'
@@ -47,6 +48,7 @@ before(async () => {
   })
   const intake = new Intake({
     writer,
+    decoder: new Decoder(),
     quota: { admit: () => assert.fail('a body that was never whole was admitted') },
     lateSelections: () => [],
     onLate: () => {},

@@ -1,0 +1,38 @@
+// A body and all that is needed to decode it, so that this can be done in another thread. The bytes are as they are held:
+// those of remote write are still compressed.
+
+import type { Signal } from '../telemetry/schema/tables.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { decodeExport, type OtlpEncoding } from './decode-export.ts'
+import { decodeRemoteWrite } from './remote-write.ts'
+import type { RemoteWriteVersion } from './remote-write-wire.ts'
+import type { DecodedExport } from './row-collector.ts'
+import { unsnap } from './snappy.ts'
+
+interface OtlpJob {
+  readonly protocol: 'otlp'
+  readonly signal: Signal
+  readonly encoding: OtlpEncoding
+  readonly body: Buffer
+  readonly place: TenantPlace
+  /** When the request arrived; the time of a log record that has none. */
+  readonly receivedNs: bigint
+}
+
+interface RemoteWriteJob {
+  readonly protocol: 'remote_write'
+  readonly version: RemoteWriteVersion
+  /** Compressed. */
+  readonly body: Buffer
+  /** Largest body that may come out, bytes. */
+  readonly limitBytes: number
+  readonly place: TenantPlace
+}
+
+export type DecodeJob = OtlpJob | RemoteWriteJob
+
+/** The records by kind: one for OTLP, samples, histograms and exemplars for remote write. Throws what the decoders throw. */
+export function runDecode(job: DecodeJob): readonly DecodedExport[] {
+  if (job.protocol === 'otlp') return [decodeExport(job.signal, job.encoding, job.body, job)]
+  return decodeRemoteWrite(job.version, unsnap(job.body, job.limitBytes), job.place)
+}

@@ -1,0 +1,38 @@
+// What runs in the thread of the decoder: it takes a body, answers its rows, and keeps nothing of either. Rows go back
+// without being copied.
+
+import { parentPort } from 'node:worker_threads'
+import type { ErrorCode } from '../../contract/errors.ts'
+import { AppError } from '../core/app-error.ts'
+import { type DecodeJob, runDecode } from './decode-job.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+import type { DecodedExport } from './row-collector.ts'
+
+/** Errors lose their class on the way from thread to thread. */
+export type DecodeAnswer =
+  | { readonly parts: readonly DecodedExport[] }
+  | { readonly refusal: { readonly code: ErrorCode; readonly sentence: string } }
+  | { readonly malformed: string }
+  | { readonly failure: string }
+
+function answerTo(job: DecodeJob): DecodeAnswer {
+  try {
+    // What was a Buffer arrives as its base class.
+    const { body } = job
+    return { parts: runDecode({ ...job, body: Buffer.from(body.buffer, body.byteOffset, body.length) }) }
+  } catch (error) {
+    if (error instanceof AppError) return { refusal: { code: error.code, sentence: error.message } }
+    if (error instanceof OtlpDecodeError) return { malformed: error.message }
+    return { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+  }
+}
+
+parentPort?.on('message', (job: DecodeJob) => {
+  const answer = answerTo(job)
+  const rows = 'parts' in answer ? answer.parts.flatMap(({ batch }) => batch) : []
+  const memory = new Set(rows.flatMap(({ bytes, marks }) => [bytes.buffer, marks.buffer]))
+  parentPort?.postMessage(
+    answer,
+    [...memory].filter((buffer) => buffer instanceof ArrayBuffer),
+  )
+})

@@ -1,0 +1,127 @@
+// Small bodies on the event loop and large ones in a thread: the same rows, the same refusals, and the loop goes round.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { compress, encodeRequest } from '../../tests/prometheus/remote-write-messages.ts'
+import { AppError } from '../core/app-error.ts'
+import { type DecodeJob, runDecode } from './decode-job.ts'
+import { Decoder } from './decoder.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+
+const place = { tenantId: 'acme', placement: 3 }
+const megabyte = 1024 * 1024
+
+const decoder = new Decoder()
+after(() => decoder.close())
+
+function logs(count: number, size = 1000) {
+  const logRecords = Array.from({ length: count }, (_, i) => ({
+    timeUnixNano: String(1_767_571_200_000_000_000n + BigInt(i)),
+    body: { stringValue: 'x'.repeat(size) },
+    attributes: [{ key: 'n', value: { intValue: String(i) } }],
+  }))
+  return { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }
+}
+
+function otlp(encoding: 'protobuf' | 'json', body: Buffer): DecodeJob {
+  return { protocol: 'otlp', signal: 'logs', encoding, body, place, receivedNs: 1n }
+}
+
+const jobs: Readonly<Record<string, () => DecodeJob>> = {
+  protobuf: () => otlp('protobuf', encodeProto('logs', logs(2000))),
+  JSON: () => otlp('json', Buffer.from(JSON.stringify(logs(2000)))),
+  'remote write': () => {
+    const samples = Array.from({ length: 20_000 }, (_, i) => ({ value: i, timestamp: 1_767_571_200_000 + i }))
+    const body = Buffer.from(compress(encodeRequest('2.0', [{ labels: { __name__: 'up' }, samples }])))
+    return { protocol: 'remote_write', version: '2.0', body, limitBytes: 16 * megabyte, place }
+  },
+}
+
+/** Through the decoder, as if it had so many bytes. */
+function decode(job: () => DecodeJob, bodyBytes: number, tenantId = 'acme', onRelease = () => {}) {
+  return decoder.decode(tenantId, { bodyBytes, job, release: onRelease })
+}
+
+for (const [name, job] of Object.entries(jobs)) {
+  test(`${name}: the rows are the same wherever they are decoded`, async () => {
+    const here = await decode(job, 1000)
+    const there = await decode(job, 2 * megabyte)
+    assert.ok(here.some(({ accepted }) => accepted >= 2000))
+    assert.deepEqual(there, here)
+    assert.ok(there.every(({ batch }) => batch.every(({ bytes }) => Buffer.isBuffer(bytes))))
+    assert.deepEqual(here, runDecode(job()))
+  })
+}
+
+test('the event loop goes round while a large body is decoded', async () => {
+  const large = Buffer.from(JSON.stringify(logs(10_000)))
+  let isOver = false
+  const decoded = decode(() => otlp('json', large), large.length).finally(() => {
+    isOver = true
+  })
+  let turns = 0
+  while (!isOver) {
+    await new Promise(setImmediate)
+    turns++
+  }
+  const [part] = await decoded
+  assert.equal(part?.accepted, 10_000)
+  assert.ok(turns > 20, `${turns} turns`)
+})
+
+test('what can not be read is refused in the same words from the thread', async () => {
+  const broken = () => otlp('protobuf', Buffer.from([0x0a, 0xff]))
+  const reason = async (bytes: number) => {
+    try {
+      await decode(broken, bytes)
+    } catch (error) {
+      return error
+    }
+    return assert.fail('it was read')
+  }
+  const [here, there] = [await reason(10), await reason(2 * megabyte)]
+  assert.ok(here instanceof OtlpDecodeError && there instanceof OtlpDecodeError)
+  assert.equal(there.message, here.message)
+  const bomb = (): DecodeJob => {
+    const body = Buffer.from(compress(Buffer.alloc(2000)))
+    return { protocol: 'remote_write', version: '2.0', body, limitBytes: 1000, place }
+  }
+  await assert.rejects(decode(bomb, 2 * megabyte), { name: 'AppError', code: 'body_too_large' })
+})
+
+test('what a body says when its turn comes is its refusal, and the next one gets its turn', async () => {
+  let released = 0
+  const first = decode(jobs.protobuf ?? assert.fail(), 2 * megabyte, 'acme', () => released++)
+  const taken = decode(
+    () => {
+      throw new AppError('overloaded', { retryAfterSeconds: 1 })
+    },
+    2 * megabyte,
+    'acme',
+    () => released++,
+  )
+  const last = decode(jobs.JSON ?? assert.fail(), 2 * megabyte, 'acme', () => released++)
+  await assert.rejects(taken, { code: 'overloaded' })
+  await Promise.all([first, last])
+  assert.equal(released, 2)
+})
+
+test('many large bodies of one organisation delay another one’s by two', async () => {
+  const order: string[] = []
+  const send = (tenantId: string) =>
+    decode(jobs.protobuf ?? assert.fail(), 2 * megabyte, tenantId).then(() => order.push(tenantId))
+  const flood = Array.from({ length: 12 }, () => send('flood'))
+  await Promise.all([...flood, send('calm')])
+  assert.ok(order.indexOf('calm') <= 2, order.join())
+})
+
+test('a decoder that is closed refuses what it had, to be repeated elsewhere', async () => {
+  const closing = new Decoder()
+  const job = jobs.JSON ?? assert.fail()
+  const under = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
+  await closing.close()
+  await assert.rejects(under, { code: 'not_ready' })
+  const late = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
+  await assert.rejects(late, { code: 'not_ready' })
+})

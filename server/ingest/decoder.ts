@@ -1,0 +1,125 @@
+// Decodes bodies by turns between organisations: small ones on the event loop, where a turn of it ends after some
+// milliseconds, and large ones one at a time in a thread of their own. 16 MB take a third of a second and more, during
+// which nobody would be answered, and a request has a dozen steps that each wait for the loop. The thread is started when
+// it is first needed and keeps nothing. One that ends without an answer, as for want of memory, is a refusal of the body
+// that it had; the next body starts another.
+
+import { Worker } from 'node:worker_threads'
+import { AppError } from '../core/app-error.ts'
+import type { DecodeJob } from './decode-job.ts'
+import { runDecode } from './decode-job.ts'
+import type { DecodeAnswer } from './decode-thread.ts'
+import { FairQueue } from './fair-queue.ts'
+import { OtlpDecodeError } from './otlp-decode-error.ts'
+import type { DecodedExport } from './row-collector.ts'
+import { Turns } from './turns.ts'
+
+/** Bodies from here on are decoded in the thread, bytes: 10 to 25 ms of work. Exporters send less than that. */
+const largeBytes = 1024 * 1024
+
+/** 16 MB of JSON take 150 MB while they are decoded, and settings allow bodies of 256 MB. */
+const threadMemoryMb = 1024
+
+/** A body that waits for its turn. */
+export interface Undecoded {
+  /** Uncompressed, bytes. */
+  readonly bodyBytes: number
+  /** Called when its turn has come. What it throws goes to whoever waits. */
+  readonly job: () => DecodeJob
+  /** Called as soon as its bytes are needed no more. */
+  readonly release: () => void
+}
+
+export class Decoder {
+  readonly #turns = new Turns()
+  readonly #large = new FairQueue<() => void>()
+  #isBusy = false
+  #worker: Worker | null = null
+  #closed = false
+
+  /** The records by kind. Throws what the decoders throw. */
+  async decode(tenantId: string, body: Undecoded): Promise<readonly DecodedExport[]> {
+    if (body.bodyBytes >= largeBytes) return this.#decodeLarge(tenantId, body)
+    await this.#turns.take(tenantId, body.bodyBytes)
+    const parts = runDecode(body.job())
+    body.release()
+    return parts
+  }
+
+  /** Ends the thread; what it was decoding fails. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#worker?.terminate()
+  }
+
+  async #decodeLarge(tenantId: string, body: Undecoded): Promise<readonly DecodedExport[]> {
+    if (this.#isBusy) {
+      await new Promise<void>((resolve) => this.#large.push(tenantId, body.bodyBytes, resolve))
+    } else this.#large.charge(tenantId, body.bodyBytes)
+    this.#isBusy = true
+    try {
+      const job = body.job()
+      const answer = await this.#ask({ ...job, body: Buffer.from(job.body) })
+      body.release()
+      return partsOf(answer)
+    } finally {
+      const next = this.#large.shift()
+      this.#isBusy = next !== undefined
+      if (next === undefined) this.#large.forget()
+      else next.item()
+    }
+  }
+
+  #ask(job: DecodeJob): Promise<DecodeAnswer> {
+    if (this.#closed) throw new AppError('not_ready', { retryAfterSeconds: 1 })
+    const worker = this.#worker ?? this.#start()
+    const answered = new AbortController()
+    return new Promise<DecodeAnswer>((resolve, reject) => {
+      const fail = (cause?: unknown) => reject(this.#endedBy(cause))
+      worker.once('message', resolve).once('error', fail).once('exit', fail)
+      answered.signal.addEventListener('abort', () =>
+        worker.off('message', resolve).off('error', fail).off('exit', fail),
+      )
+      worker.ref()
+      worker.postMessage(job)
+    }).finally(() => {
+      answered.abort()
+      // An idle thread doesn't keep the process from ending.
+      worker.unref()
+    })
+  }
+
+  /** The thread ended with a body. */
+  #endedBy(cause: unknown): AppError {
+    if (this.#closed) return new AppError('not_ready', { retryAfterSeconds: 1 })
+    return new AppError('body_too_large', {
+      sentence: 'To read the body takes more memory than it may; send smaller ones.',
+      cause,
+    })
+  }
+
+  #start(): Worker {
+    const entry = new URL('./decode-thread.ts', import.meta.url)
+    const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb } })
+    this.#worker = worker
+    // Whoever waits for an answer is told; an error without a listener would end the process.
+    worker.on('error', () => {})
+    worker.once('exit', () => {
+      if (this.#worker === worker) this.#worker = null
+    })
+    return worker
+  }
+}
+
+function partsOf(answer: DecodeAnswer): readonly DecodedExport[] {
+  if ('refusal' in answer) throw new AppError(answer.refusal.code, { sentence: answer.refusal.sentence })
+  if ('malformed' in answer) throw new OtlpDecodeError(answer.malformed)
+  if ('failure' in answer) throw new Error('A body could not be decoded', { cause: answer.failure })
+  return answer.parts.map((part) => ({
+    ...part,
+    batch: part.batch.map((rows) => {
+      const { buffer, byteOffset, length } = rows.bytes
+      return { ...rows, bytes: Buffer.from(buffer, byteOffset, length) }
+    }),
+  }))
+}
