@@ -43,7 +43,7 @@ export interface Config {
   readonly commitDelayMs: number
   /** How acknowledged telemetry is on the disk, so that it survives power loss and not only the end of the process. */
   readonly commitSync: CommitSync
-  /** Rows that wait or are being committed, bytes; past it ingest answers 503. */
+  /** Rows that wait or are being committed, bytes, and as much again for bodies; past it whoever holds the most gets 503. */
   readonly ingestBufferBytes: number
   /** Largest ingest body after decompression, bytes. */
   readonly ingestBodyBytes: number

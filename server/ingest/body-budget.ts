@@ -14,7 +14,7 @@ const retryAfterSeconds = 1
 
 /**
  * What a body counts before its first byte: its connection, its request and the state that uncompresses it, which have
- * some 50 kB together (docs/decisions/0033).
+ * some 70 kB together with the first block of its bytes (docs/decisions/0033).
  */
 export const emptyBodyBytes = 64 * 1024
 

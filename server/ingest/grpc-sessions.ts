@@ -8,8 +8,8 @@ import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/fair-shares.ts'
 
 /**
- * Connections of callers that are known, in all. Each has some 60 kB while it is idle; a fleet beyond this sends through
- * Collectors.
+ * Connections of callers that are known, in all. Each has some 15 to 40 kB while it is idle; a fleet beyond this sends
+ * through Collectors.
  */
 const knownMax = 2_048
 

@@ -90,6 +90,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
       try {
         const [outcome] = await options.intake.take(place, signal, {
           bodyBytes: bytesOf(request).length,
+          isJson: encoding === 'json',
           job: () => {
             const body = bytesOf(request)
             return { protocol: 'otlp', signal, encoding, body, place, receivedNs: options.clock.nowNs() }
