@@ -41,10 +41,6 @@ export const errorCatalogue = {
     status: 405,
     sentence: 'This address does not answer that method; see the Allow header.',
   },
-  body_too_slow: {
-    status: 408,
-    sentence: 'The body arrived too slowly; send smaller ones where the way here is slow.',
-  },
   deletion_conflict: {
     status: 409,
     sentence: 'A full erasure of this organisation is running; nothing is left to select until it ends.',

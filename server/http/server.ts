@@ -220,7 +220,7 @@ export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void 
   if (challenge !== null) reply.header('www-authenticate', challenge)
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
   // Whoever sends too slowly would take the rest of the request's time to send what nobody reads.
-  if (refusal.code === 'body_too_slow') reply.header('connection', 'close')
+  if (refusal.code === 'request_timeout') reply.header('connection', 'close')
 }
 
 /** What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else unexpected becomes `internal`; without its message. */

@@ -45,7 +45,7 @@ export class BodyBudget {
    * Throws `too_many_requests` where the organisation has as many bodies under way as it may have, `overloaded` where
    * there is no room.
    *
-   * @param onEnd called where the body is ended from here, with `overloaded` or `body_too_slow`; it is released by then,
+   * @param onEnd called where the body is ended from here, with `overloaded` or `request_timeout`; it is released by then,
    *   and its bytes have to be let go
    */
   open(tenantId: string, onEnd: (reason: AppError) => void): BodyHold {
@@ -61,7 +61,7 @@ export class BodyBudget {
     })
     const arrival = this.#arrivals.open(() => {
       share.release()
-      onEnd(new AppError('body_too_slow'))
+      onEnd(new AppError('request_timeout', { sentence: tooSlow }))
     })
     const hold = new BodyHold(share, arrival)
     try {
@@ -78,6 +78,8 @@ export class BodyBudget {
     return this.#arrivals.close()
   }
 }
+
+const tooSlow = 'The body arrived too slowly; send smaller ones where the way here is slow.'
 
 /** One body's part. */
 export class BodyHold {

@@ -23,7 +23,7 @@ async function scene(test: TestContext, limits: { readonly known?: number; reado
   const waiting: ((session: Http2Session) => void)[] = []
   server.on('session', (session) => {
     session.on('error', () => {})
-    sessions.add(session)
+    sessions.add(session, session.socket.remoteAddress ?? '')
     waiting.shift()?.(session)
   })
   server.listen(0, '127.0.0.1')
@@ -102,10 +102,10 @@ test('organisations share the connections: one with few gets another, and who ha
 test('calls that are refused for want of a token end their connection, unless one of them has a token', async (t) => {
   const { sessions, open } = await scene(t)
   const [guessing, mixed] = [await open(), await open()]
-  for (let i = 0; i < 150; i++) {
+  for (let i = 0; i < 1500; i++) {
     sessions.strike(guessing.server)
     sessions.strike(mixed.server)
-    if (i % 50 === 0) sessions.isKnown(mixed.server, 'acme')
+    if (i % 500 === 0) sessions.isKnown(mixed.server, 'acme')
   }
   assert.deepEqual([guessing, mixed].map(isOpen), [false, true])
 })

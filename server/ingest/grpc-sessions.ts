@@ -28,8 +28,8 @@ const idleMs = 300_000
  */
 const controlFramesMax = 1_000
 
-/** Calls refused for want of a token or a method, between two that were not. */
-const strikesMax = 100
+/** Calls refused for want of a token or a method, between two that were not. Wrong tokens are throttled long before. */
+const strikesMax = 1_000
 
 /** How often is looked for connections that are over their time, milliseconds. */
 const lookMs = 5_000

@@ -117,11 +117,11 @@ test('a body of single bytes holds about as much memory as one in large pieces',
   read.release()
 })
 
-test('a body that stops ends with body_too_slow, and its memory is let go', async () => {
+test('a body that stops ends with request_timeout, and its memory is let go', async () => {
   const clock = new ManualClock(0)
   const budget = new BodyBudget(64 * megabyte, clock)
   const { payload, body } = sent(6 * megabyte, budget)
-  const refused = assert.rejects(body, isRefusedAs('body_too_slow'))
+  const refused = assert.rejects(body, isRefusedAs('request_timeout'))
   payload.write(Buffer.alloc(5 * megabyte))
   await new Promise(setImmediate)
   for (let i = 0; i < 5; i++) {

@@ -135,7 +135,7 @@ export class IngestBody {
 }
 
 /**
- * Resolves to the body, or rejects with `body_too_large`, `overloaded`, `too_many_requests`, `body_too_slow`, or what
+ * Resolves to the body, or rejects with `body_too_large`, `overloaded`, `too_many_requests`, `request_timeout`, or what
  * the stream failed with.
  */
 export function readBody(

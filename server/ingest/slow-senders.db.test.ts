@@ -11,6 +11,8 @@ import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { ClientAddresses } from '../http/client-address.ts'
+import { ClientLimits } from '../http/client-limits.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { BodyBudget } from './body-budget.ts'
@@ -61,7 +63,9 @@ before(async () => {
   await addIngestRoutes(http, shared)
   await addRemoteWriteRoute(http, shared)
   ports.http = Number(new URL(await http.listen({ host: '127.0.0.1', port: 0 })).port)
-  grpc = new GrpcIngest({ ...front, ...shared })
+  const addresses = new ClientAddresses([], 'x-forwarded-for')
+  const clients = new ClientLimits({ clock, authenticate: front.authenticate, addresses })
+  grpc = new GrpcIngest({ ...shared, clients, logger: silent, isReady: front.isReady })
   ports.grpc = await grpc.listen('127.0.0.1', 0)
 })
 after(async () => {
