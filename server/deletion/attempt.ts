@@ -323,13 +323,15 @@ export class Attempts {
   }
 
   async #interrupted(attempted: StoredDeletion, error: unknown): Promise<void> {
-    const { clock, gate, ledger, logger, requests, steps } = this.#deps
+    const { clock, findPlace, gate, ledger, logger, requests, steps } = this.#deps
     const { requestId } = attempted
     logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
     const request = await requests.stored(attempted.tenantId, requestId)
     if (request.status !== 'running' && request.status !== 'verifying') return
-    // A swap that was made before the failure binds nobody any more; one that wasn't keeps its placement closed.
-    await steps.keptPromises(gate.closedPlacements())
+    // A swap that was made before the failure binds nobody any more; one that wasn't keeps its placement closed. Other
+    // placements may have a swap under way.
+    const place = await findPlace(attempted.tenantId)
+    if (place !== null) await steps.keptPromises(gate.closedPlacements(), place.placement)
     const isStopped = error instanceof ErasureStopped
     const fault = isStopped ? null : await this.#deps.faultBehind(error)
     const reason = reasonOf(error, fault)
