@@ -77,7 +77,13 @@ const failures: { what: string; text: RegExp; code: number; isShared: boolean; l
   },
   { what: 'making the swap', text: /REPLACE PARTITION/, code: 243, isShared: true, left: times.length },
   { what: 'looking for old parts', text: /FROM system\.parts WHERE/, code: 210, isShared: false, left: half },
-  { what: 'reading back', text: /SELECT 1 AS one, toUnixTimestamp64Nano/, code: 241, isShared: false, left: half },
+  {
+    what: 'reading back',
+    text: /SELECT 1 AS one, toUnixTimestamp64Nano/,
+    code: 241,
+    isShared: false,
+    left: half,
+  },
   { what: 'marking it as done', text: /^INSERT INTO erasures_done/, code: 243, isShared: false, left: half },
 ]
 

@@ -15,7 +15,15 @@ import { eraseCompletely, type Service, startService, type Who } from './service
 const hourNs = 3_600_000_000_000n
 
 /** A full hour, three hours ago. */
-const plantedNs = (systemClock.nowNs() / hourNs) * hourNs - 3n * hourNs
+const recentNs = (systemClock.nowNs() / hourNs) * hourNs - 3n * hourNs
+/** In one week with what is two hours before it and after it: weeks are partitions, and begin on Mondays. */
+const plantedNs =
+  weekOf(recentNs - 2n * hourNs) === weekOf(recentNs + 2n * hourNs) ? recentNs : recentNs - 4n * hourNs
+
+function weekOf(ns: bigint): bigint {
+  // 1970-01-01 was a Thursday.
+  return (ns + 72n * hourNs) / (168n * hourNs)
+}
 
 let service: Service
 before(async () => {

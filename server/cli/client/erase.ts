@@ -176,7 +176,7 @@ async function ask(question: string): Promise<string> {
     return (await lines.question(harmless(question))).trim()
   } catch (error) {
     if (!(error instanceof Error) || error.name !== 'AbortError') throw error
-    process.stderr.write('\n')
+    say('')
     throw new CommandFailure('Nothing is erased.', exitCodes.interrupted)
   } finally {
     lines.close()
