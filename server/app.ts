@@ -60,6 +60,8 @@ export interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** Where a test may end the process; does nothing otherwise. */
   readonly failpoint?: Failpoint
+  /** Erasures that are carried out beside each other; the usual number where absent. A test that stops one names 1. */
+  readonly erasuresAtOnce?: number
   /** Opens the telemetry engine; {@link openChdb} where absent. A test that starts the service often keeps one open. */
   readonly openEngine?: typeof openChdb
   /** No background work is started; what it does in one pass is done by {@link App.round}. */
@@ -193,7 +195,7 @@ export async function foundOrganisation(
 
 /** What the rooms share. A clock that is wrong from the start is found here, before anything is done by it. */
 async function openShared(
-  { config, clock, logger, failpoint = async () => {} }: AppOptions,
+  { config, clock, logger, erasuresAtOnce, failpoint = async () => {} }: AppOptions,
   { control, disk, engine, keys }: OpenStores,
 ) {
   const watch = new ClockWatch({ control, clock, logger })
@@ -204,7 +206,7 @@ async function openShared(
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const rooms = { disk, engine, control, keys, gate, tenancy }
-  return { config, ...clocks, logger, failpoint, ...rooms, instanceSecret }
+  return { config, ...clocks, logger, erasuresAtOnce, failpoint, ...rooms, instanceSecret }
 }
 
 interface OpenStores {

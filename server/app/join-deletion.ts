@@ -48,6 +48,8 @@ export interface DeletionNeeds {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
+  /** The usual number where absent. */
+  readonly erasuresAtOnce?: number | undefined
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
@@ -178,6 +180,7 @@ function createWorker(
     control,
     disk,
     engine,
+    erasuresAtOnce,
     failpoint,
     gate,
     instanceSecret,
@@ -198,6 +201,7 @@ function createWorker(
     trustedNowMs,
     logger,
     failpoint,
+    ...(erasuresAtOnce !== undefined && { attemptsAtOnce: erasuresAtOnce }),
     faultBehind: (error) => disk.faultBehind(error),
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     weighRows: weighingOf({ engine, tenancy }),

@@ -79,6 +79,8 @@ export class InProcess implements Subject {
       clock: life.clock,
       logger: silent,
       failpoint: failpoints.pass,
+      // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+      erasuresAtOnce: 1,
       isManual: true,
       openEngine: async (options) => {
         const engine = this.#engine ?? (await openChdb(options))

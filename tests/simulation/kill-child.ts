@@ -30,6 +30,8 @@ const app = await createApp({
   clock,
   logger: silent,
   failpoint: failpoints.pass,
+  // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+  erasuresAtOnce: 1,
   isManual: true,
   openEngine: async (opened) => {
     const own = await openChdb(opened)
