@@ -4,9 +4,10 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { frame, headerBlock } from '../../bench/neighbours/attacks/http2-frames.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { GrpcClient } from './grpc-client.ts'
-import { cancel, flags, frame, headerBlock, RawHttp2 } from './http2-frames.ts'
+import { cancel, flags, RawHttp2 } from './http2-frames.ts'
 import { type Service, startService } from './service.ts'
 import { mondayNs, sampleExport } from './telemetry.ts'
 
@@ -34,21 +35,23 @@ async function neighbourExports(): Promise<void> {
 }
 
 function callHeaders(): Buffer {
-  return headerBlock({
-    ':method': 'POST',
-    ':scheme': 'http',
-    ':path': '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
-    ':authority': 'x',
-    'content-type': 'application/grpc',
-    authorization: `Bearer ${service.secretOf('acme/ingest')}`,
-  })
+  return headerBlock(
+    Object.entries({
+      ':method': 'POST',
+      ':scheme': 'http',
+      ':path': '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+      ':authority': 'x',
+      'content-type': 'application/grpc',
+      authorization: `Bearer ${service.secretOf('acme/ingest')}`,
+    }),
+  )
 }
 
 /** Calls that are taken back at once, numbered from the first one of the connection. */
 function takenBack(from: number, count: number): Buffer[] {
   return Array.from({ length: count }, (_, i) => 2 * (from + i) + 1).flatMap((id) => [
     frame('headers', flags.endHeaders, id, callHeaders()),
-    frame('resetStream', flags.none, id, cancel),
+    frame('reset', flags.none, id, cancel),
   ])
 }
 
@@ -65,7 +68,7 @@ test('calls that all time out at once are no attack, and those that go on being 
 test('headers without an end end the connection', async () => {
   attacker = new RawHttp2(addressOf())
   const more = Array.from({ length: 100 }, () =>
-    frame('continuation', flags.none, 1, headerBlock({ 'x-more': 'more' })),
+    frame('continuation', flags.none, 1, headerBlock([['x-more', 'more']])),
   )
   await attacker.send([frame('headers', flags.none, 1, callHeaders()), ...more])
   await attacker.closed()
@@ -75,7 +78,7 @@ test('headers without an end end the connection', async () => {
 test('headers beyond their bound are refused, and hold nothing up', async () => {
   attacker = new RawHttp2(addressOf())
   const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, 'x'.repeat(100)]))
-  const block = Buffer.concat([callHeaders(), headerBlock(many)])
+  const block = Buffer.concat([callHeaders(), headerBlock(Object.entries(many))])
   for (let call = 0; call < 50; call++) {
     await attacker.send([frame('headers', flags.endHeaders, 2 * call + 1, block)])
   }
