@@ -1,9 +1,9 @@
 // How often an organisation may ask for what is dear: counting a selection, replaying a detector, signing. Each operation
-// has a token bucket of its own per organisation, so that one asked for too often leaves the others as they were.
+// has a rate of its own per organisation, so that one asked for too often leaves the others as they were.
 
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { TokenBucket } from '../core/token-bucket.ts'
+import { RateLimit } from './rate-limit.ts'
 
 /** What an operation is limited to, per organisation. */
 export interface Rate {
@@ -12,33 +12,29 @@ export interface Rate {
   readonly burst: number
 }
 
-/** Buckets that are full again are forgotten beyond so many; some hundred bytes each. */
-const bucketsKept = 10_000
+/** Far more than one process serves; one that is forgotten begins with a whole burst. */
+const organisationsKept = 10_000
 
 export class OperationRates {
-  readonly #clock: Pick<Clock, 'nowMs'>
-  readonly #buckets = new Map<string, TokenBucket>()
+  readonly #clock: Pick<Clock, 'steady'>
+  /** By operation. */
+  readonly #limits = new Map<string, RateLimit>()
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Pick<Clock, 'steady'>) {
     this.#clock = clock
   }
 
   /** Throws `too_many_requests` with the seconds after which the organisation may ask again. */
   take(tenantId: string, operation: string, { burst, perMinute }: Rate): void {
-    const nowMs = this.#clock.nowMs()
-    const key = `${tenantId} ${operation}`
-    const bucket = this.#buckets.get(key) ?? new TokenBucket(perMinute / 60, burst, nowMs)
-    this.#buckets.set(key, bucket)
-    if (this.#buckets.size > bucketsKept) this.#forgetFull(nowMs)
-    const retryAfterSeconds = bucket.take(1, nowMs)
-    if (retryAfterSeconds === 0) return
+    const limit =
+      this.#limits.get(operation) ??
+      new RateLimit({ clock: this.#clock, burst, perSecond: perMinute / 60, keysMax: organisationsKept })
+    this.#limits.set(operation, limit)
+    const retryAfterSeconds = limit.take(tenantId)
+    if (retryAfterSeconds === null) return
     throw new AppError('too_many_requests', {
       sentence: `Your organisation may ask for this ${perMinute} times a minute; repeat after Retry-After.`,
       retryAfterSeconds,
     })
-  }
-
-  #forgetFull(nowMs: number): void {
-    for (const [key, bucket] of this.#buckets) if (bucket.isFull(nowMs)) this.#buckets.delete(key)
   }
 }

@@ -7,8 +7,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
-import { TokenBucket } from '../core/token-bucket.ts'
 import { type DayCounts, type DayDelta, type IngestLimits, noCounts, type QuotaStore } from './quota-store.ts'
+import { TokenBucket } from './token-bucket.ts'
 
 /**
  * Seconds of the rate that may come at once. Exporters send every few seconds what has gathered; a bucket of one

@@ -28,12 +28,6 @@ export class TokenBucket {
     return 0
   }
 
-  /** Whether it is as good as a new one. */
-  isFull(nowMs: number): boolean {
-    this.#fill(nowMs)
-    return this.#tokens >= this.capacity
-  }
-
   giveBack(tokens: number): void {
     this.#tokens = Math.min(this.capacity, this.#tokens + tokens)
   }
