@@ -15,8 +15,8 @@ import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import type { HeldTelemetry } from './anomaly-fate.ts'
 import type { RunFound } from './anomaly-records.ts'
-import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
-import { readDraft, type StoredDetector } from './detector.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from './detection-fixture.ts'
+import type { StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
 import type { Outcome } from './outcome.ts'
 import { DetectionStore } from './store.ts'
@@ -46,20 +46,8 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('detectors').execute()
 })
 
-async function create(place: TenantPlace, isEnabled = true): Promise<StoredDetector> {
-  const read = readDraft({
-    name: 'Errors',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: {},
-    scope: { group_by: 'service' },
-    window_minutes: 60,
-    schedule_minutes: 60,
-    enabled: isEnabled,
-  })
-  assert('definition' in read)
-  return store.createDetector(place.tenantId, read.definition, 'me')
-}
+const create = ({ tenantId }: TenantPlace, isEnabled = true) =>
+  createErrorsDetector(store, tenantId, isEnabled)
 
 const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
   groupKey: '{"service":"checkout"}',

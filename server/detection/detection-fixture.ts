@@ -1,6 +1,7 @@
 // What the tests of this room open: a real control plane in a folder of its own with two organisations, because a
 // test with one can't see a leak, and spans to put into a real engine.
 
+import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,8 @@ import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
+import { readDraft, type StoredDetector } from './detector.ts'
+import type { DetectionStore } from './store.ts'
 
 export const acme: TenantPlace = { tenantId: 'acme', placement: 0 }
 export const globex: TenantPlace = { tenantId: 'globex', placement: 1 }
@@ -35,6 +38,26 @@ export async function openControl(): Promise<ControlFixture> {
     await rm(folder, { recursive: true, force: true })
   }
   return { folder, control, close }
+}
+
+/** Errors by service; enabled unless said otherwise. */
+export async function createErrorsDetector(
+  store: DetectionStore,
+  tenantId: string,
+  isEnabled = true,
+): Promise<StoredDetector> {
+  const read = readDraft({
+    name: 'Errors',
+    metric_key: 'spans.error_ratio',
+    method_key: 'robust_band',
+    params: {},
+    scope: { group_by: 'service' },
+    window_minutes: 60,
+    schedule_minutes: 60,
+    enabled: isEnabled,
+  })
+  assert('definition' in read)
+  return store.createDetector(tenantId, read.definition, 'me')
 }
 
 export interface FixtureSpan {

@@ -10,8 +10,8 @@ import { LegalHolds } from '../deletion/holds.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
-import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
-import { readDraft, type StoredDetector } from './detector.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from './detection-fixture.ts'
+import type { StoredDetector } from './detector.ts'
 import type { Finding } from './findings.ts'
 import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
 import { DetectionStore } from './store.ts'
@@ -39,20 +39,7 @@ beforeEach(async () => {
   holds = new LegalHolds(control, clock, forgetReleasedVersions)
 })
 
-async function create({ tenantId } = acme): Promise<StoredDetector> {
-  const read = readDraft({
-    name: 'Errors',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: {},
-    scope: { group_by: 'service' },
-    window_minutes: 60,
-    schedule_minutes: 60,
-    enabled: true,
-  })
-  assert('definition' in read)
-  return store.createDetector(tenantId, read.definition, 'me')
-}
+const create = ({ tenantId } = acme) => createErrorsDetector(store, tenantId)
 
 const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
   groupKey: '{"service":"checkout"}',
