@@ -24,8 +24,9 @@ import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
 import { openSqlite } from './control/sqlite.ts'
 import type { Caller } from './core/caller.ts'
-import type { Clock } from './core/clock.ts'
+import { type Clock, elapsedMs } from './core/clock.ts'
 import { newSecret } from './core/ids.ts'
+import { LoopTurns } from './core/loop-turns.ts'
 import { version } from './core/version.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import type { Failpoint } from './deletion/eraser.ts'
@@ -228,9 +229,11 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   await deletion.worker.restore()
   let isReady = false
   const clients = joinClients(config, clock, tenancy)
+  const turns = new LoopTurns({ nowMs: elapsedMs })
   const ingest = joinIngest({
     ...stores,
     clients,
+    turns,
     isReady: () => isReady,
     onLate: (late) => deletion.lateRows.add(late),
   })
@@ -242,7 +245,7 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const front = joinHttp({ ...stores, clients, isReady: () => isReady })
+  const front = joinHttp({ ...stores, clients, turns, isReady: () => isReady })
   const rooms = { deletion, ingest, detectors, runner, evaluate }
   await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())

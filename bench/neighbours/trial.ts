@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -45,6 +46,12 @@ const recoveryLimitMs = 30_000
 const firstErasureMs = 1000
 const erasureEveryMs = 60_000
 
+/**
+ * The attacker's own work would be done on another machine. At the lowest priority it uses what the service leaves, and
+ * takes nothing from it but by what it sends.
+ */
+const attackerNice = 19
+
 /** For what an attack prepares, such as telemetry by the hundred megabytes. */
 const prepareLimitMs = 60_000
 
@@ -60,10 +67,8 @@ export async function runTrial(
     honest.begin(pace.bodies, pace.bodiesPerSecond)
     await sleep(warmUpMs)
     const calmMs = performance.now()
-    const calmWork = workOf(honest, pace.calmSeconds * 1000)
-    await sleep(pace.calmSeconds * 1000)
+    await Promise.all([calmWork(honest), sleep(pace.calmSeconds * 1000)])
     const calmEndMs = performance.now()
-    await calmWork
     return await attackAndRecover({ world, service, honest, attack, pace, calmMs, calmEndMs })
   } finally {
     await honest.stop()
@@ -113,6 +118,13 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
   }
 }
 
+/** A detector, and two erasures one after the other: the first of a service that has just started is the quickest. */
+async function calmWork(honest: Honest): Promise<void> {
+  await sleep(firstErasureMs)
+  const erasures = honest.erase().then(() => honest.erase())
+  await Promise.all([erasures, honest.detect()])
+}
+
 /** An erasure each minute, and beside each a detector that is due. Resolves when all that was begun is done. */
 async function workOf(honest: Honest, forMs: number): Promise<void> {
   const untilMs = performance.now() + forMs
@@ -151,6 +163,7 @@ function startAttacker(world: World, service: Service, attack: Attack, seconds: 
   const { host, port, grpcPort } = service
   const { tenantId, secrets } = world.attacker
   const orders: ChildOrders = { attack: attack.name, host, port, grpcPort, tenantId, secrets, seconds }
+  if (child.pid !== undefined) setPriority(child.pid, attackerNice)
   child.stdin.end(JSON.stringify(orders))
   const lines: (Begun | AttackReport)[] = []
   const begun = new Promise<Begun>((resolve) => {

@@ -4,6 +4,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Clock } from '../core/clock.ts'
+import type { LoopTurns } from '../core/loop-turns.ts'
 import { version } from '../core/version.ts'
 import { AnswersUnderWay } from '../http/answers-under-way.ts'
 import { ClientAddresses } from '../http/client-address.ts'
@@ -22,6 +23,7 @@ export interface HttpNeeds {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
   readonly clients: ClientLimits
+  readonly turns: LoopTurns
   readonly disk: { readonly withReserve: WithReserve }
   readonly isReady: () => boolean
 }
@@ -51,16 +53,25 @@ export function joinClients(config: Config, clock: Clock, tenancy: TenancyStore)
   })
 }
 
-export function joinHttp({ config, clock, logger, clients, disk, isReady }: HttpNeeds): JoinedHttp {
+export function joinHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): JoinedHttp {
   const answers = new AnswersUnderWay(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
-    createHttp({ clock, logger, isReady, withReserve: disk.withReserve, authenticate, connections, answers })
-  const connections = new Connections(config.connections, addressesOf(config))
+    createHttp({
+      clock,
+      logger,
+      isReady,
+      withReserve: disk.withReserve,
+      authenticate,
+      connections,
+      answers,
+      turns,
+    })
+  const connections = new Connections(config.connections, addressesOf(config), turns)
   const http = open(clients, connections)
   const admin =
     config.admin === null
       ? null
-      : open(async () => null, new Connections(config.connections, addressesOf(config)))
+      : open(async () => null, new Connections(config.connections, addressesOf(config), turns))
   let adminAddress: string | null = null
   return {
     http,

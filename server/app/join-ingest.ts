@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
+import type { LoopTurns } from '../core/loop-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
@@ -29,6 +30,7 @@ export interface IngestNeeds {
   readonly disk: DiskWatch
   readonly onLate: IntakeOptions['onLate']
   readonly clients: ClientLimits
+  readonly turns: LoopTurns
   readonly isReady: () => boolean
 }
 
@@ -56,7 +58,7 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
-  const decoder = new Decoder()
+  const decoder = new Decoder(needs.turns)
   const intake = new Intake({
     writer,
     decoder,
@@ -69,7 +71,8 @@ export function joinIngest(needs: IngestNeeds): JoinedIngest {
   const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }
   const { clients, isReady } = needs
   const { grpcPort, host } = config
-  const grpc = grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady })
+  const grpc =
+    grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady, turns: needs.turns })
   return {
     writer,
     quotas,

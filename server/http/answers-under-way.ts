@@ -37,6 +37,9 @@ const pieceBytes = 64 * 1024
 /** Clients read within seconds, or not at all. */
 const retryAfterSeconds = 1
 
+/** Without a reason, Node makes an error with a stack for each answer that ends. */
+const ended = 'ended'
+
 interface Answer {
   readonly owner: string
   readonly reply: FastifyReply
@@ -108,8 +111,7 @@ export class AnswersUnderWay {
   }
 
   #begin(owner: string, reply: FastifyReply, heldBytes: number): Answer {
-    const ended = new AbortController()
-    const answer = { owner, reply, ended, heldBytes, takenBytes: 0, isOffered: true }
+    const answer = { owner, reply, ended: new AbortController(), heldBytes, takenBytes: 0, isOffered: true }
     const open = this.#open.get(owner) ?? new Set()
     this.#open.set(owner, open.add(answer))
     this.#count(owner, heldBytes)
@@ -125,7 +127,7 @@ export class AnswersUnderWay {
 
   #end(answer: Answer): void {
     if (answer.ended.signal.aborted) return
-    answer.ended.abort()
+    answer.ended.abort(ended)
     this.#count(answer.owner, -answer.heldBytes)
     const open = this.#open.get(answer.owner)
     open?.delete(answer)

@@ -8,6 +8,8 @@ import { afterEach, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { elapsedMs } from '../core/clock.ts'
+import { LoopTurns } from '../core/loop-turns.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { ClientAddresses } from './client-address.ts'
 import { type ConnectionLimits, Connections } from './connections.ts'
@@ -26,7 +28,8 @@ afterEach(async () => {
 
 /** A listener with an operation that waits until it is let go, and one that answers at once. */
 async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }, proxies: string[] = []) {
-  const connections = new Connections(limits, new ClientAddresses(proxies, 'x-forwarded-for'))
+  const turns = new LoopTurns({ nowMs: elapsedMs })
+  const connections = new Connections(limits, new ClientAddresses(proxies, 'x-forwarded-for'), turns)
   const http = createHttp({
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),

@@ -1,11 +1,12 @@
 // The connections of a listener: how many there may be, in all and from one address, and what one of them may have
-// under way. A connection is served one request at a time, in the order of HTTP/1.1, and a request whose connection is
-// gone is dropped before it begins, so that pipelining makes nobody else wait. Where there are too many connections one
-// is closed for the next: first one that has shown no valid token, then one of the organisation that has the most, so
+// under way. A connection is served one request at a time, in the order of HTTP/1.1; those who ask take turns on the event
+// loop (core/loop-turns.ts); and a request whose connection is gone is dropped before it begins. So neither pipelining nor
+// many connections make others wait. Where there are too many connections one is closed for the next: first one that has shown no valid token, then one of the organisation that has the most, so
 // that neither idle connections nor unfinished requests of an attacker keep a sender out.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { LoopTurns } from '../core/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { refuse } from './raw-refusal.ts'
 
@@ -46,15 +47,17 @@ interface Connection {
 export class Connections {
   readonly #limits: ConnectionLimits
   readonly #addresses: ClientAddresses
+  readonly #turns: LoopTurns
   /** The one that was used least recently first. */
   readonly #open = new Map<Socket, Connection>()
   readonly #byAddress = new Map<string, Set<Connection>>()
   /** Since the start: connections that were not taken, or closed to make room, and requests dropped with theirs. */
   readonly totals = { refused: 0, evicted: 0, dropped: 0 }
 
-  constructor(limits: ConnectionLimits, addresses: ClientAddresses) {
+  constructor(limits: ConnectionLimits, addresses: ClientAddresses, turns: LoopTurns) {
     this.#limits = limits
     this.#addresses = addresses
+    this.#turns = turns
   }
 
   get size(): number {
@@ -125,7 +128,10 @@ export class Connections {
       // Others are served between two requests of one connection, and its end is noticed.
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
-    exchange.begin()
+    this.#turns.take(holderOf(connection), () => {
+      if (isGone(connection.socket)) this.drop(exchange)
+      else exchange.begin()
+    })
   }
 
   /** Moves it to the end of the order of use. */
@@ -216,6 +222,11 @@ function leastWorth(among: Iterable<Connection>): Connection | null {
     if (least !== undefined) return least
   }
   return null
+}
+
+/** Who takes the turns of a connection on the event loop. Clients behind a proxy that show no token share theirs. */
+function holderOf({ tenantId, address }: Connection): string {
+  return tenantId ?? `address ${address ?? 'behind a proxy'}`
 }
 
 function isArriving({ current }: Connection): boolean {

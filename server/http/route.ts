@@ -8,6 +8,7 @@ import type { ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
+import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { readJsonBody } from './json-body.ts'
 import type { Rate } from './rates.ts'
@@ -107,6 +108,7 @@ export function route<
   Query extends z.ZodType = z.ZodUnknown,
   Body extends z.ZodType = z.ZodUnknown,
 >(http: FastifyInstance, declaration: RouteDeclaration<Params, Query, Body, Result>): void {
+  const write = answerWriter(declaration.result)
   http.route({
     method: declaration.method,
     url: declaration.url,
@@ -120,7 +122,11 @@ export function route<
       try {
         if (declaration.rate !== undefined) takeRate(http, request, declaration.rate)
         const answer = await (declaration.usesReserve === true ? http.withReserve(work) : work())
-        return send(reply, answer, declaration.status ?? 200)
+        for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
+        reply.status(answer.status ?? declaration.status ?? 200)
+        if (answer.html !== undefined) return reply.type('text/html; charset=utf-8').send(answer.html)
+        const text = await write(answer.body, () => http.turns.turnOf(callerOf(request).tenantId))
+        return reply.type('application/json; charset=utf-8').send(text)
       } catch (error) {
         // What was given up because nobody waits for it has nobody to be told.
         if (signal.aborted && error === signal.reason) return reply.hijack()
@@ -233,14 +239,6 @@ function read(
   if (result.success) return result.data
   problems.push(...problemsOf(part, result.error.issues, input))
   return undefined
-}
-
-function send<Body>(reply: FastifyReply, answer: Answer<Body>, status: number): FastifyReply {
-  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
-  reply.status(answer.status ?? status)
-  return answer.html === undefined
-    ? reply.send(answer.body)
-    : reply.type('text/html; charset=utf-8').send(answer.html)
 }
 
 function schemaOf<

@@ -12,8 +12,9 @@ import Fastify, {
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { LoopTurns } from '../core/loop-turns.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { whenOver } from './answered.ts'
 import { AnswersUnderWay } from './answers-under-way.ts'
@@ -34,6 +35,8 @@ declare module 'fastify' {
     readonly withReserve: WithReserve
     /** How often organisations may ask for what is dear. */
     readonly rates: OperationRates
+    /** Who may use the event loop next. */
+    readonly turns: LoopTurns
   }
 }
 
@@ -55,6 +58,8 @@ export interface HttpOptions {
   readonly withReserve?: WithReserve
   /** Shared by the listeners of a service; the usual limits where absent. */
   readonly answers?: AnswersUnderWay
+  /** Shared by everything that works on the event loop for organisations. */
+  readonly turns?: LoopTurns
 }
 
 /** Bodies of control operations are small; ingest raises this for its own routes. */
@@ -64,7 +69,7 @@ const bodyLimitBytes = 64 * 1024
 export const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
-  const { clients, connections } = limitsOf(options)
+  const { clients, connections, turns } = limitsOf(options)
   const http = Fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -87,6 +92,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   })
   http.decorate('routeTable', routeTable)
   http.decorate('withReserve', options.withReserve ?? ((work) => work()))
+  http.decorate('turns', turns)
   http.decorate('rates', new OperationRates(options.clock))
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(serializerCompiler)
@@ -129,14 +135,16 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   return http
 }
 
-function limitsOf({ authenticate, clock, connections }: HttpOptions) {
+function limitsOf({ authenticate, clock, connections, turns: shared }: HttpOptions) {
+  const turns = shared ?? new LoopTurns({ nowMs: elapsedMs })
   const addresses = new ClientAddresses([], 'x-forwarded-for')
   return {
     clients:
       authenticate instanceof ClientLimits
         ? authenticate
         : new ClientLimits({ clock, authenticate, addresses }),
-    connections: connections ?? new Connections(defaultConnections, addresses),
+    connections: connections ?? new Connections(defaultConnections, addresses, turns),
+    turns,
   }
 }
 

@@ -5,6 +5,8 @@ import { after, test } from 'node:test'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 import { compress, encodeRequest } from '../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../core/app-error.ts'
+import { elapsedMs } from '../core/clock.ts'
+import { LoopTurns } from '../core/loop-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
@@ -12,7 +14,7 @@ import { OtlpDecodeError } from './otlp-decode-error.ts'
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
 
-const decoder = new Decoder()
+const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
 after(() => decoder.close())
 
 function logs(count: number, size = 1000) {
@@ -117,7 +119,7 @@ test('many large bodies of one organisation delay another one’s by two', async
 })
 
 test('a decoder that is closed refuses what it had, to be repeated elsewhere', async () => {
-  const closing = new Decoder()
+  const closing = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
   const job = jobs.JSON ?? assert.fail()
   const under = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
   await closing.close()

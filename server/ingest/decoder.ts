@@ -6,13 +6,13 @@
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
+import { FairQueue } from '../core/fair-queue.ts'
+import type { LoopTurns } from '../core/loop-turns.ts'
 import type { DecodeJob } from './decode-job.ts'
 import { runDecode } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
-import { FairQueue } from './fair-queue.ts'
 import { OtlpDecodeError } from './otlp-decode-error.ts'
 import type { DecodedExport } from './row-collector.ts'
-import { Turns } from './turns.ts'
 
 /**
  * Bodies from here on are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters send less than that,
@@ -38,17 +38,21 @@ export interface Undecoded {
 }
 
 export class Decoder {
-  readonly #turns = new Turns()
+  readonly #turns: LoopTurns
   readonly #large = new FairQueue<() => void>()
   #isBusy = false
   #worker: Worker | null = null
   #closed = false
 
+  constructor(turns: LoopTurns) {
+    this.#turns = turns
+  }
+
   /** The records by kind. Throws what the decoders throw. */
   async decode(tenantId: string, body: Undecoded): Promise<readonly DecodedExport[]> {
     const cost = body.bodyBytes * (body.isJson ? jsonFactor : 1)
     if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
-    await this.#turns.take(tenantId, cost)
+    await this.#turns.turnOf(tenantId)
     const parts = runDecode(body.job())
     body.release()
     return parts

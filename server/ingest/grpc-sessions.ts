@@ -81,6 +81,12 @@ export class GrpcSessions {
     this.#loop ??= this.#look()
   }
 
+  /** Who takes the turns of a connection on the event loop: the organisation, or the address of one that is unknown. */
+  holderOf(session: Http2Session | undefined): string {
+    const connection = this.#of(session)
+    return connection?.holder?.tenantId ?? `address ${connection?.address}`
+  }
+
   /** A call begins; to be answered by {@link callEnds}. */
   callBegins(session: Http2Session | undefined): void {
     const connection = this.#of(session)

@@ -18,6 +18,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import type { LoopTurns } from '../core/loop-turns.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
@@ -38,6 +39,8 @@ export interface GrpcIngestOptions {
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
   readonly clients: ClientLimits
+  /** Shared with HTTP. */
+  readonly turns: LoopTurns
   /** False while starting or draining. */
   readonly isReady: () => boolean
 }
@@ -81,7 +84,9 @@ export class GrpcIngest {
     })
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       stream.on('error', () => {})
-      void this.#answer(stream, headers)
+      options.turns.take(this.#sessions.holderOf(stream.session), () => {
+        if (!stream.destroyed) void this.#answer(stream, headers)
+      })
     })
   }
 

@@ -10,6 +10,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
 import type { Caller } from '../core/caller.ts'
+import { elapsedMs } from '../core/clock.ts'
+import { LoopTurns } from '../core/loop-turns.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { ClientLimits } from '../http/client-limits.ts'
@@ -33,6 +35,7 @@ const caller: Caller = {
   requester: 'token:test',
 }
 
+const turns = new LoopTurns({ nowMs: elapsedMs })
 let stores: Stores
 let http: FastifyInstance
 let grpc: GrpcIngest
@@ -50,7 +53,7 @@ before(async () => {
   })
   const intake = new Intake({
     writer,
-    decoder: new Decoder(),
+    decoder: new Decoder(turns),
     quota: { admit: () => assert.fail('a body that was never whole was admitted') },
     lateSelections: () => [],
     onLate: () => {},
@@ -65,7 +68,7 @@ before(async () => {
   ports.http = Number(new URL(await http.listen({ host: '127.0.0.1', port: 0 })).port)
   const addresses = new ClientAddresses([], 'x-forwarded-for')
   const clients = new ClientLimits({ clock, authenticate: front.authenticate, addresses })
-  grpc = new GrpcIngest({ ...shared, clients, logger: silent, isReady: front.isReady })
+  grpc = new GrpcIngest({ ...shared, clients, turns, logger: silent, isReady: front.isReady })
   ports.grpc = await grpc.listen('127.0.0.1', 0)
 })
 after(async () => {

@@ -12,6 +12,7 @@ import { elapsedMs } from '../core/clock.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { FairPool } from './fair-pool.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
+import { readLines } from './json-lines.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
@@ -217,8 +218,7 @@ class ChdbEngine implements TelemetryEngine {
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits, share?: ReadShare): Promise<T[]> {
     const bounded = sql`${statement} SETTINGS ${bounds(limits)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#read(bounded, jsonRows, share)
-    const lines = result.text()
-    return lines === '' ? [] : JSON.parse(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
+    return readLines(result.text())
   }
 
   async bytes(

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type HttpNeeds, joinHttp } from '../../server/app/join-http.ts'
 import { ConfigError, readConfig } from '../../server/config.ts'
-import { systemClock } from '../../server/core/clock.ts'
+import { elapsedMs, systemClock } from '../../server/core/clock.ts'
+import { LoopTurns } from '../../server/core/loop-turns.ts'
 import { ClientAddresses } from '../../server/http/client-address.ts'
 import { ClientLimits } from '../../server/http/client-limits.ts'
 import { silent } from '../fixtures.ts'
@@ -67,7 +68,9 @@ describe('the admin listener', () => {
       authenticate: async () => null,
     })
     const disk: HttpNeeds['disk'] = { withReserve: (work) => work() }
-    const front = joinHttp({ config, clients, disk, clock: systemClock, logger: silent, isReady: () => true })
+    const turns = new LoopTurns({ nowMs: elapsedMs })
+    const needs = { config, clients, turns, disk, clock: systemClock, logger: silent }
+    const front = joinHttp({ ...needs, isReady: () => true })
     await assert.rejects(
       front.listen(),
       (error) => error instanceof ConfigError && /LETHE_ADMIN_PORT/.test(error.message),
