@@ -6,7 +6,7 @@
 // The bar: its p99 at most twice the calm value, or 500 ms, whichever is more, at each of its doors; no refusal of it;
 // the process within 2,500 MB; quick charts again within 5 seconds; and no death. Erasures and new
 // detectors are few, so the calm ones of the whole run are one sample. The service is that of any checkout: with --tree one list measures versions.
-// All share the machine's cores, so the attacker runs at the lowest priority: its CPU would be another machine's. The line
+// All share the machine's cores, so the attacker runs at a low priority: its CPU would be another machine's. The line
 // `busy-machine` is what an attacker costs there that only computes. Prints a line of JSON for each attack, and the table on standard error; with --strict it ends with 1 where a bar is missed.
 //
 // Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT] [--rate BODIES_A_SECOND]

@@ -47,10 +47,10 @@ const firstErasureMs = 1000
 const erasureEveryMs = 60_000
 
 /**
- * The attacker's own work would be done on another machine. At the lowest priority it uses what the service leaves, and
+ * The attacker's own work would be done on another machine. At a low priority it uses what the service leaves, and
  * takes nothing from it but by what it sends.
  */
-const attackerNice = 19
+const attackerNice = 10
 
 /** For what an attack prepares, such as telemetry by the hundred megabytes. */
 const prepareLimitMs = 60_000

@@ -15,9 +15,9 @@ export interface LoopTurnsOptions {
 
 /**
  * Long enough for several requests, so that a round's system calls are shared between them. An erasure's hundred steps
- * beside a full loop wait for less than half a second of turns.
+ * beside a full loop wait for less than half a second.
  */
-const usualTurnMs = 4
+const usualTurnMs = 2
 
 /** Requests that begin in one round at most. The cheapest take some 0.3 ms. */
 const perRound = 16

@@ -15,7 +15,7 @@ import { elapsedMs } from '../core/clock.ts'
 export type WriteAnswer = (body: unknown, turn: () => Promise<void>) => Promise<string>
 
 /** How long is written at once, milliseconds; one element may take longer. */
-const sliceMs = 2
+const sliceMs = 1
 
 /** A writer of bodies of this schema. An object with rules across its fields is written as a whole. */
 export function answerWriter(schema: z.ZodType): WriteAnswer {

@@ -3,8 +3,8 @@
 
 import { setImmediate as nextRound } from 'node:timers/promises'
 
-/** Characters of JSON that are parsed at once, some two milliseconds of work; one line may be longer. */
-const parsedAtOnce = 256 * 1024
+/** Characters of JSON that are parsed at once, about a millisecond of work; one line may be longer. */
+const parsedAtOnce = 128 * 1024
 
 /** The rows of lines of JSON. Others use the event loop between two pieces of a large answer. */
 export async function readLines<T>(lines: string): Promise<T[]> {

@@ -1,0 +1,36 @@
+// Lines of JSON are read whole, whatever their number and size.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as nextRound } from 'node:timers/promises'
+import { readLines } from './json-lines.ts'
+
+const linesOf = (rows: readonly unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
+
+test('nothing, one and many rows are read in their order', async () => {
+  for (const count of [0, 1, 2, 20_000]) {
+    const rows = Array.from({ length: count }, (_, n) => ({ n, text: `row ${n}\n`.repeat(n % 5) }))
+    assert.deepEqual(await readLines(linesOf(rows)), rows, `${count} rows`)
+  }
+})
+
+test('one line longer than a piece is read, at any place', async () => {
+  const long = { text: 'x'.repeat(1_000_000) }
+  for (const rows of [[long], [{ n: 1 }, long], [long, { n: 1 }], [long, long]])
+    assert.deepEqual(await readLines(linesOf(rows)), rows)
+})
+
+test('the event loop goes round while a large answer is read', async () => {
+  const rows = Array.from({ length: 50_000 }, (_, n) => ({ n }))
+  let isRead = false
+  const read = readLines(linesOf(rows)).finally(() => {
+    isRead = true
+  })
+  let rounds = 0
+  while (!isRead) {
+    rounds++
+    await nextRound()
+  }
+  assert.equal((await read).length, rows.length)
+  assert.ok(rounds >= 4, `${rounds} rounds`)
+})
