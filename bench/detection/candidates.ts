@@ -3,12 +3,12 @@
 // docs/decisions/0008 shows, none has earned its place so far.
 
 import { methodParams } from '../../contract/detection-methods.ts'
-import type { DenseValues } from '../../server/detection/dense-values.ts'
-import { leftProfile } from '../../server/detection/left-profile.ts'
 import type { MemberName } from '../../server/detection/methods/auto.ts'
 import { forestSurprises } from '../../server/detection/methods/rcf.ts'
-import { rollingMeans } from '../../server/detection/rolling.ts'
-import { surprisesOf, twoSidedSurprisesOf } from '../../server/detection/surprise.ts'
+import type { DenseValues } from '../../server/detection/scoring/dense-values.ts'
+import { leftProfile } from '../../server/detection/scoring/left-profile.ts'
+import { rollingMeans } from '../../server/detection/scoring/rolling.ts'
+import { surprisesOf, twoSidedSurprisesOf } from '../../server/detection/scoring/surprise.ts'
 
 const historyPoints = 4096
 const candidateNames = ['shape_36', 'coarse_shape', 'level', 'resonance', 'rcf'] as const

@@ -8,11 +8,11 @@
 
 import { execFileSync } from 'node:child_process'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { evaluateSeries } from '../../server/detection/evaluate.ts'
-import { localClock } from '../../server/detection/local-clock.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
-import { seededNormal } from '../../server/detection/seeded-noise.ts'
-import type { Series } from '../../server/detection/series.ts'
+import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
+import { localClock } from '../../server/detection/scoring/local-clock.ts'
+import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import type { Series } from '../../server/detection/scoring/series.ts'
 
 const timezone = 'Europe/Berlin'
 const [daysBefore, daysAfter, daysCounted] = [28, 14, 3]

@@ -7,10 +7,10 @@
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { evaluateSeries, peersOf } from '../../server/detection/evaluate.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
-import { seededNormal } from '../../server/detection/seeded-noise.ts'
-import type { Series } from '../../server/detection/series.ts'
+import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
+import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import type { Series } from '../../server/detection/scoring/series.ts'
 
 const rounds = 3
 const secondsPerRound = 0.4

@@ -9,12 +9,12 @@
 
 import { execFileSync } from 'node:child_process'
 import { methodParams } from '../../contract/detection-methods.ts'
-import { raiseAlarms } from '../../server/detection/alarm.ts'
-import { alarmPolicy } from '../../server/detection/evaluate.ts'
-import { weighEvidence } from '../../server/detection/evidence.ts'
-import { bandOf, type HolidayRule, holidayBand } from '../../server/detection/holidays.ts'
+import { raiseAlarms } from '../../server/detection/alarms/alarm.ts'
+import { weighEvidence } from '../../server/detection/alarms/evidence.ts'
 import { scoreByClock } from '../../server/detection/methods/seasonal-band.ts'
-import { seededNormal } from '../../server/detection/seeded-noise.ts'
+import { alarmPolicy } from '../../server/detection/runs/evaluate.ts'
+import { bandOf, type HolidayRule, holidayBand } from '../../server/detection/scoring/holidays.ts'
+import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 
 const [, , seedsText = '6', stepText = '60', rulesText] = process.argv
 const seeds = Array.from({ length: Number(seedsText) }, (_, i) => i)

@@ -2,8 +2,8 @@
 // seeded. Deviations of planted incidents are in robust standard deviations of the series' own noise, so that they
 // mean the same in every family.
 
-import { seededUniform } from '../../server/detection/repeatable-chance.ts'
-import { noises, seededNormal } from '../../server/detection/seeded-noise.ts'
+import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 
 const perDay = 288
 const perWeek = 2016

@@ -4,8 +4,8 @@
 // that does not rise. Sizes are shares of what the series usually does, so that some are plain and some are faint. Between
 // incidents the series are not tidy either: nightly jobs, single outliers, gaps and drift are normal there.
 
-import { seededUniform } from '../../server/detection/repeatable-chance.ts'
-import { seededNormal } from '../../server/detection/seeded-noise.ts'
+import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
 
 const stepMinutes = 5

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { buildSeries, type Series } from '../../server/detection/series.ts'
+import { buildSeries, type Series } from '../../server/detection/scoring/series.ts'
 
 /** One labelled file; `windows` are pairs of rows, both inclusive. */
 export interface NabFile {

@@ -20,11 +20,11 @@ import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { newsOf } from '../../server/detection/alert-once.ts'
-import { evaluateSeries } from '../../server/detection/evaluate.ts'
 import { autoMembers, combineMembers, memberNames } from '../../server/detection/methods/auto.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
+import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
+import { newsOf } from '../../server/detection/scoring/alert-once.ts'
 import { candidateSurprises, variantsOf } from './candidates.ts'
 import {
   hasNab,

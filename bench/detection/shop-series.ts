@@ -5,8 +5,8 @@ import { serviceNames, spanKind } from '../../server/demo/call-graph.ts'
 import { logLinesOf, severity } from '../../server/demo/log-lines.ts'
 import { openShop } from '../../server/demo/shop.ts'
 import { tracesOf } from '../../server/demo/traces.ts'
-import type { RunPlan } from '../../server/detection/run-plan.ts'
-import type { Series } from '../../server/detection/series.ts'
+import type { RunPlan } from '../../server/detection/runs/run-plan.ts'
+import type { Series } from '../../server/detection/scoring/series.ts'
 
 const minuteMs = 60_000
 /** Sunday 2026-11-22, 21:29 UTC. */

@@ -14,13 +14,17 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { demoDetectors } from '../../server/demo/detectors.ts'
-import { type DetectorDefinition, methodChoiceOf, readDraft } from '../../server/detection/detector.ts'
-import { evaluateSeries } from '../../server/detection/evaluate.ts'
-import { seededUniform } from '../../server/detection/repeatable-chance.ts'
-import { planRun } from '../../server/detection/run-plan.ts'
-import { seededNormal } from '../../server/detection/seeded-noise.ts'
-import type { Series } from '../../server/detection/series.ts'
-import { systemDetectors } from '../../server/detection/system-detectors.ts'
+import {
+  type DetectorDefinition,
+  methodChoiceOf,
+  readDraft,
+} from '../../server/detection/detectors/detector.ts'
+import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
+import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
+import { planRun } from '../../server/detection/runs/run-plan.ts'
+import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
+import type { Series } from '../../server/detection/scoring/series.ts'
 import { shopSeries } from './shop-series.ts'
 
 const { positionals, values: options } = parseArgs({

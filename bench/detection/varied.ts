@@ -4,8 +4,8 @@
 // level that stays. Sizes are in the noise's own deviations, many of them small beside the rhythm, so nothing need leave
 // the range. Incidents come when they come, none to five in a series. Made before anything was chosen by it.
 
-import { seededUniform } from '../../server/detection/repeatable-chance.ts'
-import { noises, seededNormal } from '../../server/detection/seeded-noise.ts'
+import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 
 /** What a series of one step is like: about as many values as people look at. */

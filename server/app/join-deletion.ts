@@ -33,8 +33,8 @@ import {
   countVersionsIn,
   redactAnomaliesIn,
   removeAnomaliesIn,
-} from '../detection/anomaly-erasure.ts'
-import { forgetReleasedVersions } from '../detection/held-anomalies.ts'
+} from '../detection/anomalies/anomaly-erasure.ts'
+import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine } from '../telemetry/telemetry.ts'

@@ -5,13 +5,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
-import type { Verdict } from '../detection/alarm.ts'
-import { methodChoiceOf, readDraft } from '../detection/detector.ts'
-import { evaluateSeries, peersOf } from '../detection/evaluate.ts'
-import { type Finding, findingsOf } from '../detection/findings.ts'
+import type { Verdict } from '../detection/alarms/alarm.ts'
+import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
+import { outcomeOf } from '../detection/anomalies/run-summary.ts'
+import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
 import type { MethodChoice } from '../detection/methods/catalogue.ts'
-import { outcomeOf } from '../detection/outcome.ts'
-import { readGroupedPoints, readPoints, stepOfPoints } from '../detection/points-file.ts'
+import { evaluateSeries, peersOf } from '../detection/runs/evaluate.ts'
+import { readGroupedPoints, readPoints, stepOfPoints } from '../detection/scoring/points-file.ts'
 import {
   at,
   bucketStartNs,
@@ -19,7 +19,7 @@ import {
   type Series,
   type SeriesPoint,
   type SeriesSpan,
-} from '../detection/series.ts'
+} from '../detection/scoring/series.ts'
 import type { Chart } from './chart.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'

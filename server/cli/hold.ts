@@ -5,7 +5,7 @@ import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts
 import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { LegalHolds } from '../deletion/holds.ts'
-import { forgetReleasedVersions } from '../detection/held-anomalies.ts'
+import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'

@@ -16,10 +16,10 @@ import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { contextOf } from './context.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
-import { type DetectorDefinition, readDraft } from './detector.ts'
+import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
+import { DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
-import { DetectorRunner } from './runner.ts'
-import { DetectionStore } from './store.ts'
+import { DetectorRunner } from './runs/runner.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
 const atNs = (minute: number, ms = 0) => BigInt(noonMs + minute * 60_000 + ms) * 1_000_000n

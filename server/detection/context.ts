@@ -7,11 +7,11 @@ import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { readAttributeShares } from '../telemetry/attribute-shares.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import type { DetectorDefinition } from './detector.ts'
-import { formatQuantity } from './reason.ts'
+import { formatQuantity } from './anomalies/reason.ts'
+import type { DetectorDefinition } from './detectors/detector.ts'
+import type { DetectionStore } from './detectors/store.ts'
 import { nsOf, relatedOf } from './related.ts'
-import { stepMinutesFor } from './run-plan.ts'
-import type { DetectionStore } from './store.ts'
+import { stepMinutesFor } from './runs/run-plan.ts'
 
 const similarShown = 5
 const similarMax = 500

@@ -10,8 +10,8 @@ import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
-import { readDraft, type StoredDetector } from './detector.ts'
-import type { DetectionStore } from './store.ts'
+import { readDraft, type StoredDetector } from './detectors/detector.ts'
+import type { DetectionStore } from './detectors/store.ts'
 
 export const acme: TenantPlace = { tenantId: 'acme', placement: 0 }
 export const globex: TenantPlace = { tenantId: 'globex', placement: 1 }

@@ -12,9 +12,9 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { route } from '../http/route.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { backtest } from './backtest.ts'
-import { createProblems, readDraft } from './detector.ts'
-import type { Evaluate } from './evaluation-pool.ts'
+import { createProblems, readDraft } from './detectors/detector.ts'
+import { backtest } from './runs/backtest.ts'
+import type { Evaluate } from './runs/evaluation-pool.ts'
 import { suggest } from './suggest.ts'
 
 export interface PreviewRouteOptions {

@@ -9,8 +9,8 @@
 import type { Anomaly, DetectorScope } from '../../contract/detection.ts'
 import type { RelatedAnomalies } from '../../contract/detection-context.ts'
 import { type Ns, nsPerMinute, parseInstant } from '../../contract/instant.ts'
-import { idsMax } from './id-list.ts'
-import type { DetectionStore } from './store.ts'
+import { idsMax } from './anomalies/id-list.ts'
+import type { DetectionStore } from './detectors/store.ts'
 
 /** Buckets of different detectors have different widths, so what happens at once may look a quarter of an hour apart. */
 const slackNs = 15n * nsPerMinute

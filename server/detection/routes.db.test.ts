@@ -18,10 +18,10 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { acme, type ControlFixture, globex, insertSpans, openControl } from './detection-fixture.ts'
+import { DetectionStore } from './detectors/store.ts'
+import { createSystemDetectors } from './detectors/system-detectors.ts'
 import { addDetectionRoutes } from './routes.ts'
-import { DetectorRunner } from './runner.ts'
-import { DetectionStore } from './store.ts'
-import { createSystemDetectors } from './system-detectors.ts'
+import { DetectorRunner } from './runs/runner.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
 

@@ -37,10 +37,10 @@ import {
   readDraft,
   type StoredDetector,
   toDetector,
-} from './detector.ts'
+} from './detectors/detector.ts'
+import type { AnomalyPage, DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
-import type { DetectorRunner } from './runner.ts'
-import type { AnomalyPage, DetectionStore } from './store.ts'
+import type { DetectorRunner } from './runs/runner.ts'
 
 export interface DetectionRoutesOptions {
   readonly store: DetectionStore

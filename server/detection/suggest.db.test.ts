@@ -11,9 +11,9 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { acme, globex } from './detection-fixture.ts'
-import { readDraft } from './detector.ts'
-import { stepMinutesFor } from './run-plan.ts'
-import { seededNormal } from './seeded-noise.ts'
+import { readDraft } from './detectors/detector.ts'
+import { stepMinutesFor } from './runs/run-plan.ts'
+import { seededNormal } from './scoring/seeded-noise.ts'
 import { suggest } from './suggest.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-suggest-'))

@@ -7,8 +7,8 @@ import type { DetectorSuggestion } from '../../contract/detection-suggestion.ts'
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { readSeries } from '../telemetry/series.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { readDraft } from './detector.ts'
-import { at } from './series.ts'
+import { readDraft } from './detectors/detector.ts'
+import { at } from './scoring/series.ts'
 
 const lookbackDays = 7
 /** As OpenSearch asks for when it proposes an interval. */

@@ -27,7 +27,7 @@ export const testSupport: readonly string[] = [
   'server/deletion/deletion-fixture.ts',
   'server/deletion/governed-fixture.ts',
   'server/detection/detection-fixture.ts',
-  'server/detection/seeded-noise.ts',
+  'server/detection/scoring/seeded-noise.ts',
   'server/telemetry/row-fixture.ts',
   'server/telemetry/schema/older-tables-fixture.ts',
 ]

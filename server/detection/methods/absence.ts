@@ -8,8 +8,8 @@
 // The score is a share of what is allowed and 1 is still allowed. Ten nanoseconds per value.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 

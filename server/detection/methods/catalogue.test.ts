@@ -10,8 +10,8 @@ import {
   methodKeys,
   methodParams,
 } from '../../../contract/detection-methods.ts'
-import { seededNormal } from '../seeded-noise.ts'
-import type { Series } from '../series.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
+import type { Series } from '../scoring/series.ts'
 import { methods, scoreSeries } from './catalogue.ts'
 import { highestScore, type Scores } from './method.ts'
 

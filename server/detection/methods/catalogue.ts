@@ -2,7 +2,7 @@
 // `contract/detection-methods.ts`.
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
 import { absence } from './absence.ts'
 import { auto } from './auto.ts'
 import { levelShift } from './level-shift.ts'

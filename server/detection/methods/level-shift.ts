@@ -8,9 +8,9 @@
 // value; two numbers and the window.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
-import { SortedWindow } from '../sorted-window.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
+import { SortedWindow } from '../scoring/sorted-window.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, highestScore } from './method.ts'
 

@@ -8,7 +8,7 @@
 // before i, but for the value being judged), NaN-tolerant, and finite for every value within ±1e300.
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
 
 /** Scores are cut off here: beyond it, "how many times the band" has no meaning and would overflow. */
 export const highestScore = 1e9

@@ -16,10 +16,10 @@
 // among 50.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { peerValuesAt } from '../peers.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
-import { SortedWindow } from '../sorted-window.ts'
+import { peerValuesAt } from '../scoring/peers.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
+import { SortedWindow } from '../scoring/sorted-window.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 

@@ -10,8 +10,8 @@
 // is exactly binomial) is learnt as a factor. About 100 nanoseconds per value.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 

@@ -8,10 +8,10 @@
 // times that where values span so many magnitudes that the trees become lists: a tree is never deeper than its sample.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { forestScores } from '../cut-forest.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
-import type { Series } from '../series.ts'
-import { surprisesOf } from '../surprise.ts'
+import { forestScores } from '../scoring/cut-forest.ts'
+import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import type { Series } from '../scoring/series.ts'
+import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 

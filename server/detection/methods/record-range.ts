@@ -6,8 +6,8 @@
 // What it can't do: after one giant spike nothing is a record any more. `decay_days` lets the range forget.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 

@@ -10,11 +10,18 @@
 // Holidays, where they are named, have a past of their own (holidays.ts): no clock learns of them, nor is judged by them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type Band, bandOf, HolidayPast, type HolidayRule, holidayBand, holidayTest } from '../holidays.ts'
-import { localClock } from '../local-clock.ts'
-import { SeasonalPast } from '../season.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
+import {
+  type Band,
+  bandOf,
+  HolidayPast,
+  type HolidayRule,
+  holidayBand,
+  holidayTest,
+} from '../scoring/holidays.ts'
+import { localClock } from '../scoring/local-clock.ts'
+import { SeasonalPast } from '../scoring/season.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 

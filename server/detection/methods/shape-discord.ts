@@ -8,12 +8,12 @@
 // history, about 20 microseconds at 4,096 and three lengths.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { denseValuesOf, spreadOut } from '../dense-values.ts'
-import { leftProfile } from '../left-profile.ts'
-import { clockChanges } from '../local-clock.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
-import { combinedSurprise, surprisesOf } from '../surprise.ts'
+import { denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { leftProfile } from '../scoring/left-profile.ts'
+import { clockChanges } from '../scoring/local-clock.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
+import { combinedSurprise, surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 

@@ -8,11 +8,11 @@
 // is blind to slow change. One FFT pair of `window_points` per value, about 70 microseconds at 256.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { denseValuesOf, spreadOut } from '../dense-values.ts'
-import { Fourier } from '../fourier.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
-import { surprisesOf } from '../surprise.ts'
+import { denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { Fourier } from '../scoring/fourier.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
+import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 

@@ -9,11 +9,11 @@
 // refits: 10 to 25 microseconds at 24. Good on smooth metrics with a rhythm; on pure noise it is a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../dense-values.ts'
-import { clockChanges } from '../local-clock.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
-import { surprisesOf } from '../surprise.ts'
+import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { clockChanges } from '../scoring/local-clock.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
+import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 

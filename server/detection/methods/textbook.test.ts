@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { methodParams } from '../../../contract/detection-methods.ts'
-import { evaluateSeries } from '../evaluate.ts'
-import { seededNormal } from '../seeded-noise.ts'
-import { eraseFrom, type Series } from '../series.ts'
+import { evaluateSeries } from '../runs/evaluate.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
+import { eraseFrom, type Series } from '../scoring/series.ts'
 import type { MethodChoice } from './catalogue.ts'
 
 const startNs = 1_800_000_000_000_000_000n

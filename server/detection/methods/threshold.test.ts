@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { methodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
 import { threshold } from './threshold.ts'
 
 function scoresOf(limits: { lower?: number; upper?: number }, values: number[]): number[] {

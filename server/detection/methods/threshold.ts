@@ -6,8 +6,8 @@
 // the score keeps the same meaning on the other side of the limit: how far beyond.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import type { Series } from '../series.ts'
-import { at } from '../series.ts'
+import type { Series } from '../scoring/series.ts'
+import { at } from '../scoring/series.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores, highestScore } from './method.ts'
 

@@ -1,0 +1,297 @@
+// The fitted tail against laws whose quantiles are known, drawn from seeds.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { noises } from '../scoring/seeded-noise.ts'
+import { seededUniform } from '../scoring/seeded-random.ts'
+import { excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
+import { TailCalibration, thresholdFor } from './tail-calibration.ts'
+
+const policy = {
+  violateN: 1,
+  windowM: 1,
+  clearN: 3,
+  budgetPerBucket: 1e-4,
+  leastThreshold: 1,
+  mostThreshold: Number.POSITIVE_INFINITY,
+}
+
+/** Where every bucket had a score and none opened an incident. */
+function thresholdAfter(scores: Float64Array, more: Partial<typeof policy> = {}): number {
+  const history = { scores, isOpening: new Uint8Array(scores.length), buckets: scores.length }
+  return thresholdFor(history, { ...policy, ...more })
+}
+
+/** Excesses of a generalised Pareto law by inversion. */
+function paretoDraws(shape: number, scale: number, count: number, seed: number): number[] {
+  const uniform = seededUniform(seed)
+  return Array.from({ length: count }, () => {
+    const survival = 1 - uniform()
+    return shape === 0 ? -scale * Math.log(survival) : (scale / shape) * (survival ** -shape - 1)
+  })
+}
+
+const exponentialScores = (count: number, seed: number) => Float64Array.from(paretoDraws(0, 1, count, seed))
+
+const exact = (sizes: readonly number[]) => sizes.map((size) => ({ size, below: size, isLeast: false }))
+
+test('the plausible tails gather around the law that the excesses were drawn from', () => {
+  for (const shape of [0, 0.2, 0.4]) {
+    const tails = plausibleTails(exact(paretoDraws(shape, 3, 5000, 11)))
+    const mean = (of: 'shape' | 'scale') => tails.reduce((sum, tail) => sum + tail.weight * tail[of], 0)
+    assert.ok(Math.abs(mean('shape') - shape) < 0.06, `shape ${mean('shape')} for ${shape}`)
+    assert.ok(Math.abs(mean('scale') - 3) < 0.25, `scale ${mean('scale')} for 3`)
+  }
+})
+
+test('of one law the excess passed once in so many is its quantile, and the rarer, the larger', () => {
+  const law = (shape: number, scale: number) => [{ shape, scale, weight: 1 }]
+  assert.equal(excessPassedOnceIn(0.5, law(0.3, 1)), 0)
+  assert.equal(excessPassedOnceIn(1, law(0.3, 1)), 0)
+  assert.ok(Math.abs(excessPassedOnceIn(Math.E, law(0, 2)) - 2) < 1e-6)
+  assert.ok(Math.abs(excessPassedOnceIn(16, law(0.5, 1)) - 6) < 1e-6)
+})
+
+test('the fewer the peaks, the further out the same rarity is looked for', () => {
+  const excess = (count: number) => {
+    const draws = Array.from({ length: count }, (_, i) => -Math.log((i + 0.5) / count))
+    return excessPassedOnceIn(1000, plausibleTails(exact(draws)))
+  }
+  const few = excess(5)
+  const some = excess(40)
+  const many = excess(4000)
+  assert.ok(few > 1.5 * some && some > 1.1 * many && many < 1.1 * Math.log(1000), `${few}, ${some}, ${many}`)
+})
+
+test('a peak beyond five medians says only that it is, and so does one that was not seen to its end', () => {
+  const usual = Array.from({ length: 40 }, (_, i) => -Math.log((i + 0.5) / 40))
+  const rare = (size: number) => excessPassedOnceIn(1000, plausibleTails(exact([...usual, size])))
+  assert.equal(rare(1e9), rare(10))
+  const cutShort = usual.map((size, i) => ({ size, below: size, isLeast: i < 4 }))
+  const seenWhole = excessPassedOnceIn(1000, plausibleTails(exact(usual)))
+  assert.ok(excessPassedOnceIn(1000, plausibleTails(cutShort)) > 1.05 * seenWhole)
+})
+
+/** Laws of a score, with the chance to pass a threshold. */
+const laws = {
+  exponential: {
+    draws: seededUniform,
+    score: (uniform: number) => -Math.log(1 - uniform),
+    chance: (threshold: number) => Math.exp(-threshold),
+  },
+  'Pareto of shape 0.2': {
+    draws: seededUniform,
+    score: (uniform: number) => ((1 - uniform) ** -0.2 - 1) / 0.2,
+    chance: (threshold: number) => (1 + 0.2 * threshold) ** -5,
+  },
+  'Poisson of mean 0.4': { draws: seededUniform, score: poissonCount, chance: poissonBeyond },
+  'Student of 3 degrees': {
+    draws: noises.heavy,
+    score: Math.abs,
+    chance: (threshold: number) => {
+      const ratio = threshold / Math.sqrt(3)
+      return 1 - (2 / Math.PI) * (Math.atan(ratio) + ratio / (1 + ratio * ratio))
+    },
+  },
+}
+
+/** Counts of mean 0.4 by inversion. */
+function poissonCount(uniform: number): number {
+  let count = 0
+  for (let below = Math.exp(-0.4), term = below; below < uniform; below += term) term *= 0.4 / ++count
+  return count
+}
+
+function poissonBeyond(threshold: number): number {
+  let chance = 1
+  for (let count = 0, term = Math.exp(-0.4); count <= threshold; term *= 0.4 / ++count) chance -= term
+  return chance
+}
+
+for (const [name, { draws, score, chance }] of Object.entries(laws)) {
+  test(`after a short or a long history of a law that is ${name}, alarms to come keep to the budget`, () => {
+    for (const [length, repeats] of [
+      [100, 40],
+      [500, 60],
+      [2000, 60],
+    ] as const) {
+      for (const budgetPerBucket of [7 / 2016, 1 / 2016]) {
+        let rate = 0
+        for (let seed = 1; seed <= repeats; seed++) {
+          const next = draws(1000 * length + seed)
+          // In a unit so small that the least threshold plays no part.
+          const scores = Float64Array.from({ length }, () => 100 * score(next()))
+          rate += chance(thresholdAfter(scores, { budgetPerBucket }) / 100) / repeats
+        }
+        const ratio = rate / budgetPerBucket
+        assert.ok(ratio < 1.5, `${ratio.toFixed(2)} times ${budgetPerBucket} after ${length} scores`)
+      }
+    }
+  })
+}
+
+test('the threshold is near the true quantile where the history is long', () => {
+  const thresholds = Array.from({ length: 10 }, (_, seed) =>
+    thresholdAfter(exponentialScores(20_000, seed), { budgetPerBucket: 1e-3 }),
+  )
+  const mean = thresholds.reduce((sum, each) => sum + each, 0) / thresholds.length
+  const truth = Math.log(1e3)
+  assert.ok(Math.abs(mean - truth) < 0.1 * truth, `mean threshold ${mean} for ${truth}`)
+})
+
+test('a few scores leave the band to the method', () => {
+  assert.equal(thresholdAfter(exponentialScores(15, 1)), 1)
+  assert.ok(thresholdAfter(exponentialScores(64, 1)) > 1)
+})
+
+test('a score that is met again and again is a step: the threshold lies beyond the step, not just short of the next', () => {
+  const counts = Float64Array.from({ length: 400 }, (_, i) => (i % 8 === 0 ? 1 : 0))
+  const threshold = thresholdAfter(counts, { clearN: 1, budgetPerBucket: 1 / 2016 })
+  assert.ok(threshold >= 2 && threshold < 4, `${threshold}, where only 0 and 1 were seen`)
+})
+
+test('a side that is everyday and ends soon does not hide one that is rare and goes far', () => {
+  const both = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  const uniform = seededUniform(5)
+  for (let i = 0; i < 2000; i++) {
+    if (i % 10 === 0) both.learn(-0.15 * Math.log(1 - uniform()), false, 'above')
+    else both.learn(0.9 + 0.05 * uniform(), false, 'below')
+  }
+  // Of the rare side one in a hundred is one in a thousand of all: 0.15 times the logarithm of a hundred.
+  const truth = 0.15 * Math.log(100)
+  assert.equal(both.below, both.threshold)
+  assert.equal(both.threshold, 1, 'both in one')
+  const rare = new TailCalibration({ ...policy, budgetPerBucket: 1e-3, leastThreshold: 0.1 }, 2000, true)
+  for (let i = 0; i < 2000; i++) {
+    if (i % 10 === 0) rare.learn(-Math.log(1 - uniform()), false, 'above')
+    else rare.learn(0.9 + 0.05 * uniform(), false, 'below')
+  }
+  assert.ok(rare.above > 0.7 * (truth / 0.15) && rare.above < 1.6 * (truth / 0.15), `${rare.above}`)
+})
+
+test('a short history of long bursts is calibrated from a thicker tail', () => {
+  const single = exponentialScores(120, 4)
+  const bursts = Float64Array.from({ length: 1440 }, (_, i) => single[Math.floor(i / 12)] ?? 0)
+  const calibrated = thresholdAfter(bursts)
+  const truth = Math.log(1e4 / 12)
+  assert.ok(calibrated > 0.7 * truth && calibrated < 2.5 * truth, `${calibrated} for ${truth}`)
+})
+
+test('a history without a tail leaves the band to the method', () => {
+  assert.equal(thresholdAfter(new Float64Array(1000)), 1)
+  assert.equal(thresholdAfter(new Float64Array(1000).fill(5)), 1)
+})
+
+test('scores inside the band narrow it no further than is allowed', () => {
+  const low = exponentialScores(2000, 1).map((score) => score / 100)
+  assert.equal(thresholdAfter(low), 1)
+  assert.equal(thresholdAfter(low, { leastThreshold: 0.5 }), 0.5)
+  const middling = exponentialScores(20_000, 1).map((score) => score / 10)
+  const between = thresholdAfter(middling, { leastThreshold: 0.5, budgetPerBucket: 1e-3 })
+  assert.ok(between > 0.5 && between < 1, `${between}`)
+})
+
+test('a budget is for time, not for scores: where nine of ten buckets are empty, more of the rest may alarm', () => {
+  const full = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  const sparse = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  for (const score of exponentialScores(2000, 1)) {
+    full.learn(score)
+    sparse.learn(score)
+    for (let i = 0; i < 9; i++) sparse.pass()
+  }
+  const apart = full.threshold - sparse.threshold
+  assert.ok(apart > 1.5 && apart < 5, `${apart}, where the true quantiles are ${Math.log(10)} apart`)
+})
+
+test('one giant spike raises the threshold by half at most', () => {
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const scores = exponentialScores(2000, seed)
+    const before = thresholdAfter(scores)
+    scores[1000] = 1e9
+    const after = thresholdAfter(scores)
+    assert.ok(after < 1.5 * before, `${after} after ${before}, seed ${seed}`)
+  }
+})
+
+test('scores that come in bursts count as one alarm each', () => {
+  const single = exponentialScores(1000, 3)
+  const bursts = Float64Array.from({ length: 4000 }, (_, i) => single[i >> 2] ?? 0)
+  const spread = thresholdAfter(single)
+  const clustered = thresholdAfter(bursts, { budgetPerBucket: policy.budgetPerBucket / 4 })
+  assert.ok(Math.abs(clustered - spread) < 0.3 * spread, `${clustered} for ${spread}`)
+})
+
+test('a lone high score teaches nothing when two of three are needed to alarm', () => {
+  const lonely = new TailCalibration({ ...policy, violateN: 2, windowM: 3 }, 4000)
+  const paired = new TailCalibration({ ...policy, violateN: 1, windowM: 3 }, 4000)
+  const uniform = seededUniform(2)
+  for (let i = 0; i < 4000; i++) {
+    const score = i % 20 === 0 ? 5 + uniform() : uniform() / 2
+    lonely.learn(score)
+    paired.learn(score)
+  }
+  assert.equal(lonely.threshold, 1)
+  assert.ok(paired.threshold > 5)
+})
+
+test('where most scores are nothing, the tail is that of those that are something', () => {
+  const uniform = seededUniform(8)
+  const next = noises.normal(8)
+  const length = 20_000
+  const scores = Float64Array.from({ length }, () => (uniform() < 0.01 ? 5 + Math.abs(next()) : 0))
+  const threshold = thresholdAfter(scores, { budgetPerBucket: 0.001 })
+  // One in ten of those that are something: 5 and 1.645 deviations.
+  assert.ok(Math.abs(threshold - 6.645) < 0.2, `${threshold}`)
+})
+
+test('what was overspent is saved again: after more alarms than the budget allows, the threshold is higher', () => {
+  const thrifty = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  const lavish = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  for (const [i, score] of exponentialScores(2000, 1).entries()) {
+    thrifty.learn(score)
+    // Low scores, so that the tail itself is the same.
+    lavish.learn(score, i % 20 === 0 && score < 1)
+  }
+  const apart = lavish.threshold - thrifty.threshold
+  assert.ok(apart > Math.log(20) && apart < 20, `${apart} after sixty alarms instead of two`)
+})
+
+test('where the law of a score is known beforehand, its past moves the edge out a little, and further only as budget is overspent', () => {
+  const length = 4000
+  const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
+  const calm = new TailCalibration(known, length)
+  const spending = new TailCalibration(known, length)
+  const unknown = new TailCalibration({ ...known, mostThreshold: Number.POSITIVE_INFINITY }, length)
+  for (const [i, score] of exponentialScores(length, 6).entries()) {
+    calm.learn(score)
+    unknown.learn(score)
+    // Ten times as many as are allowed.
+    spending.learn(score, i % 100 === 0)
+  }
+  assert.ok(unknown.threshold > 5, `${unknown.threshold}`)
+  assert.ok(Math.abs(calm.threshold - 1.25) < 1e-9, `${calm.threshold}`)
+  assert.ok(
+    spending.threshold > 1.6 && spending.threshold < 1.8,
+    `${spending.threshold} for half a score more`,
+  )
+})
+
+test('until one alarm is allowed, a past may move the edge further out than afterwards', () => {
+  const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
+  const young = new TailCalibration(known, 100)
+  for (const score of exponentialScores(100, 6)) young.learn(score)
+  assert.ok(
+    young.threshold > 1.6 && young.threshold < 1.85,
+    `${young.threshold} after a tenth of the time for one`,
+  )
+})
+
+test('an incident ends by the edge it began with, and only those after it by one that knows of it', () => {
+  const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  for (const score of exponentialScores(1000, 4)) tail.learn(score, false, 'above')
+  const before = [tail.threshold, tail.above]
+  tail.learn(30, true, 'above')
+  assert.deepEqual([tail.threshold, tail.above], before)
+  tail.learn(0, false, 'above')
+  assert.ok(tail.above > (before[1] ?? 0), `${tail.above} after ${before[1]}`)
+})

@@ -1,0 +1,282 @@
+// Erasing what is derived from telemetry, in a real control plane. Two organisations have the same detectors and the
+// same anomalies; whatever one of them erases was there before, and the other's is there afterwards, untouched.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import { flushWriteAheadLog } from '../../control/sqlite.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { allTime, type TimeRange } from '../../core/time-range.ts'
+import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { TelemetryGate } from '../../telemetry/gate.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
+import type { TenantPlace } from '../../telemetry/telemetry.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import type { StoredDetector } from '../detectors/detector.ts'
+import { DetectionStore } from '../detectors/store.ts'
+import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import type { HeldTelemetry } from './anomaly-fate.ts'
+import type { RunFound } from './anomaly-rows.ts'
+import type { Finding } from './findings.ts'
+import type { Outcome } from './run-summary.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+/** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
+const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n + 1n
+const between = (from: number | null, to: number | null): TimeRange => ({
+  startNs: from === null ? null : at(from),
+  endNs: to === null ? null : at(to),
+})
+
+let fixture: ControlFixture
+let clock: ManualClock
+let gate: TelemetryGate
+let store: DetectionStore
+
+before(async () => {
+  fixture = await openControl()
+})
+after(() => fixture.close())
+beforeEach(async () => {
+  clock = new ManualClock(noonMs)
+  gate = new TelemetryGate()
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
+})
+
+const create = ({ tenantId }: TenantPlace, isEnabled = true) =>
+  createErrorsDetector(store, tenantId, isEnabled)
+
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{"service":"checkout"}',
+  startedNs: at(from),
+  seenUntilNs: at(to),
+  raisedNs: at(to),
+  isOpen: false,
+  peakNs: at(from),
+  value: 0.6,
+  expected: 0.012345,
+  lower: 0,
+  upper: 0.1,
+  score: 6,
+  reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
+  ...more,
+})
+
+/** A run that read from an hour before noon to an hour after. */
+async function record(
+  { tenantId, id }: StoredDetector,
+  findings: readonly Finding[],
+  more: Partial<RunFound> = {},
+  outcome: Outcome = { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' },
+): Promise<void> {
+  const detector = await store.findDetector(tenantId, id)
+  assert(detector !== null)
+  const signals: readonly Signal[] = ['traces']
+  const isRecorded = await store.recordRun({
+    detector,
+    ranAtMs: clock.nowMs(),
+    nextRunAtMs: clock.nowMs() + 3_600_000,
+    outcome,
+    tuning: null,
+    found: {
+      findings,
+      window: { startNs: at(-60), windowStartNs: at(-60), judgedUntilNs: null, isTruncated: false },
+      signals,
+      read: [{ startNs: at(-60), endNs: at(60) }],
+      isLearnt: true,
+      isUnknown: () => false,
+      ...more,
+    },
+  })
+  assert(isRecorded)
+}
+
+/** The same run for both organisations. */
+async function recordForBoth(findings: readonly Finding[], more: Partial<RunFound> = {}): Promise<void> {
+  for (const place of [acme, globex]) await record(await create(place), findings, more)
+}
+
+const anomalies = ({ tenantId }: TenantPlace) =>
+  store.listAnomalies(tenantId, { limit: 50, filter: {}, before: null })
+
+const count = (range: TimeRange, held: readonly HeldTelemetry[] = []) =>
+  countAnomaliesIn(fixture.control, 'acme', ['traces'], range, held)
+
+/** As the eraser does it; answers how many were removed and redacted. */
+const erase = (
+  range: TimeRange,
+  held: readonly HeldTelemetry[] = [],
+  signals: readonly Signal[] = ['traces'],
+) =>
+  fixture.control.transaction().execute(async (trx) => ({
+    inRange: await removeAnomaliesIn(trx, 'acme', signals, range, held),
+    learntFrom: await redactAnomaliesIn(trx, 'acme', signals, range, held),
+  }))
+
+/** What all files of the control plane hold, its log included. */
+const bytesOnDisk = () =>
+  Buffer.concat(
+    readdirSync(fixture.folder)
+      .filter((name) => name.startsWith('control'))
+      .map((name) => readFileSync(join(fixture.folder, name))),
+  ).toString('latin1')
+
+const redacted = {
+  expected: null,
+  lower: null,
+  upper: null,
+  score: 0,
+  reason: 'Its expected band was computed from telemetry that has since been erased',
+}
+
+test('an anomaly that learnt from erased time keeps that something was seen, and nothing of what was expected', async () => {
+  await recordForBoth([finding(0, 5)])
+  const [mine] = await anomalies(acme)
+  const [theirs] = await anomalies(globex)
+  assert.equal(mine?.expected, 0.012345)
+  assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 1 })
+  assert.deepEqual(await erase(between(-50, -40)), { inRange: 0, learntFrom: 1 })
+  assert.deepEqual(await anomalies(acme), [{ ...mine, ...redacted }])
+  assert.deepEqual(await anomalies(globex), [theirs])
+  assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await erase(between(-30, -20)), { inRange: 0, learntFrom: 0 }, 'nothing is left to lose')
+  assert.deepEqual(await erase(between(0, 1)), { inRange: 1, learntFrom: 0 }, 'but for the anomaly itself')
+  assert.deepEqual(await anomalies(acme), [])
+  assert.deepEqual(await anomalies(globex), [theirs])
+})
+
+test('both kinds are counted apart, up to the nanosecond', async () => {
+  await recordForBoth([finding(0, 5), finding(10, 15)])
+  const justBefore = { startNs: at(-61), endNs: at(-60) }
+  assert.deepEqual(await count(justBefore), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await count({ ...justBefore, endNs: at(-60) + 1n }), { inRange: 0, learntFrom: 2 })
+  assert.deepEqual(await count(between(4, 6)), { inRange: 1, learntFrom: 1 })
+  assert.deepEqual(await count(between(5, 10)), { inRange: 0, learntFrom: 1 }, 'only the later one')
+  assert.deepEqual(
+    await count(between(15, 60)),
+    { inRange: 0, learntFrom: 0 },
+    'nothing learns from what comes after',
+  )
+  assert.deepEqual(await count(allTime), { inRange: 2, learntFrom: 0 })
+})
+
+test('no byte of a redacted band is left in the files, and the neighbour’s is', async () => {
+  const secretOf = ({ tenantId }: TenantPlace) => `checkout of ${tenantId} was expected at 31337`
+  for (const place of [acme, globex]) {
+    // Longer than a page: what a smaller row no longer needs is then freed rather than written over.
+    await record(await create(place), [finding(0, 5, { reason: `${'-'.repeat(9000)}${secretOf(place)}` })])
+  }
+  await flushWriteAheadLog(fixture.control)
+  assert.ok(bytesOnDisk().includes(secretOf(acme)))
+  await erase(between(-50, -40))
+  await flushWriteAheadLog(fixture.control)
+  assert.ok(!bytesOnDisk().includes(secretOf(acme)))
+  assert.ok(bytesOnDisk().includes(secretOf(globex)))
+})
+
+test('a limit that somebody set is not learnt: only erasing its own time touches the anomaly', async () => {
+  await recordForBoth([finding(0, 5)], { isLearnt: false })
+  assert.deepEqual(await count(between(null, 0)), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await count(between(null, 1)), { inRange: 1, learntFrom: 0 })
+})
+
+test('what a later run computes without the erased time is not taken again, and counts as clean', async () => {
+  const detector = await create(acme)
+  await record(detector, [finding(0, 5, { isOpen: true })])
+  await erase(between(-50, -40))
+  const read = [
+    { startNs: at(-60), endNs: at(-50) },
+    { startNs: at(-40), endNs: at(60) },
+  ]
+  await record(detector, [finding(0, 8, { isOpen: true })], { read })
+  const [again] = await anomalies(acme)
+  assert.equal(again?.expected, 0.012345)
+  assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await count(between(-51, -40)), { inRange: 0, learntFrom: 1 }, 'the rest was read')
+  assert.deepEqual(await erase(between(-41, -39)), { inRange: 0, learntFrom: 1 })
+})
+
+test('an anomaly of a version that did not record what it read is taken to have read everything', async () => {
+  await recordForBoth([finding(0, 5)])
+  await fixture.control.updateTable('anomalies').set({ read_from_ns: null, unread_ns: null }).execute()
+  assert.deepEqual(await count({ startNs: 0n, endNs: 1n }), { inRange: 0, learntFrom: 1 })
+  assert.deepEqual(await erase({ startNs: 0n, endNs: 1n }), { inRange: 0, learntFrom: 1 })
+  assert.deepEqual(await count({ startNs: 0n, endNs: 1n }), { inRange: 0, learntFrom: 0 })
+})
+
+test('an erasure of other signals touches nothing', async () => {
+  await recordForBoth([finding(0, 5)])
+  assert.deepEqual(await erase(allTime, [], ['metrics', 'logs']), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await erase(allTime, [], []), { inRange: 0, learntFrom: 0 })
+  assert.equal((await anomalies(acme)).length, 1)
+})
+
+test('a legal hold keeps an anomaly about held time as it is, and neither counts nor redacts it', async () => {
+  const held: HeldTelemetry[] = [{ signals: ['traces'], range: between(4, 6) }]
+  await recordForBoth([finding(0, 5), finding(10, 15)])
+  const [, evidence] = await anomalies(acme)
+  assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 2 })
+  assert.deepEqual(await count(between(-50, -40), held), { inRange: 0, learntFrom: 1 })
+  assert.deepEqual(await count(allTime, held), { inRange: 1, learntFrom: 0 })
+  assert.deepEqual(await erase(allTime, held), { inRange: 1, learntFrom: 0 })
+  assert.deepEqual(await anomalies(acme), [evidence])
+  assert.deepEqual(await count(allTime, held), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await erase(allTime), { inRange: 1, learntFrom: 0 }, 'once the hold is released')
+  assert.equal((await anomalies(globex)).length, 2)
+})
+
+test('more anomalies than a statement takes are removed and redacted to the last', async () => {
+  const groups = Array.from({ length: 1203 }, (_, i) => JSON.stringify({ service: `s${i}` }))
+  for (const place of [acme, globex]) {
+    const half = (from: number) => groups.map((groupKey) => finding(from, from + 1, { groupKey }))
+    await record(await create(place), [...half(0), ...half(10)])
+  }
+  assert.deepEqual(await erase(between(0, 5)), { inRange: 1203, learntFrom: 1203 })
+  assert.deepEqual(await count(between(0, 5)), { inRange: 0, learntFrom: 0 })
+  const theirs = await countAnomaliesIn(fixture.control, 'globex', ['traces'], between(0, 5))
+  assert.deepEqual(theirs, { inRange: 1203, learntFrom: 1203 })
+})
+
+test('what a run said of a detector is forgotten, enabled or not, but that it could judge nothing', async () => {
+  const states: [StoredDetector, Outcome][] = [
+    [await create(acme), { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' }],
+    [await create(acme, false), { status: 'ok', note: 'Series: 4 ok.' }],
+    [await create(acme), { status: 'learning', note: 'It needs 20 more buckets with data.' }],
+    [await create(globex), { status: 'ok', note: 'Series: 4 ok.' }],
+  ]
+  for (const [detector, outcome] of states) await record(detector, [], {}, outcome)
+  await erase(between(-50, -40))
+  const after = await Promise.all(
+    states.map(async ([{ tenantId, id }]) => {
+      const detector = await store.findDetector(tenantId, id)
+      return [detector?.lastStatus, detector?.lastNote]
+    }),
+  )
+  assert.deepEqual(after, [
+    [null, null],
+    [null, null],
+    ['learning', null],
+    ['ok', 'Series: 4 ok.'],
+  ])
+  const due = await store.dueDetectors(clock.nowMs(), 9)
+  assert.deepEqual(due.map(({ id }) => id).sort(), [states[0]?.[0].id, states[2]?.[0].id].sort())
+})
+
+test('a band that was learnt from hidden telemetry is hidden with it, and shown again when that is', async () => {
+  await recordForBoth([finding(0, 5), finding(10, 15)])
+  const [late, early] = await anomalies(acme)
+  const theirs = await anomalies(globex)
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: between(4, 6) })
+  assert.ok(late !== undefined && early !== undefined)
+  assert.deepEqual(await anomalies(acme), [{ ...late, ...redacted }])
+  assert.deepEqual(await store.findAnomaly('acme', late.id), { ...late, ...redacted })
+  assert.deepEqual(await anomalies(globex), theirs)
+  gate.unhide('acme', 'del_1')
+  assert.deepEqual(await anomalies(acme), [late, early])
+})

@@ -1,0 +1,125 @@
+// What an erasure means for an anomaly, against a plain walk over small instants: an instant is erased when it is in
+// the range and not held, and it was learnt from when the run read it.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { allTime, overlaps, type TimeRange, without } from '../../core/time-range.ts'
+import { signals as allSignals } from '../../telemetry/schema/tables.ts'
+import { type AnomalySource, type Erasure, fateOf } from './anomaly-fate.ts'
+
+const range = (startNs: number | null, endNs: number | null): TimeRange => ({
+  startNs: startNs === null ? null : BigInt(startNs),
+  endNs: endNs === null ? null : BigInt(endNs),
+})
+/** Learnt from 10 to 50, about 50 to 60. */
+const anomaly: AnomalySource = {
+  signals: ['traces'],
+  startedNs: 50n,
+  seenUntilNs: 60n,
+  read: [range(10, 60)],
+}
+const erase = (erased: TimeRange, more: Partial<Erasure> = {}): Erasure => ({
+  signals: ['traces'],
+  range: erased,
+  held: [],
+  ...more,
+})
+
+test('erasing its own time removes an anomaly, erasing what it learnt from redacts it, to the nanosecond', () => {
+  const fates = [
+    [range(null, 10), 'kept'],
+    [range(null, 11), 'redacted'],
+    [range(49, 50), 'redacted'],
+    [range(49, 51), 'removed'],
+    [range(59, null), 'removed'],
+    [range(60, null), 'kept'],
+    [allTime, 'removed'],
+  ] as const
+  for (const [erased, fate] of fates) assert.equal(fateOf(anomaly, erase(erased)), fate, String(erased.endNs))
+})
+
+test('what was erased when the run read, and what is redacted already, is not lost again', () => {
+  const withHole = { ...anomaly, read: [range(10, 20), range(30, 60)] }
+  assert.equal(fateOf(withHole, erase(range(20, 30))), 'kept')
+  assert.equal(fateOf(withHole, erase(range(19, 30))), 'redacted')
+  assert.equal(fateOf({ ...anomaly, read: [] }, erase(range(20, 30))), 'kept')
+  assert.equal(fateOf({ ...anomaly, read: [] }, erase(range(20, 51))), 'removed')
+})
+
+test('an erasure of other signals is none of its business', () => {
+  assert.equal(fateOf(anomaly, erase(allTime, { signals: ['metrics', 'logs'] })), 'kept')
+  assert.equal(fateOf({ ...anomaly, signals: ['logs', 'traces'] }, erase(allTime)), 'removed')
+})
+
+test('an anomaly about held time is evidence, and learning from held time loses nothing', () => {
+  const held = (part: TimeRange, signal: 'logs' | 'traces' = 'traces') => ({
+    held: [{ signals: [signal], range: part }],
+  })
+  assert.equal(fateOf(anomaly, erase(allTime, held(range(59, 60)))), 'kept')
+  assert.equal(fateOf(anomaly, erase(allTime, held(range(60, 61)))), 'removed')
+  assert.equal(fateOf(anomaly, erase(allTime, held(range(59, 60), 'logs'))), 'removed')
+  const two = { ...anomaly, signals: ['logs', 'traces'] } as const
+  assert.equal(fateOf(two, erase(allTime, held(range(59, 60), 'logs'))), 'kept', 'evidence in any signal')
+  assert.equal(fateOf(anomaly, erase(range(20, 30), held(range(20, 30)))), 'kept')
+  assert.equal(fateOf(anomaly, erase(range(20, 30), held(range(20, 29)))), 'redacted')
+  assert.equal(
+    fateOf(two, erase(range(20, 30), held(range(20, 30), 'logs'))),
+    'redacted',
+    'of its other signal',
+  )
+})
+
+const small = fc.integer({ min: 0, max: 12 })
+const bound = fc.option(small, { nil: null })
+const ranges = fc
+  .tuple(bound, bound)
+  .filter(([from, to]) => from === null || to === null || from < to)
+  .map(([from, to]) => range(from, to))
+const someSignals = fc.subarray([...allSignals], { minLength: 1 })
+const erasures = fc.record({
+  signals: someSignals,
+  range: ranges,
+  held: fc.array(fc.record({ signals: someSignals, range: ranges }), { maxLength: 3 }),
+})
+const anomalies = fc
+  .record({
+    signals: someSignals,
+    readFrom: fc.integer({ min: 0, max: 6 }),
+    started: fc.integer({ min: 6, max: 8 }),
+    seenUntil: fc.integer({ min: 9, max: 11 }),
+    holes: fc.array(ranges, { maxLength: 2 }),
+  })
+  .map(({ signals, readFrom, started, seenUntil, holes }): AnomalySource => {
+    const own = range(started, seenUntil)
+    return {
+      signals,
+      startedNs: BigInt(started),
+      seenUntilNs: BigInt(seenUntil),
+      read: without(
+        range(readFrom, seenUntil),
+        holes.filter((hole) => !overlaps(hole, own)),
+      ),
+    }
+  })
+
+test('whatever is erased and held, the fate of an anomaly is what a walk over its instants says', () => {
+  fc.assert(
+    fc.property(anomalies, erasures, (source, erasure) => {
+      const instants = Array.from({ length: 14 }, (_, i) => BigInt(i))
+      const isIn = (part: TimeRange, ns: bigint) => overlaps(part, { startNs: ns, endNs: ns + 1n })
+      const isHeld = (signal: string, ns: bigint) =>
+        erasure.held.some((part) => part.signals.some((held) => held === signal) && isIn(part.range, ns))
+      const own = instants.filter((ns) => ns >= source.startedNs && ns < source.seenUntilNs)
+      const isEvidence = source.signals.some((signal) => own.some((ns) => isHeld(signal, ns)))
+      const lost = source.signals
+        .filter((signal) => erasure.signals.includes(signal))
+        .flatMap((signal) => instants.filter((ns) => isIn(erasure.range, ns) && !isHeld(signal, ns)))
+      const isAbout = lost.some((ns) => own.includes(ns))
+      const isLearnt = lost.some((ns) => source.read.some((stretch) => isIn(stretch, ns)))
+      const fate = isEvidence ? 'kept' : isAbout ? 'removed' : isLearnt ? 'redacted' : 'kept'
+      assert.equal(fateOf(source, erasure), fate)
+    }),
+    { numRuns: 2000 },
+  )
+})

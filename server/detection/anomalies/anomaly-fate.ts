@@ -1,0 +1,62 @@
+// What an erasure means for an anomaly, without I/O. An anomaly tells of two stretches of telemetry: its own time,
+// which its values come from, and the window before it, which its expected band was learnt from. Erasing some of
+// the first takes the whole anomaly; erasing some of the second takes what was learnt there and leaves the fact
+// that something was seen. What a run did not read, because it was erased or hidden already, can't be lost again.
+
+import type { Ns } from '../../../contract/instant.ts'
+import { overlaps, type TimeRange, without } from '../../core/time-range.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
+
+/** What an anomaly is derived from. */
+export interface AnomalySource {
+  readonly signals: readonly Signal[]
+  /** `[startedNs, seenUntilNs)` is its own time. */
+  readonly startedNs: Ns
+  readonly seenUntilNs: Ns
+  /** What band, score and reason were computed from, own time included; empty once they are redacted. */
+  readonly read: readonly TimeRange[]
+}
+
+/** A part of an organisation's telemetry that a legal hold keeps. */
+export interface HeldTelemetry {
+  readonly signals: readonly Signal[]
+  readonly range: TimeRange
+}
+
+export interface Erasure {
+  readonly signals: readonly Signal[]
+  readonly range: TimeRange
+  readonly held: readonly HeldTelemetry[]
+}
+
+/** `redacted`: band, score and reason go, the rest stays. */
+export type AnomalyFate = 'kept' | 'redacted' | 'removed'
+
+/**
+ * An anomaly about held time is evidence and kept as it is, even where another of its signals is erased. Learning
+ * from held time loses nothing, because held time isn't erased.
+ */
+export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
+  const erased = anomaly.signals.filter((signal) => erasure.signals.includes(signal))
+  if (erased.length === 0) return 'kept'
+  if (erasure.held.some((part) => isHeldBy(part, anomaly))) return 'kept'
+  if (overlaps(erasure.range, ownTime(anomaly))) return 'removed'
+  const gone = erased.flatMap((signal) => without(erasure.range, heldOf(signal, erasure)))
+  const isLearntThere = gone.some((part) => anomaly.read.some((stretch) => overlaps(part, stretch)))
+  return isLearntThere ? 'redacted' : 'kept'
+}
+
+/** Whether the anomaly is about some of what is held. */
+export function isHeldBy(part: HeldTelemetry, anomaly: AnomalySource): boolean {
+  return (
+    part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, ownTime(anomaly))
+  )
+}
+
+function ownTime({ seenUntilNs, startedNs }: AnomalySource): TimeRange {
+  return { startNs: startedNs, endNs: seenUntilNs }
+}
+
+function heldOf(signal: Signal, { held }: Erasure): TimeRange[] {
+  return held.filter(({ signals }) => signals.includes(signal)).map(({ range }) => range)
+}

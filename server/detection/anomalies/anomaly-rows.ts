@@ -1,0 +1,211 @@
+// How anomalies are kept: as rows of the control plane, compared by exact instants. Instants are decimal text at rest,
+// because SQL integers of 64 bits don't survive JavaScript numbers, and are compared as 64-bit integers in the database.
+
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
+import type { Anomaly } from '../../../contract/detection.ts'
+import { type Feedback, Verdict } from '../../../contract/detection-feedback.ts'
+import { formatInstant, type Ns } from '../../../contract/instant.ts'
+import type { AnomaliesTable, ControlTransaction, Database } from '../../control/database.ts'
+import { instantText } from '../../core/clock.ts'
+import { type TimeRange, without } from '../../core/time-range.ts'
+import type { Selection } from '../../telemetry/gate.ts'
+import { signals as allSignals, type Signal } from '../../telemetry/schema/tables.ts'
+import { type AnomalySource, fateOf } from './anomaly-fate.ts'
+import { effectOf, type Tuning } from './feedback.ts'
+import type { Finding } from './findings.ts'
+import { ofDetectors } from './id-list.ts'
+import type { RecordedAnomaly, RunWindow } from './reconcile.ts'
+import type { Outcome } from './run-summary.ts'
+
+/** What an anomaly knows of the detector that raised it. */
+export interface RaisingDetector {
+  readonly id: string
+  readonly tenantId: string
+  readonly definition: { readonly metric_key: string }
+  /** A run that read an older one is not recorded. */
+  readonly revision: number
+  /** Counts verdicts and mutes that concern it. */
+  readonly tuningRevision: number
+}
+
+export interface RunRecord {
+  readonly detector: RaisingDetector
+  readonly ranAtMs: number
+  readonly nextRunAtMs: number
+  readonly outcome: Outcome
+  /** Null where nothing could be evaluated: then no anomaly changes. */
+  readonly found: RunFound | null
+  /** What the run went by beside the definition; where that has changed, it is not recorded. Null where it is left aside. */
+  readonly tuning: Tuning | null
+}
+
+export interface RunFound {
+  readonly findings: readonly Finding[]
+  readonly window: RunWindow
+  readonly signals: readonly Signal[]
+  /** The time whose telemetry was read, in order: the window without what was erased or hidden already. */
+  readonly read: readonly KnownRange[]
+  /** Whether bands were learnt from all of it; otherwise somebody set them. */
+  readonly isLearnt: boolean
+  /** Whether some of the range is erased or hidden by now. */
+  readonly isUnknown: (range: KnownRange) => boolean
+}
+
+interface KnownRange {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+/** What is on record of the time that these runs of one organisation looked at, by detector; at most `idsMax` runs. */
+export async function recordedAnomalies(
+  trx: ControlTransaction,
+  runs: readonly RunRecord[],
+): Promise<Map<string, RecordedAnomaly[]>> {
+  const windows = new Map(
+    runs.flatMap(({ detector, found }) =>
+      found === null ? [] : [[detector.id, { detector, startNs: found.window.startNs }] as const],
+    ),
+  )
+  const [first] = windows.values()
+  if (first === undefined) return new Map()
+  let { startNs } = first
+  for (const window of windows.values()) if (window.startNs < startNs) startNs = window.startNs
+  const rows = await trx
+    .selectFrom('anomalies')
+    .select(['id', 'detector_id', 'group_key', 'metric_key', 'started_at_ns', 'seen_until_ns', 'ended_at_ns'])
+    .where(ofDetectors(first.detector.tenantId, [...windows.keys()]))
+    .where((where) =>
+      where.or([where('ended_at_ns', 'is', null), where(ns('seen_until_ns'), '>', bound(startNs))]),
+    )
+    .orderBy(ns('started_at_ns'))
+    .execute()
+  const recorded = rows.flatMap((row) => {
+    const window = windows.get(row.detector_id)
+    const isOpen = row.ended_at_ns === null
+    const seenUntilNs = BigInt(row.seen_until_ns)
+    if (window === undefined || !(isOpen || seenUntilNs > window.startNs)) return []
+    // Of a metric the detector no longer watches nothing can be found again: its group matches none.
+    const isWatched = row.metric_key === window.detector.definition.metric_key
+    const groupKey = isWatched ? row.group_key : `${row.metric_key} ${row.group_key}`
+    const { detector_id: detectorId, id } = row
+    return [{ detectorId, id, groupKey, startedNs: BigInt(row.started_at_ns), seenUntilNs, isOpen }]
+  })
+  return Map.groupBy(recorded, ({ detectorId }) => detectorId)
+}
+
+/** Instead of the reason, once what it was computed from is gone. */
+const redactedReason = 'Its expected band was computed from telemetry that has since been erased'
+
+/** What is written over everything of an anomaly that comes from before its own time. */
+export const redactedColumns = {
+  expected: null,
+  lower: null,
+  upper: null,
+  score: 0,
+  reason: redactedReason,
+  read_from_ns: null,
+  unread_ns: null,
+  edge_factor: null,
+  verdict_note: null,
+} as const
+
+export const sourceColumns = [
+  'signal',
+  'started_at_ns',
+  'seen_until_ns',
+  'read_from_ns',
+  'unread_ns',
+  'reason',
+] as const
+
+/** What a recorded anomaly is derived from. One that doesn't say where its window began may have read everything. */
+export function sourceOf(
+  row: Pick<Selectable<AnomaliesTable>, (typeof sourceColumns)[number]>,
+): AnomalySource {
+  const [startedNs, seenUntilNs] = [BigInt(row.started_at_ns), BigInt(row.seen_until_ns)]
+  const window = { startNs: row.read_from_ns === null ? null : BigInt(row.read_from_ns), endNs: seenUntilNs }
+  const unread: [string, string][] = row.unread_ns === null ? [] : JSON.parse(row.unread_ns)
+  const holes = unread.map(([from, to]) => ({ startNs: BigInt(from), endNs: BigInt(to) }))
+  return {
+    signals: signalsOf(row),
+    startedNs,
+    seenUntilNs,
+    read: row.reason === redactedReason ? [] : without(window, holes),
+  }
+}
+
+function signalsOf({ signal }: { readonly signal: string }): Signal[] {
+  return allSignals.filter((known) => signal.split(',').includes(known))
+}
+
+/** The wire form. A band that was learnt from hidden telemetry is hidden with it. */
+export function toAnomaly(
+  stored: Selectable<AnomaliesTable>,
+  hidden: readonly Pick<Selection, 'signals' | 'range'>[],
+): Anomaly {
+  const source = sourceOf(stored)
+  const isLearntFromHidden = hidden.some((part) => fateOf(source, { ...part, held: [] }) === 'redacted')
+  const row = isLearntFromHidden ? { ...stored, ...redactedColumns } : stored
+  return {
+    id: row.id,
+    detector_id: row.detector_id,
+    metric_key: row.metric_key,
+    group: JSON.parse(row.group_key),
+    signals: signalsOf(row),
+    started_at: instantOf(row.started_at_ns),
+    ended_at: row.ended_at_ns === null ? null : instantOf(row.ended_at_ns),
+    seen_until: instantOf(row.seen_until_ns),
+    peak_at: instantOf(row.peak_at_ns),
+    value: row.value,
+    expected: row.expected,
+    lower: row.lower,
+    upper: row.upper,
+    score: row.score,
+    reason: row.reason,
+    muted: row.muted === 1,
+    feedback: feedbackOf(row),
+    created_at: instantText(row.created_at_ms),
+    updated_at: instantText(row.updated_at_ms),
+  }
+}
+
+function feedbackOf(row: Selectable<AnomaliesTable>): Feedback | null {
+  if (row.verdict === null) return null
+  const verdict = Verdict.parse(row.verdict)
+  const { expected, score, value } = row
+  return {
+    verdict,
+    note: row.verdict_note,
+    given_by: row.verdict_by ?? '',
+    given_at: instantText(row.verdict_at_ms ?? 0),
+    effect: effectOf({ verdict, value, expected, score, edgeFactor: row.edge_factor ?? 1 }),
+  }
+}
+
+function instantOf(text: string): string {
+  return formatInstant(BigInt(text))
+}
+
+type AnomalyColumns = ExpressionBuilder<Database, 'anomalies'>
+
+/** `signal` lists what the values came from, such as `traces` or `metrics,logs,traces`. */
+export function isOfSignals(where: AnomalyColumns, signals: readonly Signal[]) {
+  return where.or(signals.map((signal) => where('signal', 'like', `%${signal}%`)))
+}
+
+/** Whether the anomaly is about an instant of the range. */
+export function isTouched(where: AnomalyColumns, signals: readonly Signal[], range: TimeRange) {
+  const conditions = [isOfSignals(where, signals)]
+  if (range.startNs !== null) conditions.push(where(ns('seen_until_ns'), '>', bound(range.startNs)))
+  if (range.endNs !== null) conditions.push(where(ns('started_at_ns'), '<', bound(range.endNs)))
+  return where.and(conditions)
+}
+
+/** Nanoseconds are kept as text; compared as 64-bit integers. Null counts as `whenNull`. */
+export function ns(column: 'started_at_ns' | 'seen_until_ns' | 'read_from_ns', whenNull: Ns = 0n) {
+  return sql<bigint>`cast(coalesce(${sql.ref(column)}, ${whenNull.toString()}) as bigint)`
+}
+
+export function bound(instantNs: Ns) {
+  return sql<bigint>`cast(${instantNs.toString()} as bigint)`
+}

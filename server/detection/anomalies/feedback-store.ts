@@ -1,0 +1,375 @@
+// All SQL of what makes detectors quiet: verdicts, which are columns of the anomaly they are about so that whatever
+// removes or hides the one does so with the other, and mutes. Either makes the detectors it concerns due at once, and
+// a run that was under way meanwhile records nothing: it went by what no longer holds.
+
+import { type Selectable, sql } from 'kysely'
+import {
+  type CreateMute,
+  type GiveFeedback,
+  type Mute,
+  Verdict,
+  Weekly,
+} from '../../../contract/detection-feedback.ts'
+import { formatInstant, type Ns, nsPerMs } from '../../../contract/instant.ts'
+import { appendAudit } from '../../audit/log.ts'
+import type {
+  AnomaliesTable,
+  Control,
+  ControlTransaction,
+  DetectorMutesTable,
+} from '../../control/database.ts'
+import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
+import { type Clock, instantText } from '../../core/clock.ts'
+import { newId } from '../../core/ids.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import { type AnomalySource, fateOf } from './anomaly-fate.ts'
+import { type RaisingDetector, sourceOf } from './anomaly-rows.ts'
+import { type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
+import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
+import { ofDetectors } from './id-list.ts'
+import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
+
+/** Each is compared with each series of each run. */
+const mutesMax = 200
+/** The newest verdicts of a detector that count. */
+const verdictsMax = 500
+/**
+ * As far as a detector's longest window reaches back, a mute that is over still says what was muted. After that it is
+ * forgotten: it shows nowhere, counts for nothing, and its row goes with the next change to the mutes.
+ */
+const keptNs = 90n * 86_400_000_000_000n
+
+export interface MutePage {
+  readonly limit: number
+  readonly beforeId: string | null
+  readonly detectorId: string | undefined
+  readonly withExpired: boolean
+}
+
+export class QuietStore {
+  readonly #control: Control
+  readonly #clock: Clock
+  readonly #gate: TelemetryGate
+  readonly #readHolds: ReadHolds
+
+  constructor(control: Control, clock: Clock, gate: TelemetryGate, readHolds: ReadHolds) {
+    this.#control = control
+    this.#clock = clock
+    this.#gate = gate
+    this.#readHolds = readHolds
+  }
+
+  /**
+   * What runs of these detectors of one organisation go by, in their order; at most `idsMax`. `trx` to see what they are
+   * about to be recorded with.
+   */
+  async tuningsOf(
+    detectors: readonly RaisingDetector[],
+    trx: ControlTransaction | Control = this.#control,
+  ): Promise<Tuning[]> {
+    const [first] = detectors
+    if (first === undefined) return []
+    const rows = await trx
+      .selectFrom('detector_mutes')
+      .selectAll()
+      .where('tenant_id', '=', first.tenantId)
+      .orderBy('id')
+      .execute()
+    const nowNs = this.#clock.nowNs()
+    const mutes = rows
+      .filter((row) => !isForgotten(row, nowNs))
+      .map((row) => ({ detectorId: row.detector_id, rule: ruleOf(row) }))
+    const verdicts = await this.#verdicts(first.tenantId, detectors, trx)
+    return detectors.map(({ id }) => ({
+      widenings: wideningsOf(verdicts.get(id) ?? []),
+      mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
+    }))
+  }
+
+  /** By detector. What was given about hidden telemetry, or learnt from it, has no effect any more. */
+  async #verdicts(
+    tenantId: string,
+    detectors: readonly RaisingDetector[],
+    trx: ControlTransaction | Control,
+  ): Promise<Map<string, GivenVerdict[]>> {
+    const ids = detectors.map(({ id }) => id)
+    const given = trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .select(nthVerdict.as('nth'))
+      .where(ofDetectors(tenantId, ids))
+      .where('verdict', 'is not', null)
+    const rows = await trx
+      .selectFrom(given.as('given'))
+      .selectAll()
+      .where('nth', '<=', verdictsMax)
+      .orderBy('verdict_at_ms')
+      .orderBy('id')
+      .execute()
+    const hidden = this.#gate.hidden(tenantId)
+    const metrics = new Map(detectors.map(({ definition, id }) => [id, definition.metric_key]))
+    const known = rows.flatMap((row) => {
+      if (row.metric_key !== metrics.get(row.detector_id)) return []
+      const source = sourceOf(row)
+      if (hidden.some((part) => fateOf(source, { ...part, held: [] }) !== 'kept')) return []
+      return [{ detectorId: row.detector_id, verdict: givenVerdict(row, source) }]
+    })
+    return new Map(
+      [...Map.groupBy(known, ({ detectorId }) => detectorId)].map(([id, each]) => [
+        id,
+        each.map(({ verdict }) => verdict),
+      ]),
+    )
+  }
+
+  /**
+   * The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile, and `held` where a
+   * legal hold keeps it and it was changed too often.
+   */
+  async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: string): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      await this.#keepVerdict(trx, tenantId, anomalyId, actor)
+      const anomaly = await trx
+        .updateTable('anomalies')
+        .set({
+          verdict: given.verdict,
+          verdict_note: given.note ?? null,
+          verdict_by: actor,
+          verdict_at_ms: nowMs,
+        })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', anomalyId)
+        .returning('detector_id')
+        .executeTakeFirst()
+      if (anomaly === undefined) throw new AppError('not_found')
+      await makeDue(trx, tenantId, anomaly.detector_id, nowMs)
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'anomaly.judged',
+        target: anomalyId,
+        outcome: 'accepted',
+        facts: { verdict: given.verdict },
+      })
+    })
+  }
+
+  /** A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside that. */
+  async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: string): Promise<void> {
+    const holds = await this.#readHolds(trx, tenantId)
+    if (holds.length === 0) return
+    const row = await trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', id)
+      .executeTakeFirst()
+    if (row === undefined) return
+    const change = { holds, nowMs: this.#clock.nowMs(), by, isActOfPerson: row.verdict !== null }
+    if (await keepVersion(trx, row, change)) return
+    throw new AppError('held', {
+      sentence: `A legal hold keeps this anomaly with all that was said of it, ${versionsMax} versions by now; it takes no further verdict before the hold is released.`,
+    })
+  }
+
+  /** Throws InvalidInput for a detector that is not there, and where there are too many mutes. */
+  async createMute(tenantId: string, asked: CreateMute, actor: string): Promise<Mute> {
+    const nowMs = this.#clock.nowMs()
+    const fromNs = asked.range_start ?? this.#clock.nowNs()
+    const untilNs = asked.range_end ?? null
+    if (untilNs !== null && untilNs <= fromNs) throw new InvalidInput([endsTooEarly(null)])
+    return this.#control.transaction().execute(async (trx) => {
+      await forgetOld(trx, tenantId, this.#clock.nowNs())
+      await refuseTooMany(trx, tenantId)
+      if (asked.detector_id !== undefined) await assertDetector(trx, tenantId, asked.detector_id)
+      const row: Selectable<DetectorMutesTable> = {
+        id: newId('mut', nowMs),
+        tenant_id: tenantId,
+        detector_id: asked.detector_id ?? null,
+        group_key: asked.group === undefined ? null : JSON.stringify(asked.group),
+        from_ns: fromNs.toString(),
+        until_ns: untilNs?.toString() ?? null,
+        weekly: asked.weekly === undefined ? null : JSON.stringify(asked.weekly),
+        note: asked.note ?? null,
+        created_by: actor,
+        created_at_ms: nowMs,
+      }
+      await trx.insertInto('detector_mutes').values(row).execute()
+      await this.#changed(trx, row, 'mute.created', actor)
+      return this.#onWire(row)
+    })
+  }
+
+  /** Throws `not_found`. */
+  async deleteMute(tenantId: string, id: string, actor: string): Promise<void> {
+    await this.#control.transaction().execute(async (trx) => {
+      await forgetOld(trx, tenantId, this.#clock.nowNs())
+      const row = await trx
+        .deleteFrom('detector_mutes')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst()
+      if (row === undefined) throw new AppError('not_found')
+      await this.#changed(trx, row, 'mute.deleted', actor)
+    })
+  }
+
+  /** Newest first. */
+  async listMutes(tenantId: string, page: MutePage): Promise<Mute[]> {
+    let query = this.#control.selectFrom('detector_mutes').selectAll().where('tenant_id', '=', tenantId)
+    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
+    const rows = await query.orderBy('id', 'desc').execute()
+    const nowNs = this.#clock.nowNs()
+    return rows
+      .filter(
+        ({ detector_id }) =>
+          page.detectorId === undefined || (detector_id ?? page.detectorId) === page.detectorId,
+      )
+      .filter((row) => !(page.withExpired ? isForgotten(row, nowNs) : isOver(row, nowNs)))
+      .slice(0, page.limit)
+      .map((row) => this.#onWire(row))
+  }
+
+  async #changed(
+    trx: ControlTransaction,
+    { detector_id, id, tenant_id }: Selectable<DetectorMutesTable>,
+    action: string,
+    actor: string,
+  ): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await makeDue(trx, tenant_id, detector_id, nowMs)
+    await appendAudit(trx, tenant_id, nowMs, {
+      actor,
+      action,
+      target: id,
+      outcome: 'accepted',
+      facts: { detector_id },
+    })
+  }
+
+  #onWire(row: Selectable<DetectorMutesTable>): Mute {
+    const rule = ruleOf(row)
+    const start = formatInstant(rule.fromNs)
+    const end = rule.untilNs === null ? null : formatInstant(rule.untilNs)
+    return {
+      id: row.id,
+      detector_id: row.detector_id,
+      group: row.group_key === null ? null : JSON.parse(row.group_key),
+      range_start: start,
+      range_end: end,
+      weekly: rule.weekly,
+      note: row.note,
+      is_active: muteAt([rule], this.#clock.nowNs()) !== null,
+      created_by: row.created_by,
+      created_at: instantText(row.created_at_ms),
+      from: start,
+      until: end,
+    }
+  }
+}
+
+/** 1 for the newest verdict of a detector on its metric. */
+const nthVerdict = sql<number>`row_number() over (
+  partition by detector_id, metric_key order by verdict_at_ms desc, id desc)`
+
+function givenVerdict(row: Selectable<AnomaliesTable>, { read }: AnomalySource): GivenVerdict {
+  return {
+    groupKey: row.group_key,
+    verdict: Verdict.parse(row.verdict),
+    givenAtMs: row.verdict_at_ms ?? 0,
+    value: row.value,
+    expected: row.expected,
+    score: row.score,
+    edgeFactor: row.edge_factor ?? 1,
+    read: read.flatMap(({ startNs, endNs }) =>
+      startNs === null || endNs === null ? [] : [{ startNs, endNs }],
+    ),
+  }
+}
+
+function ruleOf(row: Selectable<DetectorMutesTable>): MuteRule {
+  return {
+    id: row.id,
+    group: row.group_key === null ? null : JSON.parse(row.group_key),
+    fromNs: row.from_ns === null ? BigInt(row.created_at_ms) * nsPerMs : BigInt(row.from_ns),
+    untilNs: row.until_ns === null ? null : BigInt(row.until_ns),
+    weekly: row.weekly === null ? null : Weekly.parse(JSON.parse(row.weekly)),
+  }
+}
+
+type Ending = Pick<Selectable<DetectorMutesTable>, 'until_ns'>
+
+function isOver({ until_ns }: Ending, nowNs: Ns): boolean {
+  return until_ns !== null && BigInt(until_ns) <= nowNs
+}
+
+function isForgotten({ until_ns }: Ending, nowNs: Ns): boolean {
+  return until_ns !== null && BigInt(until_ns) + keptNs < nowNs
+}
+
+/** A null id is every detector of the organisation. */
+async function makeDue(
+  trx: ControlTransaction,
+  tenantId: string,
+  detectorId: string | null,
+  nowMs: number,
+): Promise<void> {
+  let query = trx
+    .updateTable('detectors')
+    .set((columns) => ({ next_run_at_ms: nowMs, tuning_revision: columns('tuning_revision', '+', 1) }))
+    .where('tenant_id', '=', tenantId)
+  if (detectorId !== null) query = query.where('id', '=', detectorId)
+  await query.execute()
+}
+
+async function assertDetector(trx: ControlTransaction, tenantId: string, id: string): Promise<void> {
+  const row = await trx
+    .selectFrom('detectors')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row !== undefined) return
+  throw new InvalidInput([
+    problem(['body', 'detector_id'], 'value_error', 'Your organisation has no detector of this id', id),
+  ])
+}
+
+async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { count } = await trx
+    .selectFrom('detector_mutes')
+    .select((select) => select.fn.countAll<number | string>().as('count'))
+    .where('tenant_id', '=', tenantId)
+    .executeTakeFirstOrThrow()
+  if (Number(count) < mutesMax) return
+  throw new InvalidInput([
+    problem(
+      ['body'],
+      'value_error',
+      `Your organisation has ${mutesMax} mutes, with those that ended in the last 90 days; delete one first`,
+      null,
+      { limit: mutesMax },
+    ),
+  ])
+}
+
+async function forgetOld(trx: ControlTransaction, tenantId: string, nowNs: Ns): Promise<void> {
+  const rows = await trx
+    .selectFrom('detector_mutes')
+    .select(['id', 'until_ns'])
+    .where('tenant_id', '=', tenantId)
+    .where('until_ns', 'is not', null)
+    .execute()
+  const old = rows.filter((row) => isForgotten(row, nowNs))
+  if (old.length === 0) return
+  await trx
+    .deleteFrom('detector_mutes')
+    .where('tenant_id', '=', tenantId)
+    .where(
+      'id',
+      'in',
+      old.map(({ id }) => id),
+    )
+    .execute()
+}

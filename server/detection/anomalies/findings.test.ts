@@ -1,0 +1,168 @@
+// Incidents become findings that never reach into erased time; the last test asks that of any erasure at all.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  AbsenceParams,
+  type MethodParams,
+  RobustBandParams,
+  SeasonalBandParams,
+  ThresholdParams,
+} from '../../../contract/detection-methods.ts'
+import { nsPerMinute } from '../../../contract/instant.ts'
+import { evaluateSeries } from '../runs/evaluate.ts'
+import { buildSeries } from '../scoring/series.ts'
+import { type Finding, findingsOf } from './findings.ts'
+
+const startNs = BigInt(Date.UTC(2026, 8, 11, 14)) * 1_000_000n
+const minuteNs = (i: number) => startNs + BigInt(i) * nsPerMinute
+const above10 = ThresholdParams.parse({ upper: 10, clear_n: 2 })
+
+/** One value per minute; null is missing. `erased` are minutes. */
+function findings(
+  values: readonly (number | null)[],
+  erased: readonly number[] = [],
+  params: MethodParams<'threshold'> = above10,
+): Finding[] {
+  const points = values.flatMap((value, i) => (value === null ? [] : [{ timeNs: minuteNs(i), value }]))
+  const holes = erased.map((i) => ({ startNs: minuteNs(i), endNs: minuteNs(i) + 1n }))
+  const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points, holes)
+  const verdict = evaluateSeries(series, { method_key: 'threshold', params })
+  const subject = { metricName: 'queue', unit: '', scope: '' }
+  return findingsOf({ series, verdict, params, groupKey: '{}', subject })
+}
+
+const spanOf = ({ startedNs, seenUntilNs, isOpen }: Finding) =>
+  `${(startedNs - startNs) / nsPerMinute}-${(seenUntilNs - startNs) / nsPerMinute}${isOpen ? ' open' : ''}`
+
+test('a finding spans from the start of the first violating bucket to the end of the last', () => {
+  const [only, ...rest] = findings([1, 1, 12, 15, 13, 1, 1])
+  assert.deepEqual(rest, [])
+  assert(only !== undefined)
+  assert.equal(spanOf(only), '2-5')
+  assert.equal(only.peakNs, minuteNs(3))
+  assert.equal(only.raisedNs, minuteNs(4))
+  assert.equal(only.value, 15)
+  assert.equal(only.upper, 10)
+  assert.equal(only.lower, null)
+  assert.match(only.reason, /^queue 15/)
+})
+
+test('a finding says for when its band was meant, and whether that was a holiday where the detector is', () => {
+  const hours = Array.from({ length: 14 * 24 }, (_, i) => 100 + (i % 24) + (i % 3))
+  const timeNs = (i: number) => startNs + BigInt(i) * 60n * nsPerMinute
+  const points = hours.map((value, i) => ({ timeNs: timeNs(i), value: i >= 324 && i < 330 ? 900 : value }))
+  const series = buildSeries({ startNs, stepMinutes: 60, length: hours.length }, points)
+  const reasonWith = (more: object) => {
+    const params = SeasonalBandParams.parse(more)
+    const verdict = evaluateSeries(series, { method_key: 'seasonal_band', params })
+    const subject = { metricName: 'orders', unit: '', scope: '' }
+    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).at(-1)?.reason ?? ''
+  }
+  assert.match(reasonWith({}), /^orders 900, expected [^;]* for a Friday 02:00; 6 hours high/)
+  assert.match(reasonWith({ holidays: ['09-25'] }), / for a holiday, Friday 02:00; 6 hours high/)
+  const inNewYork = { timezone: 'America/New_York' }
+  assert.match(reasonWith({ ...inNewYork, holidays: ['09-25'] }), / for a Friday 02:00;/)
+  assert.match(reasonWith({ ...inNewYork, holidays: ['09-24'] }), / for a holiday, Friday 02:00;/)
+})
+
+test('an incident that goes on is open', () => {
+  assert.deepEqual(findings([1, 12, 13]).map(spanOf), ['1-3 open'])
+})
+
+test('an incident across erased time becomes one finding before and one after, each with its own peak', () => {
+  const found = findings([1, 12, 13, 99, 99, 14, 18, 17], [3, 4])
+  assert.deepEqual(found.map(spanOf), ['1-3', '5-8 open'])
+  assert.deepEqual(
+    found.map(({ value }) => value),
+    [13, 18],
+  )
+  assert.deepEqual(
+    found.map(({ peakNs }) => peakNs),
+    [minuteNs(2), minuteNs(6)],
+  )
+  for (const { reason } of found) assert.doesNotMatch(reason, /99/)
+})
+
+test('after erased time a finding begins where it violates again, not where data begins', () => {
+  assert.deepEqual(findings([1, 12, 13, 0, 1, 14, 15], [3]).map(spanOf), ['1-3', '5-7 open'])
+})
+
+test('an incident whose violating buckets after the erased time are none ends before it', () => {
+  assert.deepEqual(findings([1, 12, 13, 0, 0], [3, 4]).map(spanOf), ['1-3 open'])
+})
+
+test('silence that counts as a violation is a finding without a value', () => {
+  const params = ThresholdParams.parse({ upper: 10, missing: 'alert' })
+  const [only] = findings([1, null, null, null], [], params)
+  assert(only !== undefined)
+  assert.equal(spanOf(only), '1-4 open')
+  assert.equal(only.value, null)
+  assert.match(only.reason, /no data for 3 minutes/)
+})
+
+test('nothing of a finding comes from time after it', () => {
+  const params = RobustBandParams.parse({
+    warmup_points: 16,
+    window_points: 16,
+    min_abs_dev: 0,
+    violate_n: 1,
+    window_m: 1,
+  })
+  const calm = Array.from({ length: 40 }, (_, i) => i % 3)
+  const found = (later: number[]) => {
+    const values = [...calm, 90, ...calm, ...later]
+    const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+    const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
+    const verdict = evaluateSeries(series, { method_key: 'robust_band', params })
+    const subject = { metricName: 'queue', unit: '', scope: '' }
+    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).find(({ value }) => value === 90)
+  }
+  assert.equal(found([])?.lower, 0, 'a band of what was never negative is not')
+  assert.deepEqual(found([-1]), found([1]))
+})
+
+test('a limit is shown as somebody set it, also below zero', () => {
+  const params = ThresholdParams.parse({ upper: 10, lower: -5 })
+  assert.equal(findings([1, 12, 13], [], params)[0]?.lower, -5)
+})
+
+test('whatever is erased, no finding touches it or another, and each begins and peaks at a violation', () => {
+  const values = fc.array(fc.oneof(fc.constantFrom(1, 12, 20, null), fc.integer({ min: 0, max: 30 })), {
+    minLength: 1,
+    maxLength: 40,
+  })
+  fc.assert(
+    fc.property(values, fc.array(fc.nat(39)), (series, erased) => {
+      const found = findings(series, erased)
+      let endNs = startNs
+      for (const finding of found) {
+        assert(finding.startedNs >= endNs && finding.seenUntilNs > finding.startedNs)
+        endNs = finding.seenUntilNs
+        const minutes = series
+          .map((_, i) => i)
+          .filter((i) => minuteNs(i) >= finding.startedNs && minuteNs(i) < endNs)
+        assert(minutes.every((i) => !erased.includes(i)))
+        for (const ns of [finding.startedNs, finding.peakNs, finding.seenUntilNs - nsPerMinute]) {
+          assert(Number(series[Number((ns - startNs) / nsPerMinute)]) > 10)
+        }
+        const { value } = finding
+        assert(value !== null && minutes.every((i) => Number(series[i] ?? 0) <= value))
+      }
+    }),
+  )
+})
+
+test('a standstill across erased time is one finding before and one after, both about what stopped', () => {
+  const params = AbsenceParams.parse({ flatline_points: 10, violate_n: 1, window_m: 1 })
+  const values = [...Array.from({ length: 30 }, (_, i) => (i * 7) % 11), ...Array(40).fill(4.5)]
+  const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+  const hole = { startNs: minuteNs(55), endNs: minuteNs(57) }
+  const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points, [hole])
+  const verdict = evaluateSeries(series, { method_key: 'absence', params })
+  const subject = { metricName: 'queue', unit: '', scope: '' }
+  const found = findingsOf({ series, verdict, params, groupKey: '{}', subject })
+  assert.deepEqual(found.map(spanOf), ['40-55', '57-70 open'])
+  for (const { reason } of found) assert.match(reason, /^queue stopped changing at 4.50; \d+ minutes unusual/)
+})

@@ -1,0 +1,269 @@
+// What a legal hold keeps of anomalies, in a real control plane: neither a person's act nor a run takes away what was
+// recorded about held time, and what was kept for the hold goes with it.
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { AppError } from '../../core/app-error.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import type { TimeRange } from '../../core/time-range.ts'
+import { LegalHolds } from '../../deletion/holds.ts'
+import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { TelemetryGate } from '../../telemetry/gate.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import type { StoredDetector } from '../detectors/detector.ts'
+import { DetectionStore } from '../detectors/store.ts'
+import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import type { Finding } from './findings.ts'
+import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n
+
+let fixture: ControlFixture
+let clock: ManualClock
+let store: DetectionStore
+let holds: LegalHolds
+
+before(async () => {
+  fixture = await openControl()
+})
+after(() => fixture.close())
+beforeEach(async () => {
+  const { control } = fixture
+  await control.deleteFrom('legal_holds').execute()
+  for (const table of ['held_anomaly_versions', 'anomalies', 'detectors'] as const) {
+    await control.deleteFrom(table).execute()
+  }
+  clock = new ManualClock(noonMs)
+  store = new DetectionStore(control, clock, new TelemetryGate(), readActiveHolds)
+  holds = new LegalHolds(control, clock, forgetReleasedVersions)
+})
+
+const create = ({ tenantId } = acme) => createErrorsDetector(store, tenantId)
+
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{"service":"checkout"}',
+  startedNs: at(from),
+  seenUntilNs: at(to),
+  raisedNs: at(to),
+  isOpen: true,
+  peakNs: at(from),
+  value: 0.6,
+  expected: 0.01,
+  lower: 0,
+  upper: 0.1,
+  score: 6,
+  reason: 'errors of checkout',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
+  ...more,
+})
+
+/** A run with the detector as it is now. */
+async function run({ tenantId, id }: StoredDetector, findings: readonly Finding[]): Promise<void> {
+  const detector = await store.findDetector(tenantId, id)
+  assert(detector !== null)
+  const isRecorded = await store.recordRun({
+    detector,
+    ranAtMs: clock.nowMs(),
+    nextRunAtMs: clock.nowMs(),
+    outcome: { status: 'anomalous', note: null },
+    tuning: null,
+    found: {
+      findings,
+      window: { startNs: at(-60), windowStartNs: at(-60), judgedUntilNs: null, isTruncated: false },
+      signals: ['traces'],
+      read: [{ startNs: at(-60), endNs: at(60) }],
+      isLearnt: true,
+      isUnknown: () => false,
+    },
+  })
+  assert(isRecorded)
+}
+
+const place = (range_start?: bigint, range_end?: bigint, tenantId = 'acme') =>
+  holds.place(
+    tenantId,
+    { case_ref: 'case 7', ...(range_start && { range_start }), ...(range_end && { range_end }) },
+    'operator:legal',
+  )
+
+const anomalies = (tenantId = 'acme') =>
+  store.listAnomalies(tenantId, { limit: 50, filter: {}, before: null })
+
+async function only() {
+  const [anomaly, ...more] = await anomalies()
+  assert(anomaly !== undefined && more.length === 0)
+  return anomaly
+}
+
+const versions = async () => {
+  const { id } = await only()
+  return store.listVersions('acme', id)
+}
+
+const erase = (range: TimeRange) =>
+  fixture.control
+    .transaction()
+    .execute(async (trx) =>
+      removeAnomaliesIn(trx, 'acme', ['traces'], range, await readActiveHolds(trx, 'acme')),
+    )
+
+function isHeld(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'held'
+}
+
+test('a detector whose anomalies a hold keeps is not deleted, and is once the hold is released', async () => {
+  const [own, other] = [await create(), await create(globex)]
+  for (const detector of [own, other]) await run(detector, [finding(0, 10)])
+  const hold = await place(at(5))
+  const before = await anomalies()
+  await assert.rejects(store.deleteDetector('acme', own.id, undefined, 'me'), (error) => {
+    assert.ok(error instanceof AppError && error.message.includes(hold.hold_id), String(error))
+    return isHeld(error)
+  })
+  assert.deepEqual(await anomalies(), before)
+  await store.deleteDetector('globex', other.id, undefined, 'me')
+  assert.deepEqual(await anomalies('globex'), [], 'the hold of one organisation is none of another')
+  await holds.release('acme', hold.hold_id, 'operator:legal')
+  await store.deleteDetector('acme', own.id, undefined, 'me')
+  assert.deepEqual(await anomalies(), [])
+})
+
+test('a detector with anomalies beside the held time is deleted with them', async () => {
+  const own = await create()
+  await run(own, [finding(0, 10)])
+  await place(at(10))
+  await place(at(-60), at(0))
+  await holds.place('acme', { case_ref: 'of logs', signals: ['logs'] }, 'operator:legal')
+  await store.deleteDetector('acme', own.id, undefined, 'me')
+  assert.deepEqual(await anomalies(), [])
+})
+
+test('no statement at all deletes an anomaly while a hold keeps it', async () => {
+  await run(await create(), [finding(0, 10)])
+  const hold = await place(at(9), at(20))
+  await assert.rejects(fixture.control.deleteFrom('anomalies').execute(), /legal hold/)
+  assert.equal((await anomalies()).length, 1)
+  await holds.release('acme', hold.hold_id, 'operator:legal')
+  await fixture.control.deleteFrom('anomalies').execute()
+  assert.deepEqual(await anomalies(), [])
+})
+
+test('a verdict in place of another leaves the first one readable until the hold is released', async () => {
+  await run(await create(), [finding(0, 10)])
+  const { id } = await only()
+  await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, 'ann')
+  const hold = await place()
+  await store.quiet.giveFeedback('acme', id, { verdict: 'not_an_anomaly', note: 'nothing' }, 'bob')
+  await store.quiet.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, 'cas')
+  assert.equal((await only()).feedback?.note, null)
+  assert.deepEqual(
+    (await versions()).map(({ anomaly, heldBy, replacedBy }) => [anomaly.feedback?.note, heldBy, replacedBy]),
+    [
+      ['the truth', [hold.hold_id], 'bob'],
+      ['nothing', [hold.hold_id], 'cas'],
+    ],
+  )
+  await holds.release('acme', hold.hold_id, 'operator:legal')
+  assert.deepEqual(await versions(), [])
+})
+
+test('a run that goes on with a held anomaly keeps what it said when the hold was placed, once', async () => {
+  const detector = await create()
+  await run(detector, [finding(0, 10, { value: 0.5 })])
+  const before = await only()
+  await place()
+  for (const value of [0.6, 0.7, 0.8]) await run(detector, [finding(0, 20, { value })])
+  assert.equal((await only()).value, 0.8, 'what goes on is news, and is written')
+  assert.deepEqual(
+    (await versions()).map(({ anomaly }) => anomaly),
+    [before],
+  )
+})
+
+test('whatever a person does to a detector leaves what a held anomaly said before', async () => {
+  const detector = await create()
+  await run(detector, [finding(0, 10, { value: 0.5 })])
+  const said = [await only()]
+  await place()
+  const acts = [
+    () =>
+      store.patchDetector(
+        'acme',
+        detector.id,
+        { fields: { window_minutes: 120 }, isMerge: false, ifMatch: undefined },
+        'me',
+      ),
+    () => store.quiet.createMute('acme', { detector_id: detector.id, open_ended: true }, 'me'),
+    () => store.quiet.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, 'me'),
+  ]
+  for (const [i, act] of acts.entries()) {
+    await act()
+    const standing = await only()
+    await run(detector, [finding(0, 10, { value: 0.6 + i / 10, isMuted: true })])
+    said.push(standing)
+  }
+  await run(detector, [])
+  assert.equal((await only()).ended_at, (await only()).seen_until)
+  const kept = (await versions()).map(({ anomaly }) => anomaly.value)
+  assert.deepEqual(kept, [0.5, 0.6, 0.7], 'each act found the one before overwritten, and it was kept')
+})
+
+test('what was seen of held time stays in the time of the anomaly, whatever a later run sees', async () => {
+  const detector = await create()
+  await run(detector, [finding(0, 30)])
+  await place(at(20), at(25))
+  await run(detector, [finding(0, 10, { isOpen: false })])
+  const { ended_at, seen_until } = await only()
+  assert.deepEqual([seen_until, ended_at], ['2026-09-11T12:30:00Z', '2026-09-11T12:10:00Z'])
+  await erase({ startNs: null, endNs: at(20) })
+  assert.equal((await anomalies()).length, 1, 'the hold still keeps it')
+})
+
+test('an anomaly with as many versions as are kept is changed no more until the hold is released', async () => {
+  const detector = await create()
+  await run(detector, [finding(0, 10)])
+  const { id } = await only()
+  const hold = await place()
+  for (let i = 0; i < versionsMax; i++) {
+    await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, 'me')
+  }
+  const full = await only()
+  await assert.rejects(store.quiet.giveFeedback('acme', id, { verdict: 'real' }, 'me'), isHeld)
+  await run(detector, [finding(0, 10, { value: 0.9 })])
+  await run(detector, [])
+  assert.deepEqual(await only(), full)
+  await holds.release('acme', hold.hold_id, 'operator:legal')
+  await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, 'me')
+  assert.equal((await only()).feedback?.note, 'again')
+})
+
+test('an erasure leaves what a hold keeps with its versions, and after the release takes both', async () => {
+  const detector = await create()
+  await run(detector, [finding(0, 10)])
+  const hold = await place(at(0), at(10))
+  await run(detector, [finding(0, 10, { value: 0.9 })])
+  const range = { startNs: null, endNs: at(60) }
+  const count = async () =>
+    countVersionsIn(
+      fixture.control,
+      'acme',
+      ['traces'],
+      range,
+      await readActiveHolds(fixture.control, 'acme'),
+    )
+  assert.equal(await erase(range), 0)
+  assert.deepEqual([(await anomalies()).length, (await versions()).length, await count()], [1, 1, 0])
+  // As a service of before would have released it, which knew of no versions.
+  await fixture.control
+    .updateTable('legal_holds')
+    .set({ released_at_ms: 1 })
+    .where('hold_id', '=', hold.hold_id)
+    .execute()
+  assert.equal(await count(), 1, 'the read-back sees a version that is left')
+  assert.equal(await erase(range), 1)
+  assert.equal(await count(), 0)
+  assert.deepEqual(await fixture.control.selectFrom('held_anomaly_versions').select('version').execute(), [])
+})

@@ -1,0 +1,218 @@
+// What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the hold stands,
+// and what it said before it was changed is kept as a version of it. A run goes on writing what it sees, because an
+// incident that goes on is news. So a version is kept of what is there when a hold first meets a change, and after that
+// of whatever the act of a person would overwrite: another definition, a verdict, a mute.
+
+import type { Selectable } from 'kysely'
+import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
+import { AppError } from '../../core/app-error.ts'
+import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
+import { isTouched, sourceOf } from './anomaly-rows.ts'
+
+/** A legal hold that is in force. */
+export interface StandingHold extends HeldTelemetry {
+  readonly holdId: string
+}
+
+/** The holds of an organisation that are in force now. */
+export type ReadHolds = (
+  control: Control | ControlTransaction,
+  tenantId: string,
+) => Promise<readonly StandingHold[]>
+
+/** A change that is about to be made to a stored anomaly. */
+export interface AnomalyChange {
+  readonly holds: readonly StandingHold[]
+  readonly nowMs: number
+  readonly by: string
+  /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
+  readonly isActOfPerson: boolean
+}
+
+/**
+ * Each version is the work of a person's act or of a new hold, and takes less than a kilobyte. Somebody who changes a
+ * detector in a loop must not fill the disk: an anomaly with so many versions stays as it is until the hold is released.
+ */
+export const versionsMax = 100
+
+/** Deleted in one statement; each is a variable bound to it. */
+const chunkSize = 250
+
+/** Holds that one statement looks for: each is a condition. */
+const holdsPerStatement = 50
+
+/** The holds that keep an anomaly. */
+export function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): StandingHold[] {
+  return holds.filter((hold) => isHeldBy(hold, anomaly))
+}
+
+/**
+ * To be called in the transaction of the change, before it. False where the anomaly is held and has as many versions as
+ * may be kept: then it must not be changed.
+ */
+export async function keepVersion(
+  trx: ControlTransaction,
+  row: Selectable<AnomaliesTable>,
+  { by, holds, isActOfPerson, nowMs }: AnomalyChange,
+): Promise<boolean> {
+  const covering = holdsOn(sourceOf(row), holds).map(({ holdId }) => holdId)
+  if (covering.length === 0) return true
+  const kept = await trx
+    .selectFrom('held_anomaly_versions')
+    .select(['version', 'holds'])
+    .where('anomaly_id', '=', row.id)
+    .orderBy('version')
+    .execute()
+  const met = new Set(kept.flatMap(({ holds: named }): string[] => JSON.parse(named)))
+  if (!isActOfPerson && covering.every((holdId) => met.has(holdId))) return true
+  if (kept.length >= versionsMax) return false
+  await trx
+    .insertInto('held_anomaly_versions')
+    .values({
+      anomaly_id: row.id,
+      version: (kept.at(-1)?.version ?? 0) + 1,
+      tenant_id: row.tenant_id,
+      detector_id: row.detector_id,
+      holds: JSON.stringify(covering),
+      record: JSON.stringify(row),
+      replaced_at_ms: nowMs,
+      replaced_by: by,
+    })
+    .execute()
+  return true
+}
+
+/** Throws `held` where a hold keeps an anomaly of the detector. */
+export async function refuseHeldDetector(
+  trx: ControlTransaction,
+  tenantId: string,
+  detectorId: string,
+  holds: readonly StandingHold[],
+): Promise<void> {
+  for (let i = 0; i < holds.length; i += holdsPerStatement) {
+    const some = holds.slice(i, i + holdsPerStatement)
+    const found = await trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('detector_id', '=', detectorId)
+      .where((where) => where.or(some.map(({ signals, range }) => isTouched(where, signals, range))))
+      .limit(1)
+      .executeTakeFirst()
+    const [hold] = found === undefined ? [] : holdsOn(sourceOf(found), some)
+    if (hold === undefined) continue
+    throw new AppError('held', {
+      sentence: `The legal hold ${hold.holdId} keeps anomalies of this detector, so it can’t be deleted before the hold is released; set enabled to false to stop it.`,
+    })
+  }
+}
+
+/** A version as it is stored. */
+export interface KeptVersion {
+  readonly version: number
+  readonly heldBy: readonly string[]
+  readonly replacedAtMs: number
+  readonly replacedBy: string
+  readonly row: Selectable<AnomaliesTable>
+}
+
+/** Oldest first. */
+export async function readVersions(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  anomalyId: string,
+): Promise<KeptVersion[]> {
+  const rows = await control
+    .selectFrom('held_anomaly_versions')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('anomaly_id', '=', anomalyId)
+    .orderBy('version')
+    .execute()
+  return rows.map((row) => ({
+    version: row.version,
+    heldBy: JSON.parse(row.holds),
+    replacedAtMs: row.replaced_at_ms,
+    replacedBy: row.replaced_by,
+    row: JSON.parse(row.record),
+  }))
+}
+
+interface VersionKey {
+  readonly anomaly_id: string
+  readonly version: number
+}
+
+/** Versions that an erasure reaches: those about what it erases, and those that learnt from it. */
+export async function versionsWithin(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  erasure: Erasure,
+): Promise<VersionKey[]> {
+  return versionsWhere(control, tenantId, (source) => fateOf(source, erasure) !== 'kept')
+}
+
+/** Removes every version that none of the holds covers. */
+export async function forgetReleasedVersions(
+  trx: ControlTransaction,
+  tenantId: string,
+  holds: readonly StandingHold[],
+): Promise<void> {
+  const released = await versionsWhere(trx, tenantId, (source) => holdsOn(source, holds).length === 0)
+  await removeVersions(trx, released)
+}
+
+export async function removeVersions(
+  trx: ControlTransaction,
+  versions: readonly VersionKey[],
+): Promise<void> {
+  for (let i = 0; i < versions.length; i += chunkSize) {
+    const some = versions.slice(i, i + chunkSize)
+    await trx
+      .deleteFrom('held_anomaly_versions')
+      .where((where) =>
+        where.or(
+          some.map(({ anomaly_id, version }) =>
+            where.and([where('anomaly_id', '=', anomaly_id), where('version', '=', version)]),
+          ),
+        ),
+      )
+      .execute()
+  }
+}
+
+/** Rows read at once. */
+const pageSize = 500
+
+async function versionsWhere(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  isMeant: (source: AnomalySource) => boolean,
+): Promise<VersionKey[]> {
+  const meant: VersionKey[] = []
+  for (let after: VersionKey = { anomaly_id: '', version: 0 }; ; ) {
+    const { anomaly_id: id, version } = after
+    const page = await control
+      .selectFrom('held_anomaly_versions')
+      .select(['anomaly_id', 'version', 'record'])
+      .where('tenant_id', '=', tenantId)
+      .where((where) =>
+        where.or([
+          where('anomaly_id', '>', id),
+          where.and([where('anomaly_id', '=', id), where('version', '>', version)]),
+        ]),
+      )
+      .orderBy('anomaly_id')
+      .orderBy('version')
+      .limit(pageSize)
+      .execute()
+    for (const row of page) {
+      if (isMeant(sourceOf(JSON.parse(row.record)))) {
+        meant.push({ anomaly_id: row.anomaly_id, version: row.version })
+      }
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) return meant
+    after = last
+  }
+}

@@ -1,0 +1,140 @@
+// When a series is muted, and which mutes may be asked for: one that says what it mutes and until when, so that nothing
+// is muted for good by a field that was left out. Mutes are compared with telemetry time, not with the clock at the run: a run that is late,
+// or repeated, finds the same. What lies inside a mute is recorded as muted; an incident that outlasts its mute alarms
+// as soon as it does.
+
+import { CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
+import type { ValidationProblem } from '../../../contract/errors.ts'
+import { type Ns, nsPerMs } from '../../../contract/instant.ts'
+import { problem } from '../../core/app-error.ts'
+import { isRecord } from '../../http/validation.ts'
+
+export interface MuteRule {
+  readonly id: string
+  /** Labels a series must have; null for every series. */
+  readonly group: Readonly<Record<string, string>> | null
+  readonly fromNs: Ns
+  readonly untilNs: Ns | null
+  readonly weekly: Weekly | null
+}
+
+/** The mutes for a series by its labels. */
+export function mutesFor(mutes: readonly MuteRule[], labels: Readonly<Record<string, string>>): MuteRule[] {
+  return mutes.filter(
+    ({ group }) =>
+      group === null ||
+      Object.entries(group).every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value),
+  )
+}
+
+/** The mute in force at an instant; null where there is none. */
+export function muteAt(mutes: readonly MuteRule[], instantNs: Ns): MuteRule | null {
+  return (
+    mutes.find(
+      ({ fromNs, untilNs, weekly }) =>
+        fromNs <= instantNs &&
+        (untilNs === null || instantNs < untilNs) &&
+        (weekly === null || isInWeekly(weekly, instantNs)),
+    ) ?? null
+  )
+}
+
+/** Whether the bucket that ends at `firstEndNs` is muted, and every one after it up to `lastEndNs`. */
+export function isMutedThroughout(
+  mutes: readonly MuteRule[],
+  firstEndNs: Ns,
+  lastEndNs: Ns,
+  stepNs: Ns,
+): boolean {
+  if (muteAt(mutes, firstEndNs - 1n) === null) return false
+  for (let endNs = firstEndNs; endNs <= lastEndNs; endNs += stepNs) {
+    if (muteAt(mutes, endNs - 1n) === null) return false
+  }
+  return true
+}
+
+/** By the clock on the wall of the time zone; a window that passes midnight belongs to the day it begins on. */
+export function isInWeekly(weekly: Weekly, instantNs: Ns): boolean {
+  const { day, minute } = wallClock(weekly.time_zone, instantNs)
+  const [from, until] = [minuteOfDay(weekly.from), minuteOfDay(weekly.until)]
+  const isOn = (index: number) => weekly.days.some((name) => name === weekdays[(index + 7) % 7])
+  if (from < until) return isOn(day) && minute >= from && minute < until
+  return (isOn(day) && minute >= from) || (isOn(day - 1) && minute < until)
+}
+
+function minuteOfDay(text: string): number {
+  return Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+const shortDays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
+
+/** `day` 0 is Monday. */
+function wallClock(timeZone: string, instantNs: Ns): { day: number; minute: number } {
+  let format = formats.get(timeZone)
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat('en-GB', {
+      timeZone,
+      weekday: 'short',
+      hour: '2-digit',
+      minute: '2-digit',
+      hourCycle: 'h23',
+    })
+    formats.set(timeZone, format)
+  }
+  const parts = new Map(
+    format.formatToParts(Number(instantNs / nsPerMs)).map(({ type, value }) => [type, value]),
+  )
+  return {
+    day: shortDays.indexOf(parts.get('weekday') ?? ''),
+    minute: Number(parts.get('hour')) * 60 + Number(parts.get('minute')),
+  }
+}
+
+/**
+ * Problems that one field of the body of a new mute doesn't show: it doesn't say what is muted or until when, says it
+ * twice, or ends before it begins. Takes the raw body, and passes over what the schema refuses anyway.
+ */
+export function muteProblems(raw: unknown): ValidationProblem[] {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
+  const body = new Map<string, unknown>(Object.entries(raw))
+  return [...selectorProblems(body, raw), ...endProblems(body, raw)]
+}
+
+function selectorProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
+  const isAll = body.get('all_detectors') === true
+  if (isAll && body.has('detector_id')) {
+    return [contradiction('all_detectors', 'detector_id', 'names one detector')]
+  }
+  const group = body.get('group')
+  const isLabelled = body.has('group') && !(isRecord(group) && Object.keys(group).length === 0)
+  if (isAll || isLabelled || body.has('detector_id')) return []
+  const sentence =
+    'Say what to mute: detector_id, a group with at least one label, or "all_detectors": true for every detector of your organisation'
+  return [problem(['body', 'detector_id'], 'missing', sentence, raw)]
+}
+
+function endProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
+  const isOpen = body.get('open_ended') === true
+  if (!body.has('range_end')) {
+    if (isOpen) return []
+    const sentence =
+      'Say when the mute ends: range_end, or "open_ended": true for one that lasts until it is deleted'
+    return [problem(['body', 'range_end'], 'missing', sentence, raw)]
+  }
+  if (isOpen) return [contradiction('open_ended', 'range_end', 'is an end')]
+  const bounds = CreateMute.pick({ range_start: true, range_end: true }).strip().safeParse(raw)
+  if (!bounds.success) return []
+  const { range_end: endNs, range_start: startNs } = bounds.data
+  const isReversed = startNs !== undefined && endNs !== undefined && endNs <= startNs
+  return isReversed ? [endsTooEarly(body.get('range_end'))] : []
+}
+
+function contradiction(field: string, other: string, why: string): ValidationProblem {
+  return problem(['body', field], 'value_error', `${other} ${why}; send one of the two`, true, { other })
+}
+
+/** The refusal of a mute that ends before it begins. */
+export function endsTooEarly(input: unknown): ValidationProblem {
+  return problem(['body', 'range_end'], 'greater_than', 'range_end lies after range_start', input)
+}

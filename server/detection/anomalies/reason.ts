@@ -1,0 +1,180 @@
+// One sentence that says why an incident was raised, so that whoever is woken by it knows what, where, how far, since
+// when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC".
+// It states only what was measured: the value at the worst bucket, the edges it crossed there, and the time from the
+// first violating bucket to the last; of a reading that stopped, what it stopped at. Guesses at causes do not
+// belong here.
+
+import type { Incident } from '../alarms/alarm.ts'
+import { summarisePeers } from '../scoring/peers.ts'
+import type { Series } from '../scoring/series.ts'
+import { at, bucketStartNs } from '../scoring/series.ts'
+import { standsStillAt } from '../scoring/standstill.ts'
+import { times } from './feedback.ts'
+
+export interface ReasonSubject {
+  /** As people call it: `requests/s`, `http.server.duration p95`. */
+  readonly metricName: string
+  /** A UCUM unit as OpenTelemetry sends it (`ms`, `By`, `%`, `{request}`), or empty. */
+  readonly unit: string
+  /** Which series of the metric (`checkout`, `host=a7`), or empty for the only one. */
+  readonly scope: string
+  /** Whether what is expected depends on the time of the day or the week. */
+  readonly isSeasonal?: boolean
+  /** Whether the peak lies on a day that was judged as a holiday. */
+  readonly isHoliday?: boolean
+  /** What the events behind the values are, where they are counted: `requests failed` of a share, or `requests`. */
+  readonly events?: { readonly noun: string; readonly isShare: boolean }
+  /** The series it was compared with at the same moment; empty or absent where it was compared with its own past. */
+  readonly peers?: readonly Series[]
+  /** How many times wider than its own the crossed edge was, by feedback. */
+  readonly edgeFactor?: number
+}
+
+/** English, without a full stop, so that it can stand in a title. Times are UTC. */
+export function reasonFor(incident: Incident, subject: ReasonSubject, series: Series): string {
+  const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
+  const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
+  const span = spanOf(incident, series)
+  const season = seasonAt(incident, subject, series)
+  const edges = expectationOf(incident, subject.unit)
+  const own = edges === '' ? '' : `${edges}${season}`
+  const expectation = peersAt(incident, subject) || own
+  if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
+  const stopped = stoppedAt(incident, subject, series)
+  if (stopped !== null) return `${name} ${stopped}; ${lasted} unusual ${span}${widenedBy(subject)}`
+  const value = `${formatQuantity(incident.peakValue, subject.unit)}${eventsAt(incident, subject, series)}`
+  const how = incident.kind === 'odd' ? 'unusual' : incident.kind
+  return `${name} ${value}${expectation}; ${lasted} ${how} ${span}${widenedBy(subject)}`
+}
+
+/** `stopped changing at 42.0`, where that is what the alarm was raised for; else null. Not since when: that was before. */
+function stoppedAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
+  const hasEdges = incident.lower !== null || incident.upper !== null
+  if (hasEdges || !standsStillAt(series, incident.openedIndex)) return null
+  return `stopped changing at ${formatQuantity(at(series.values, incident.openedIndex), unit)}`
+}
+
+/** What a built-in metric is called, and what is counted for it; other metrics keep their names. */
+export function wordsFor(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
+  const latency = /^spans\.latency_(p\d+)$/.exec(metricKey)
+  if (latency !== null) {
+    return { metricName: `${latency[1]} latency`, events: { noun: 'requests', isShare: false } }
+  }
+  if (metricKey === 'spans.error_ratio') {
+    return { metricName: 'error ratio', events: { noun: 'requests failed', isShare: true } }
+  }
+  return { metricName: builtInNames.get(metricKey) ?? metricKey }
+}
+
+const builtInNames = new Map([
+  ['spans.rate', 'request rate'],
+  ['logs.rate', 'log rate'],
+  ['logs.error_count', 'error logs'],
+  ['ingest.rate', 'ingest rate'],
+])
+
+/** ` (6 of 10 requests failed)`: how many events a ratio or a percentile rests on; empty where that isn't known. */
+function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject, series: Series): string {
+  const volume = series.volumes?.[peakIndex] ?? Number.NaN
+  if (events === undefined || peakValue === null || !(volume >= 1)) return ''
+  const all = formatCount(volume)
+  return events.isShare
+    ? ` (${formatCount(peakValue * volume)} of ${all} ${events.noun})`
+    : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
+}
+
+/** `; its 11 peers 280 ms to 340 ms`: what those showed at the peak; those that are off as well are only counted. */
+function peersAt(incident: Incident, { peers = [], unit }: ReasonSubject): string {
+  const { count, within, lowest, highest } = summarisePeers(peers, incident.peakIndex, incident)
+  if (count === 0) return ''
+  const who = within === count || within === 0 ? `its ${count} peers` : `${within} of its ${count} peers`
+  const range = lowest === highest ? '' : ` to ${formatQuantity(highest, unit)}`
+  return `; ${who} ${formatQuantity(lowest, unit)}${range}`
+}
+
+function formatCount(count: number): string {
+  return wholeNumber.format(Math.round(count))
+}
+
+const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+
+/** ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week means nothing. */
+function seasonAt({ peakIndex }: Incident, subject: ReasonSubject, series: Series): string {
+  if (subject.isSeasonal !== true) return ''
+  return ` for a ${subject.isHoliday === true ? 'holiday, ' : ''}${weekTime(bucketStartNs(series, peakIndex))}`
+}
+
+/** `Tuesday 14:00`, in UTC like all times here. */
+function weekTime(ns: bigint): string {
+  const day = weekdayNames[new Date(Number(ns / 1_000_000n)).getUTCDay()] ?? ''
+  return `${day} ${instantParts(ns).time}`
+}
+
+function widenedBy({ edgeFactor = 1 }: ReasonSubject): string {
+  return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${times(edgeFactor)} wider`
+}
+
+function expectationOf(incident: Incident, unit: string): string {
+  const { lower, upper } = incident
+  if (lower !== null && upper !== null) {
+    return lower === upper
+      ? `, expected ${formatQuantity(lower, unit)}`
+      : `, expected ${formatQuantity(lower, unit)} to ${formatQuantity(upper, unit)}`
+  }
+  if (upper !== null) return `, expected at most ${formatQuantity(upper, unit)}`
+  return lower === null ? '' : `, expected at least ${formatQuantity(lower, unit)}`
+}
+
+/** Dates appear only where the two instants are on different days. */
+function spanOf(incident: Incident, series: Series): string {
+  const start = instantParts(bucketStartNs(series, incident.startIndex))
+  const end = instantParts(bucketStartNs(series, incident.lastIndex + 1))
+  const isOneDay = start.day === end.day
+  const from = isOneDay ? start.time : `${start.day} ${start.time}`
+  if (incident.endIndex === null) return `since ${from} UTC`
+  return `from ${from} to ${isOneDay ? end.time : `${end.day} ${end.time}`} UTC`
+}
+
+function instantParts(ns: bigint): { day: string; time: string } {
+  const text = new Date(Number(ns / 1_000_000n)).toISOString()
+  return { day: text.slice(0, 10), time: text.slice(11, 16) }
+}
+
+/** `1 minute`, `2 hours 5 minutes`, `3 days 4 hours`: the two largest parts, the rest cut off. */
+export function formatMinutes(minutes: number): string {
+  const parts: [number, string][] = [
+    [Math.floor(minutes / 1440), 'day'],
+    [Math.floor(minutes / 60) % 24, 'hour'],
+    [minutes % 60, 'minute'],
+  ]
+  const first = parts.findIndex(([count]) => count > 0)
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, name]) => `${count} ${name}${count === 1 ? '' : 's'}`)
+    .join(' ')
+}
+
+const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+const binaryPrefixes = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+
+/** A number as people read it, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
+export function formatQuantity(value: number, unit: string): string {
+  if (unit === 'By') {
+    const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10)
+    const prefix = Math.min(binaryPrefixes.length - 1, power)
+    return `${formatNumber(value / 1024 ** prefix)} ${binaryPrefixes[prefix] ?? 'B'}`
+  }
+  const shown = unit.replace(/\{[^}]*\}/g, '')
+  const isUnitless = shown === '' || shown === '1' || shown.startsWith('/')
+  return isUnitless ? formatNumber(value) : `${formatNumber(value)} ${shown}`
+}
+
+/** Three significant digits below 1,000, whole numbers with commas up to 10 million, powers of ten beyond. */
+export function formatNumber(value: number): string {
+  const size = Math.abs(value)
+  if (value === 0) return '0'
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace('e+', 'e')
+  if (size >= 999.5) return wholeNumber.format(value)
+  return Number.isInteger(value) && size >= 100 ? String(value) : value.toPrecision(3)
+}

@@ -1,0 +1,148 @@
+// What a run found goes into the rows of anomalies: it creates, updates and closes them, inside the transaction that
+// records the run. Of what a legal hold keeps, a version of before is kept first, or nothing is changed.
+
+import type { ControlTransaction } from '../../control/database.ts'
+import { newId } from '../../core/ids.ts'
+import { without } from '../../core/time-range.ts'
+import type { RunFound, RunRecord } from './anomaly-rows.ts'
+import type { Finding } from './findings.ts'
+import { keepVersion, type StandingHold } from './held-anomalies.ts'
+import { type RecordedAnomaly, reconcile } from './reconcile.ts'
+
+/** Who changes an anomaly when a run does. */
+const actor = 'system:detection'
+
+/** Rows read at once; each is a variable bound to the statement. */
+const chunkSize = 500
+
+export interface RunEffect {
+  /** What is on record of the detector in the run's time. */
+  readonly recorded: readonly RecordedAnomaly[]
+  readonly seen: RunFound
+  /** Those of the organisation that are in force. */
+  readonly holds: readonly StandingHold[]
+}
+
+/** Creates, updates and closes what a run's findings mean for the anomalies on record, which are `recorded`. */
+export async function recordFindings(
+  trx: ControlTransaction,
+  run: RunRecord,
+  { recorded, seen, holds }: RunEffect,
+): Promise<void> {
+  const changes = reconcile(recorded, seen.findings, seen.window)
+  for (const finding of changes.create) {
+    await trx
+      .insertInto('anomalies')
+      .values(newAnomaly(run, seen, finding))
+      .execute()
+  }
+  const changed = [...changes.update.map(({ id }) => id), ...changes.close]
+  const frozen = await keepHeld(trx, run, holds, changed)
+  const seenUntil = new Map(recorded.map(({ id, seenUntilNs }) => [id, seenUntilNs]))
+  for (const { id, finding } of changes.update) {
+    if (frozen.has(id)) continue
+    const columns = findingColumns(finding, seen)
+    // What was seen of held time stays in the anomaly's own time, and so does the hold on it.
+    const before = holds.length > 0 ? (seenUntil.get(id) ?? 0n) : 0n
+    await trx
+      .updateTable('anomalies')
+      // What alarmed once stays alarmed, whatever window it is seen through later.
+      .set({
+        ...columns,
+        ...(before > finding.seenUntilNs && { seen_until_ns: before.toString() }),
+        ...(finding.isMuted ? {} : { muted: 0 }),
+        judged_by: judgedBy(run),
+        updated_at_ms: run.ranAtMs,
+      })
+      .where('id', '=', id)
+      .execute()
+  }
+  for (const id of changes.close) {
+    if (frozen.has(id)) continue
+    await trx
+      .updateTable('anomalies')
+      .set((columns) => ({
+        ended_at_ns: columns.ref('seen_until_ns'),
+        judged_by: judgedBy(run),
+        updated_at_ms: run.ranAtMs,
+      }))
+      .where('id', '=', id)
+      .execute()
+  }
+}
+
+/** By which definition and tuning a run judges. */
+function judgedBy({ detector }: RunRecord): string {
+  return `${detector.revision}.${detector.tuningRevision}`
+}
+
+/** Keeps versions of those that are held and about to change. Answers which of them must stay as they are. */
+async function keepHeld(
+  trx: ControlTransaction,
+  run: RunRecord,
+  holds: readonly StandingHold[],
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const frozen = new Set<string>()
+  if (holds.length === 0) return frozen
+  for (let i = 0; i < ids.length; i += chunkSize) {
+    const rows = await trx
+      .selectFrom('anomalies')
+      .selectAll()
+      .where('id', 'in', ids.slice(i, i + chunkSize))
+      .execute()
+    for (const row of rows) {
+      const isActOfPerson = row.judged_by !== judgedBy(run)
+      const change = { holds, nowMs: run.ranAtMs, by: actor, isActOfPerson }
+      if (!(await keepVersion(trx, row, change))) frozen.add(row.id)
+    }
+  }
+  return frozen
+}
+
+function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
+  return {
+    id: newId('ano', run.ranAtMs),
+    tenant_id: run.detector.tenantId,
+    detector_id: run.detector.id,
+    group_key: finding.groupKey,
+    metric_key: run.detector.definition.metric_key,
+    signal: seen.signals.join(','),
+    started_at_ns: finding.startedNs.toString(),
+    ...findingColumns(finding, seen),
+    muted: finding.isMuted ? 1 : 0,
+    judged_by: judgedBy(run),
+    created_at_ms: run.ranAtMs,
+    updated_at_ms: run.ranAtMs,
+  }
+}
+
+/** Every run judges its whole window anew, so what it writes replaces all that one before it had computed. */
+function findingColumns(finding: Finding, seen: RunFound) {
+  return {
+    ...readColumns(finding, seen),
+    ended_at_ns: finding.isOpen ? null : finding.seenUntilNs.toString(),
+    seen_until_ns: finding.seenUntilNs.toString(),
+    peak_at_ns: finding.peakNs.toString(),
+    value: finding.value,
+    expected: finding.expected,
+    lower: finding.lower,
+    upper: finding.upper,
+    score: finding.score,
+    reason: finding.reason,
+    edge_factor: finding.edgeFactor === 1 ? null : finding.edgeFactor,
+  }
+}
+
+/** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
+function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
+  const all = isLearnt ? [...read, ...finding.alsoRead] : []
+  let startNs = finding.startedNs
+  for (const one of all) if (one.startNs < startNs) startNs = one.startNs
+  const range = { startNs, endNs: finding.seenUntilNs }
+  const unread = isLearnt ? without(range, all) : []
+  return {
+    read_from_ns: range.startNs.toString(),
+    unread_ns: JSON.stringify(unread.map(({ startNs, endNs }) => [String(startNs), String(endNs)])),
+  }
+}

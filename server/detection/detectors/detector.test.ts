@@ -1,0 +1,286 @@
+// Rules of definitions and patches without a store: what is kept, what is refused and where, and what an ETag and
+// a system detector forbid.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { builtInMetrics, MetricKey } from '../../../contract/detection.ts'
+import type { ValidationProblem } from '../../../contract/errors.ts'
+import { eventSeries } from '../../telemetry/event-series.ts'
+import {
+  applyPatch,
+  changedFields,
+  createProblems,
+  type DetectorDefinition,
+  type Draft,
+  etagOf,
+  ifMatchAllows,
+  mergePatch,
+  methodChoiceOf,
+  patchProblems,
+  readDraft,
+  refusedOnSystem,
+} from './detector.ts'
+import { systemDetectors } from './system-detectors.ts'
+
+const draft = {
+  name: 'Queue',
+  metric_key: 'queue.length',
+  method_key: 'threshold',
+  params: { upper: 100 },
+  scope: { service: 'checkout', attributes: { region: 'eu' } },
+  window_minutes: 60,
+  schedule_minutes: 1,
+  enabled: true,
+}
+
+function definitionOf(given: Draft): DetectorDefinition {
+  const read = readDraft(given)
+  assert('definition' in read, JSON.stringify(read))
+  return read.definition
+}
+
+function problemsOf(given: Draft): ValidationProblem[] {
+  const read = readDraft(given)
+  return 'problems' in read ? read.problems : []
+}
+
+const places = (problems: readonly ValidationProblem[]) =>
+  problems.map(({ loc, type }) => `${loc.join('.')} ${type}`)
+
+const before = definitionOf(draft)
+
+test('a definition is kept with the defaults of its method filled in', () => {
+  assert.equal(before.params.upper, 100)
+  assert.equal(before.params.violate_n, 2)
+  assert.deepEqual(methodChoiceOf(before)?.params, before.params)
+})
+
+test('every problem of a definition is told at once, with its place', () => {
+  const wrong = {
+    ...draft,
+    metric_key: 'spans.error_rate',
+    params: { upper: 'high', lowr: 1 },
+    scope: { team: 'a' },
+    window_minutes: 0,
+    schedule_minutes: 10_081,
+  }
+  assert.deepEqual(places(problemsOf(wrong)).sort(), [
+    'body.metric_key value_error',
+    'body.params.lowr extra_forbidden',
+    'body.params.upper float_type',
+    'body.schedule_minutes less_than_equal',
+    'body.scope.team extra_forbidden',
+    'body.window_minutes greater_than_equal',
+  ])
+})
+
+test('window and schedule take their bounds and nothing beyond', () => {
+  const fits = (window_minutes: unknown, schedule_minutes: unknown) =>
+    problemsOf({ ...draft, window_minutes, schedule_minutes }).length === 0
+  assert(fits(1, 1))
+  assert(fits(129_600, 10_080))
+  for (const bad of [0, -1, 129_601, 1.5, '60', null, true, 1e30]) assert(!fits(bad, 1), `window ${bad}`)
+  for (const bad of [0, 10_081, 2.5, '5', null]) assert(!fits(60, bad), `schedule ${bad}`)
+})
+
+test('a number that is no integer says int_type', () => {
+  assert.deepEqual(places(problemsOf({ ...draft, window_minutes: '60', schedule_minutes: 1.5 })), [
+    'body.window_minutes int_type',
+    'body.schedule_minutes int_type',
+  ])
+})
+
+test('metric keys are names of OpenTelemetry and Prometheus, or built in', () => {
+  for (const good of ['a', 'http.server.request.duration', '_up', 'job:rate:5m', 'a/b-c.D_9']) {
+    assert(MetricKey.safeParse(good).success, good)
+  }
+  for (const bad of ['', '9lives', 'a b', 'ü', 'a'.repeat(256), 'spans.rat', 'logs.errors', "x';drop"]) {
+    assert(!MetricKey.safeParse(bad).success, bad)
+  }
+})
+
+test('the built-in metrics are those that telemetry can be read as', () => {
+  assert.deepEqual(
+    builtInMetrics.map((metric) => metric.metric_key).sort(),
+    eventSeries.map(({ key }) => key).sort(),
+  )
+  for (const { metric_key } of builtInMetrics) assert(MetricKey.safeParse(metric_key).success, metric_key)
+})
+
+test('a plain patch replaces params and scope whole', () => {
+  const read = applyPatch(before, { params: { lower: 1 }, scope: { group_by: 'host' } }, false)
+  assert('definition' in read)
+  assert.equal(read.definition.params.upper, undefined)
+  assert.equal(read.definition.params.lower, 1)
+  assert.deepEqual(read.definition.scope, { group_by: 'host' })
+})
+
+test('a merge patch merges params and scope and removes what is null', () => {
+  const fields = { params: { lower: 1 }, scope: { service: null, attributes: { zone: 'b' } } }
+  const read = applyPatch(before, fields, true)
+  assert('definition' in read)
+  assert.equal(read.definition.params.upper, 100)
+  assert.equal(read.definition.params.lower, 1)
+  assert.deepEqual(read.definition.scope, { attributes: { region: 'eu', zone: 'b' } })
+})
+
+test('the result of a merge is checked, not the patch', () => {
+  const read = applyPatch(before, { params: { upper: null } }, true)
+  assert('problems' in read)
+  assert.deepEqual(places(read.problems), ['body.params.upper value_error'])
+})
+
+test('parameters of another method are refused one by one', () => {
+  const stored = { definition: before, isSystem: false }
+  assert.deepEqual(places(patchProblems(stored, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
+    'body.params.k extra_forbidden',
+    'body.params.window_points extra_forbidden',
+  ])
+})
+
+test('a new method needs its params; naming the same method does not', () => {
+  const stored = { definition: before, isSystem: false }
+  assert.deepEqual(places(patchProblems(stored, { method_key: 'robust_band' }, false)), [
+    'body.params missing',
+  ])
+  assert.deepEqual(patchProblems(stored, { method_key: 'threshold' }, false), [])
+  const read = applyPatch(before, { method_key: 'robust_band', params: {} }, false)
+  assert('definition' in read)
+  assert.equal(read.definition.params.k, 4)
+})
+
+test('what the schema of a body refuses is not refused twice', () => {
+  assert.deepEqual(createProblems({ ...draft, params: [], name: 4 }), [])
+  assert.deepEqual(createProblems({ ...draft, scope: { x: 1 } }), [])
+  assert.deepEqual(places(createProblems({ ...draft, name: 4, params: { k: 4 } })), [
+    'body.params.k extra_forbidden',
+    'body.params.upper value_error',
+  ])
+  assert.deepEqual(
+    patchProblems({ definition: before, isSystem: false }, { params: 5, scope: [] }, false),
+    [],
+  )
+  for (const body of [undefined, null, [], 'x', 4]) {
+    assert.deepEqual(createProblems(body), [])
+    assert.deepEqual(patchProblems({ definition: before, isSystem: false }, body, true), [])
+  }
+})
+
+test('a patch never changes the definition it is applied to, and an empty one changes nothing', () => {
+  const copy = structuredClone(before)
+  for (const isMerge of [true, false]) {
+    const read = applyPatch(before, {}, isMerge)
+    assert('definition' in read)
+    assert.deepEqual(changedFields(before, read.definition), [])
+    applyPatch(before, { params: { lower: 3 }, scope: { attributes: { a: 'b' } } }, isMerge)
+  }
+  assert.deepEqual(before, copy)
+})
+
+test('only fields that differ count as changed', () => {
+  const read = applyPatch(before, { name: 'Queue', enabled: false, params: { upper: 100 } }, false)
+  assert('definition' in read)
+  assert.deepEqual(changedFields(before, read.definition), ['enabled'])
+})
+
+test('a system detector keeps name, metric and method, and may be told what they are', () => {
+  const [system] = systemDetectors
+  assert(system !== undefined)
+  assert.deepEqual(refusedOnSystem(system, { name: 'Mine', method_key: 'threshold', enabled: false }), [
+    'name',
+    'method_key',
+  ])
+  assert.deepEqual(refusedOnSystem(system, { name: system.name, metric_key: system.metric_key }), [])
+})
+
+test('the system detectors watch distinct built-in metrics per service', () => {
+  assert.equal(new Set(systemDetectors.map(({ metric_key }) => metric_key)).size, systemDetectors.length)
+  for (const { metric_key, scope } of systemDetectors) {
+    assert(builtInMetrics.some((metric) => metric.metric_key === metric_key))
+    assert.deepEqual(scope, { group_by: 'service' })
+  }
+})
+
+test('If-Match compares strongly, one of several is enough, and a star is any', () => {
+  assert.equal(etagOf(3), '"3"')
+  for (const yes of [undefined, '*', '"3"', '"1", "3"']) assert(ifMatchAllows(yes, 3), String(yes))
+  for (const no of ['', '"2"', 'W/"3"', '3', '"3']) assert(!ifMatchAllows(no, 3), no)
+})
+
+// RFC 7396, appendix A, by its rows.
+test('a merge patch follows the examples of RFC 7396', () => {
+  const rows: [unknown, unknown, unknown][] = [
+    [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
+    [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
+    [{ a: 'b' }, { a: null }, {}],
+    [{ a: 'b', b: 'c' }, { a: null }, { b: 'c' }],
+    [{ a: ['b'] }, { a: 'c' }, { a: 'c' }],
+    [{ a: 'c' }, { a: ['b'] }, { a: ['b'] }],
+    [{ a: { b: 'c' } }, { a: { b: 'd', c: null } }, { a: { b: 'd' } }],
+    [{ a: [{ b: 'c' }] }, { a: [1] }, { a: [1] }],
+    [
+      ['a', 'b'],
+      ['c', 'd'],
+      ['c', 'd'],
+    ],
+    [{ a: 'b' }, ['c'], ['c']],
+    [{ a: 'foo' }, null, null],
+    [{ a: 'foo' }, 'bar', 'bar'],
+    [{ e: null }, { a: 1 }, { e: null, a: 1 }],
+    [[1, 2], { a: 'b', c: null }, { a: 'b' }],
+    [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
+  ]
+  for (const [target, patch, result] of rows) assert.deepEqual(mergePatch(target, patch), result)
+})
+
+test('a merge patch can reach no prototype', () => {
+  const merged = mergePatch({}, JSON.parse('{"__proto__":{"polluted":1}}'))
+  assert.equal(Object.getPrototypeOf(merged), Object.prototype)
+  assert.equal(Reflect.get({}, 'polluted'), undefined)
+})
+
+test('merging an object without nulls twice is merging it once', () => {
+  const json = fc.dictionary(fc.string(), fc.oneof(fc.integer(), fc.dictionary(fc.string(), fc.integer())))
+  fc.assert(
+    fc.property(json, json, (target, patch) => {
+      const once = mergePatch(target, patch)
+      assert.deepEqual(mergePatch(once, patch), once)
+    }),
+  )
+})
+
+test('any body at all is answered with problems, never with a crash', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.boolean(), (body, isMerge) => {
+      const stored = { definition: before, isSystem: false }
+      assert(Array.isArray(patchProblems(stored, body, isMerge)))
+      assert(Array.isArray(createProblems(body)))
+    }),
+  )
+})
+
+test('a method that compares peers needs a group, wherever a definition comes from', () => {
+  const alone = { ...draft, method_key: 'peer_outlier', params: {} }
+  const grouped = definitionOf({ ...alone, scope: { group_by: 'host.name' } })
+  const missing = ['body.scope.group_by missing']
+  assert.deepEqual(places(problemsOf(alone)), missing)
+  assert.deepEqual(places(problemsOf({ ...alone, scope: undefined })), missing)
+  assert.deepEqual(places(createProblems({ ...alone, params: { k: 0 } })), [
+    'body.params.k greater_than_equal',
+    ...missing,
+  ])
+  assert.match(problemsOf(alone)[0]?.msg ?? '', /set scope.group_by/)
+  assert.deepEqual(createProblems({ ...alone, scope: { group_by: 'host.name' } }), [])
+  assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method asks for one')
+
+  const stored = { definition: grouped, isSystem: false }
+  assert.deepEqual(places(patchProblems(stored, { scope: {} }, false)), missing)
+  assert.deepEqual(places(patchProblems(stored, { scope: { group_by: null } }, true)), missing)
+  assert.deepEqual(patchProblems(stored, { scope: { service: 'checkout' } }, true), [])
+  const single = { definition: before, isSystem: false }
+  assert.deepEqual(places(patchProblems(single, { method_key: 'peer_outlier', params: {} }, false)), missing)
+  const both = { method_key: 'peer_outlier', params: {}, scope: { group_by: 'service' } }
+  assert.deepEqual(patchProblems(single, both, false), [])
+  assert('problems' in applyPatch(grouped, { scope: {} }, false))
+})

@@ -1,0 +1,337 @@
+// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a person and its audit entry share one transaction, and so do the
+// outcome of a run and the anomalies it records. Changes are compare-and-set on `revision`: a run that read an
+// older definition records nothing, so an anomaly always belongs to the definition it names.
+//
+// Anomalies are derived telemetry. `anomaly-erasure.ts` has the doors through which an erasure reaches them;
+// `isUnknown` of a recorded run closes the race between the two: it is asked inside the transaction, so a run that
+// read before something was hidden can't write after it.
+
+import type { Anomaly, AnomalyListQuery } from '../../../contract/detection.ts'
+import type { Ns } from '../../../contract/instant.ts'
+import { appendAudit } from '../../audit/log.ts'
+import type { Control } from '../../control/database.ts'
+import { AppError, InvalidInput } from '../../core/app-error.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import { fateOf } from '../anomalies/anomaly-fate.ts'
+import { bound, isTouched, ns, type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
+import { QuietStore } from '../anomalies/feedback-store.ts'
+import {
+  forgetReleasedVersions,
+  type KeptVersion,
+  type ReadHolds,
+  readVersions,
+  refuseHeldDetector,
+} from '../anomalies/held-anomalies.ts'
+import { idList } from '../anomalies/id-list.ts'
+import { recordRunsIn } from '../anomalies/write-runs.ts'
+import {
+  applyPatch,
+  changedFields,
+  type DetectorDefinition,
+  type Draft,
+  ifMatchAllows,
+  refusedOnSystem,
+  type StoredDetector,
+} from './detector.ts'
+import {
+  definitionColumns,
+  findDetectorRow,
+  insertDetector,
+  readDetector,
+  refuseTooMany,
+} from './detector-rows.ts'
+
+export interface DueDetector {
+  readonly tenantId: string
+  readonly placement: number
+  readonly id: string
+}
+
+export interface DetectorPatch {
+  readonly fields: Draft
+  /** Merge `params` and `scope` instead of replacing them. */
+  readonly isMerge: boolean
+  readonly ifMatch: string | undefined
+}
+
+export interface AnomalyPage {
+  readonly limit: number
+  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted'> & {
+    readonly range_start?: Ns | undefined
+    readonly range_end?: Ns | undefined
+  }
+  /** Where the page before ended. */
+  readonly before: { readonly startedNs: Ns; readonly id: string } | null
+}
+
+export class DetectionStore {
+  /** Verdicts and mutes. */
+  readonly quiet: QuietStore
+  readonly #control: Control
+  readonly #clock: Clock
+  readonly #gate: TelemetryGate
+  readonly #readHolds: ReadHolds
+
+  constructor(control: Control, clock: Clock, gate: TelemetryGate, readHolds: ReadHolds) {
+    this.#control = control
+    this.#clock = clock
+    this.#gate = gate
+    this.#readHolds = readHolds
+    this.quiet = new QuietStore(control, clock, gate, readHolds)
+  }
+
+  /** Newest first, from before `beforeId` where given. */
+  async listDetectors(
+    tenantId: string,
+    page: { limit: number; beforeId: string | null },
+  ): Promise<StoredDetector[]> {
+    let query = this.#control
+      .selectFrom('detectors')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('id', 'desc')
+      .limit(page.limit)
+    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
+    return (await query.execute()).map(readDetector)
+  }
+
+  async findDetector(tenantId: string, id: string): Promise<StoredDetector | null> {
+    return findDetectorRow(this.#control, tenantId, id)
+  }
+
+  /** Those there are, by id; at most `idsMax` are asked for. Throws where one of them can't be read. */
+  async findDetectors(tenantId: string, ids: readonly string[]): Promise<Map<string, StoredDetector>> {
+    const rows = await this.#control
+      .selectFrom('detectors')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', idList(ids))
+      .execute()
+    return new Map(rows.map((row) => [row.id, readDetector(row)]))
+  }
+
+  /** Throws InvalidInput where the organisation has as many as it may. */
+  async createDetector(
+    tenantId: string,
+    definition: DetectorDefinition,
+    actor: string,
+  ): Promise<StoredDetector> {
+    const nowMs = this.#clock.nowMs()
+    return this.#control.transaction().execute(async (trx) => {
+      await refuseTooMany(trx, tenantId)
+      const id = await insertDetector(trx, { tenantId, definition, isSystem: false, nowMs })
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'detector.created',
+        target: id,
+        outcome: 'accepted',
+        facts: { method_key: definition.method_key },
+      })
+      return found(await findDetectorRow(trx, tenantId, id))
+    })
+  }
+
+  /**
+   * Answers the detector as it is afterwards; a patch that changes nothing leaves revision and audit log alone.
+   * Throws `not_found`, `precondition_failed`, `system_detector` or InvalidInput, in this order of precedence. A
+   * changed definition is due at once.
+   */
+  async patchDetector(
+    tenantId: string,
+    id: string,
+    patch: DetectorPatch,
+    actor: string,
+  ): Promise<StoredDetector> {
+    const nowMs = this.#clock.nowMs()
+    return this.#control.transaction().execute(async (trx) => {
+      const before = found(await findDetectorRow(trx, tenantId, id))
+      if (!ifMatchAllows(patch.ifMatch, before.revision)) throw new AppError('precondition_failed')
+      const after = definitionAfter(before, patch)
+      const changed = changedFields(before.definition, after)
+      if (changed.length === 0) return before
+      const isRenamedOnly = changed.every((field) => field === 'name')
+      const { numUpdatedRows } = await trx
+        .updateTable('detectors')
+        .set({
+          ...definitionColumns(after),
+          ...(isRenamedOnly ? {} : { next_run_at_ms: nowMs }),
+          revision: before.revision + 1,
+        })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .where('revision', '=', before.revision)
+        .executeTakeFirstOrThrow()
+      if (numUpdatedRows === 0n) throw new AppError('precondition_failed')
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'detector.updated',
+        target: id,
+        outcome: 'accepted',
+        facts: { fields: changed, revision: before.revision + 1 },
+      })
+      return found(await findDetectorRow(trx, tenantId, id))
+    })
+  }
+
+  /**
+   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or `held` where
+   * a legal hold keeps one of them.
+   */
+  async deleteDetector(
+    tenantId: string,
+    id: string,
+    ifMatch: string | undefined,
+    actor: string,
+  ): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      const detector = found(await findDetectorRow(trx, tenantId, id))
+      if (!ifMatchAllows(ifMatch, detector.revision)) throw new AppError('precondition_failed')
+      if (detector.isSystem) {
+        throw new AppError('system_detector', {
+          sentence: 'A system detector cannot be deleted; set enabled to false instead.',
+        })
+      }
+      const holds = await this.#readHolds(trx, tenantId)
+      await refuseHeldDetector(trx, tenantId, id, holds)
+      await forgetReleasedVersions(trx, tenantId, holds)
+      const { numDeletedRows } = await trx
+        .deleteFrom('anomalies')
+        .where('tenant_id', '=', tenantId)
+        .where('detector_id', '=', id)
+        .executeTakeFirstOrThrow()
+      await trx
+        .deleteFrom('detector_mutes')
+        .where('tenant_id', '=', tenantId)
+        .where('detector_id', '=', id)
+        .execute()
+      await trx.deleteFrom('detectors').where('tenant_id', '=', tenantId).where('id', '=', id).execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'detector.deleted',
+        target: id,
+        outcome: 'accepted',
+        facts: { anomalies: Number(numDeletedRows) },
+      })
+    })
+  }
+
+  /** Enabled detectors whose time has come, the longest overdue first; of one organisation at most `ofOne`. */
+  async dueDetectors(nowMs: number, limit: number, ofOne = limit): Promise<DueDetector[]> {
+    const due = this.#control
+      .selectFrom('detectors')
+      .innerJoin('organisations', 'organisations.tenant_id', 'detectors.tenant_id')
+      .select(['detectors.tenant_id as tenantId', 'placement', 'id', 'next_run_at_ms'])
+      .select(({ fn }) =>
+        fn
+          .agg<number>('row_number')
+          .over((over) => over.partitionBy('detectors.tenant_id').orderBy('next_run_at_ms').orderBy('id'))
+          .as('place'),
+      )
+      .where('enabled', '=', 1)
+      .where('next_run_at_ms', '<=', nowMs)
+    const rows = await this.#control
+      .selectFrom(due.as('due'))
+      .select(['tenantId', 'placement', 'id'])
+      .where('place', '<=', ofOne)
+      .orderBy('next_run_at_ms')
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({ ...row }))
+  }
+
+  /**
+   * Writes the outcome and what it means for the anomalies on record. False, and nothing written, where the
+   * detector, its mutes or its feedback were changed or deleted since they were read, or some of what the run read has
+   * been hidden since.
+   */
+  async recordRun(run: RunRecord): Promise<boolean> {
+    return (await this.recordRuns([run])) === 1
+  }
+
+  /**
+   * The same for several runs of one organisation, at most `idsMax`: all that are to be written or none, because what
+   * costs here is that a transaction waits for the disk. Answers how many were.
+   */
+  async recordRuns(runs: readonly RunRecord[]): Promise<number> {
+    return this.#control
+      .transaction()
+      .execute((trx) => recordRunsIn(trx, { quiet: this.quiet, readHolds: this.#readHolds }, runs))
+  }
+
+  /** By start, latest first. */
+  async listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
+    const { filter, before } = page
+    let query = this.#visibleAnomalies(tenantId)
+    if (filter.detector_id !== undefined) query = query.where('detector_id', '=', filter.detector_id)
+    if (filter.open !== undefined)
+      query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
+    if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
+    const { range_end: endNs, range_start: startNs } = filter
+    if (startNs !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(startNs))
+    if (endNs !== undefined) query = query.where(ns('started_at_ns'), '<', bound(endNs))
+    if (before !== null) {
+      const { id, startedNs } = before
+      query = query.where((where) =>
+        where.or([
+          where(ns('started_at_ns'), '<', bound(startedNs)),
+          where.and([where(ns('started_at_ns'), '=', bound(startedNs)), where('id', '<', id)]),
+        ]),
+      )
+    }
+    const rows = await query
+      .orderBy(ns('started_at_ns'), 'desc')
+      .orderBy('id', 'desc')
+      .limit(page.limit)
+      .execute()
+    return rows.map((row) => toAnomaly(row, this.#gate.hidden(tenantId)))
+  }
+
+  async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
+    const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
+    return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
+  }
+
+  /**
+   * What a held anomaly said before it was changed, oldest first. What was derived from hidden telemetry is hidden with
+   * it.
+   */
+  async listVersions(
+    tenantId: string,
+    id: string,
+  ): Promise<(Omit<KeptVersion, 'row'> & { anomaly: Anomaly })[]> {
+    const hidden = this.#gate.hidden(tenantId)
+    const versions = await readVersions(this.#control, tenantId, id)
+    return versions
+      .filter(({ row }) => hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'))
+      .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
+  }
+
+  /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */
+  #visibleAnomalies(tenantId: string) {
+    let query = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
+    for (const { signals, range } of this.#gate.hidden(tenantId)) {
+      query = query.where((where) => where.not(isTouched(where, signals, range)))
+    }
+    return query
+  }
+}
+
+function definitionAfter(before: StoredDetector, patch: DetectorPatch): DetectorDefinition {
+  const refused = before.isSystem ? refusedOnSystem(before.definition, patch.fields) : []
+  if (refused.length > 0) {
+    throw new AppError('system_detector', {
+      sentence: `Of a system detector, ${refused.join(', ')} cannot be changed.`,
+    })
+  }
+  const result = applyPatch(before.definition, patch.fields, patch.isMerge)
+  if ('problems' in result) throw new InvalidInput(result.problems)
+  return result.definition
+}
+
+function found(detector: StoredDetector | null): StoredDetector {
+  if (detector === null) throw new AppError('not_found')
+  return detector
+}

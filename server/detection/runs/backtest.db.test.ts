@@ -1,0 +1,303 @@
+// The preview against the detector itself: telemetry arrives minute by minute, the detector runs on its schedule with a
+// clock that is set, and afterwards a preview of the same range must have raised the same anomalies from the same bands.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import type { DetectorPreview } from '../../../contract/detection-preview.ts'
+import { formatInstant } from '../../../contract/instant.ts'
+import { InvalidInput } from '../../core/app-error.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { openChdb } from '../../telemetry/chdb.ts'
+import { TelemetryGate } from '../../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../../telemetry/row-fixture.ts'
+import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { raw } from '../../telemetry/sql.ts'
+import type { TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
+import { TenantReader } from '../../telemetry/tenant-reader.ts'
+import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
+import { type DetectorDefinition, readDraft } from '../detectors/detector.ts'
+import { DetectionStore } from '../detectors/store.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
+import { backtest } from './backtest.ts'
+import { EvaluationPool } from './evaluation-pool.ts'
+import { ingestLagMs, nextRunMs } from './run-plan.ts'
+import { DetectorRunner } from './runner.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const minuteMs = 60_000
+const atNs = (minute: number, ms = 0) => BigInt(Math.round(noonMs + minute * minuteMs + ms)) * 1_000_000n
+
+const evaluations = new EvaluationPool()
+let fixture: ControlFixture
+let engine: TelemetryEngine
+let gate: TelemetryGate
+let clock: ManualClock
+let store: DetectionStore
+const logger = { warn: (facts: unknown) => assert.fail(JSON.stringify(facts)) }
+
+before(async () => {
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+})
+after(async () => {
+  await evaluations.close()
+  await engine.close()
+  await fixture.close()
+})
+beforeEach(async () => {
+  for (const { name } of tables) await engine.command(raw(`TRUNCATE TABLE ${name}`))
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
+  gate = new TelemetryGate()
+})
+
+interface Row {
+  readonly table: TableName
+  readonly atNs: bigint
+  readonly row: FixtureRow
+}
+
+const [from, until] = [-90, 210]
+const normal = seededNormal(11)
+const jitter = seededNormal(12)
+
+/** Five hours of a shop: an outage, a slow service, one that is born late and one that falls silent, and metrics. */
+function story(): Row[] {
+  const rows: Row[] = []
+  let sent = 0
+  for (let minute = from; minute < until; minute++) {
+    const isOutage = minute >= 60 && minute < 72
+    const span = (service: string, n: number, isError: boolean, ms: number) =>
+      rows.push({
+        table: 'otel_traces',
+        atNs: atNs(minute, n * 5000 + 7),
+        row: {
+          Timestamp: atNs(minute, n * 5000 + 7),
+          ServiceName: service,
+          SpanKind: 'Server',
+          StatusCode: isError ? 'Error' : 'Unset',
+          Duration: Math.round(ms * 1e6),
+        },
+      })
+    for (let n = 0; n < 8; n++) span('checkout', n, isOutage && n < 5, 20 + Math.abs(normal()))
+    if (minute >= 20) for (let n = 0; n < 4; n++) span('late', n, false, minute >= 140 ? 400 : 10)
+    if (minute < 120) span('early', 3, minute === 90 || minute === 91 || minute === 92, 5)
+  }
+  // Every 50 s, so that reports and buckets drift against each other.
+  for (let seconds = from * 60; seconds < until * 60; seconds += 50) {
+    const isOutage = seconds >= 3600 && seconds < 4320
+    sent += (isOutage ? 5 : 60) + Math.round(Math.abs(normal()) * 3)
+    const reportNs = atNs(0, seconds * 1000)
+    const metric = { MetricName: '', ServiceName: 'checkout', TimeUnix: reportNs }
+    rows.push({
+      table: 'otel_metrics_gauge',
+      atNs: reportNs,
+      row: { ...metric, MetricName: 'queue', Value: (isOutage ? 90 : 10) + normal() },
+    })
+    for (let host = 0; host < 6; host++) {
+      const Value = (host === 4 && isOutage ? 95 : 40) + Math.sin(seconds / 900) * 10 + jitter()
+      const heat = { ...metric, MetricName: 'heat', Attributes: { host: `h${host}` }, Value }
+      rows.push({ table: 'otel_metrics_gauge', atNs: reportNs, row: heat })
+    }
+    rows.push({
+      table: 'otel_metrics_sum',
+      atNs: reportNs,
+      row: { ...metric, MetricName: 'sent', Value: sent, IsMonotonic: true, AggregationTemporality: 2 },
+    })
+  }
+  return rows.sort((a, b) => (a.atNs < b.atNs ? -1 : 1))
+}
+
+async function insert(rows: readonly Row[], place: TenantPlace = acme): Promise<void> {
+  for (const [table, of] of Map.groupBy(rows, (one) => one.table)) {
+    await insertFixture(
+      engine,
+      place,
+      table,
+      of.map(({ row }) => row),
+    )
+  }
+}
+
+function definitionOf(more: Record<string, unknown>): DetectorDefinition {
+  const read = readDraft({
+    name: 'Tried',
+    metric_key: 'spans.error_ratio',
+    method_key: 'robust_band',
+    params: { warmup_points: 20, window_points: 40, min_abs_dev: 0.05, cooldown_minutes: 5, k: 5 },
+    window_minutes: 60,
+    schedule_minutes: 11,
+    ...more,
+  })
+  assert('definition' in read, JSON.stringify(read))
+  return read.definition
+}
+
+const grouped = { scope: { group_by: 'service' } }
+const tried: Record<string, DetectorDefinition> = {
+  'error ratio by service': definitionOf(grouped),
+  'rate by service': definitionOf({ ...grouped, metric_key: 'spans.rate' }),
+  'rate of all': definitionOf({ metric_key: 'spans.rate' }),
+  'latency by service': definitionOf({ ...grouped, metric_key: 'spans.latency_p95' }),
+  'a service that is born late': definitionOf({ metric_key: 'spans.rate', scope: { service: 'late' } }),
+  'silence of a service': definitionOf({
+    scope: { service: 'early' },
+    method_key: 'threshold',
+    params: { upper: 0.5, missing: 'alert' },
+  }),
+  'a gauge': definitionOf({ metric_key: 'queue' }),
+  'the rate of a counter': definitionOf({ metric_key: 'sent' }),
+  'hosts against each other': definitionOf({
+    metric_key: 'heat',
+    method_key: 'peer_outlier',
+    params: {},
+    scope: { group_by: 'host' },
+  }),
+}
+
+const end = until - 3
+let runs = 0
+
+/** Runs everything on schedule while telemetry arrives; answers by detector the anomalies on record, oldest first. */
+async function runOnSchedule(): Promise<Map<string, object[]>> {
+  clock = new ManualClock(noonMs)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger })
+  const rows = story()
+  const ids = new Map<string, string>()
+  runs = 0
+  for (let ms = noonMs; ms <= noonMs + end * minuteMs + ingestLagMs; ms = nextRunMs(11, ms)) {
+    runs++
+    clock = new ManualClock(ms)
+    const known = rows.findIndex((row) => row.atNs >= BigInt(ms) * 1_000_000n)
+    await insert(rows.splice(0, known < 0 ? rows.length : known))
+    const stepRunner = new DetectorRunner({ store, engine, gate, clock, logger })
+    for (const [name, definition] of Object.entries(tried)) {
+      const id = ids.get(name) ?? (await store.createDetector('acme', definition, 'me')).id
+      ids.set(name, id)
+      await (ms === noonMs ? runner : stepRunner).run(acme, id)
+    }
+  }
+  await insert(rows)
+  const found = new Map<string, object[]>()
+  for (const [name, detector_id] of ids) {
+    const filter = { detector_id, range_start: atNs(0) }
+    const page = await store.listAnomalies('acme', { limit: 500, filter, before: null })
+    found.set(
+      name,
+      page.map(({ id, detector_id: _, metric_key, created_at, updated_at, muted, feedback, ...rest }) => ({
+        ...rest,
+        raised_at: created_at,
+      })),
+    )
+  }
+  return found
+}
+
+const preview = (definition: DetectorDefinition, startMinute = 0, endMinute = end, place = acme) =>
+  backtest(
+    new TenantReader(engine, place, gate),
+    definition,
+    { startNs: atNs(startMinute), endNs: atNs(endMinute) },
+    { clock: new ManualClock(noonMs + (until + 60) * minuteMs), evaluate: evaluations.evaluate },
+  )
+
+const byStart = (a: { started_at: string; group: object }, b: { started_at: string; group: object }) =>
+  a.started_at.localeCompare(b.started_at) || JSON.stringify(a.group).localeCompare(JSON.stringify(b.group))
+
+const sorted = <T extends object>(anomalies: readonly T[]) => anomalies.toSorted(byStart as never)
+
+test('a preview raises exactly the anomalies that running on schedule raised', async () => {
+  const ran = await runOnSchedule()
+  let total = 0
+  for (const [name, definition] of Object.entries(tried)) {
+    const seen = await preview(definition)
+    assert.deepEqual(sorted(seen.anomalies), sorted(ran.get(name) ?? []), name)
+    assert.equal(seen.alarms, seen.anomalies.length)
+    total += seen.alarms
+    assert.equal(seen.runs, runs, name)
+    assert(seen.cost.rows_read > 0)
+  }
+  for (const name of ['error ratio by service', 'rate of all', 'a gauge', 'the rate of a counter']) {
+    assert.notDeepEqual(ran.get(name), [], `${name} says something`)
+  }
+  const hosts = ran.get('hosts against each other') as { group: object; reason: string }[]
+  assert.deepEqual(
+    hosts.map(({ group }) => group),
+    [{ host: 'h4' }],
+  )
+  assert.match(
+    hosts[0]?.reason ?? '',
+    /^heat of host=h4 \d\d\.\d; its 5 peers \d\d\.\d to \d\d\.\d; 12 minutes high from 13:00 to 13:12 UTC$/,
+  )
+  assert(total >= 6)
+  assert.equal(
+    (await store.listDetectors('acme', { limit: 50, beforeId: null })).length,
+    9,
+    'nothing is kept',
+  )
+})
+
+test('each bucket is shown once, with the edges that held when it was new', async () => {
+  await insert(story())
+  const seen = await preview(tried['error ratio by service'] as DetectorDefinition)
+  assert.deepEqual(seen.series.map(({ group }) => group.service).sort(), ['checkout', 'early', 'late'])
+  const points = seen.series.find(({ group }) => group.service === 'checkout')?.points ?? []
+  const times = points.map(({ time }) => time)
+  assert.deepEqual(times, [...new Set(times)].sort())
+  assert.equal(times[0], formatInstant(atNs(0)))
+  assert.equal(points.find(({ time }) => time === formatInstant(atNs(65)))?.value, 5 / 8)
+  const outage = seen.anomalies.find(({ group }) => group.service === 'checkout')
+  const peak = points.find(({ time }) => time === outage?.peak_at)
+  assert.deepEqual([peak?.value, peak?.upper], [outage?.value, outage?.upper])
+  assert.equal(seen.end, formatInstant(atNs(198)))
+  assert(Math.abs(seen.alarms_per_week - seen.alarms * (10_080 / 198)) < 0.01)
+})
+
+test('a preview knows nothing of what comes after its end', async () => {
+  await insert(story())
+  const definition = tried['the rate of a counter'] as DetectorDefinition
+  const [short, long] = [await preview(definition, 0, 56), await preview(definition, 0, 140)]
+  const points = (seen: DetectorPreview) => seen.series[0]?.points ?? []
+  assert(points(short).length > 40)
+  assert.deepEqual(points(long).slice(0, points(short).length), points(short))
+})
+
+test('erased time is unknown in a preview, and another organisation’s telemetry is nowhere in it', async () => {
+  await insert(story())
+  await insert(story(), globex)
+  const definition = tried['error ratio by service'] as DetectorDefinition
+  const whole = await preview(definition)
+  assert(whole.anomalies.some(({ started_at }) => started_at === formatInstant(atNs(60))))
+  const hole = { id: 'del_1', signals: ['traces'] as const, range: { startNs: atNs(55), endNs: atNs(80) } }
+  gate.hide('acme', hole)
+  const holed = await preview(definition)
+  const inside = holed.series.flatMap(({ points }) =>
+    points.filter(({ time }) => time >= formatInstant(atNs(55)) && time < formatInstant(atNs(80))),
+  )
+  assert(inside.length > 0)
+  for (const point of inside) assert.deepEqual([point.value, point.erased], [null, true])
+  assert(!holed.anomalies.some(({ group }) => group.service === 'checkout'))
+  assert(holed.warnings.some(({ code }) => code === 'erased_time'))
+  assert.deepEqual(
+    await preview(definition, 0, end, globex).then(({ anomalies }) => anomalies),
+    whole.anomalies,
+  )
+})
+
+test('what can’t be previewed is refused, and what says little carries a warning', async () => {
+  await insert(story())
+  const definition = tried['rate of all'] as DetectorDefinition
+  await assert.rejects(preview(definition, 10, 10), InvalidInput)
+  await assert.rejects(preview(definition, 0, until + 61), /past/)
+  await assert.rejects(preview(definition, -60 * 24 * 60, 0), /days at most/)
+  const codes = async (more: Record<string, unknown>, startMinute = 0) =>
+    (await preview(definitionOf(more), startMinute)).warnings.map(({ code }) => code)
+  assert.deepEqual(await codes({ metric_key: 'nobody.sends.this' }), ['no_data'])
+  const queue = { metric_key: 'queue', method_key: 'robust_band' }
+  assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['insufficient_data'])
+  assert.deepEqual(await codes({ ...queue, params: { warmup_points: 320, window_points: 16 } }), ['learning'])
+  assert.deepEqual(await codes({ schedule_minutes: 10_080 }), [])
+})

@@ -1,0 +1,220 @@
+// What one run of a detector finds in what it read: each series judged, where it is to be judged, then turned into
+// findings in words. The run on schedule and the one replayed over the past are this same code.
+
+import assert from 'node:assert/strict'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { type Ns, nsPerSecond } from '../../../contract/instant.ts'
+import type { SeriesGroup, SeriesRequest, SeriesSet } from '../../telemetry/series.ts'
+import { labelsOf } from '../../telemetry/series-statement.ts'
+import type { TenantReader } from '../../telemetry/tenant-reader.ts'
+import type { DetectorState, Verdict } from '../alarms/alarm.ts'
+import type { RunFound } from '../anomalies/anomaly-rows.ts'
+import type { Tuning } from '../anomalies/feedback.ts'
+import { type Finding, findingsOf, learns } from '../anomalies/findings.ts'
+import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
+import { wordsFor } from '../anomalies/reason.ts'
+import type { RunWindow } from '../anomalies/reconcile.ts'
+import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from '../anomalies/run-summary.ts'
+import type { StoredDetector } from '../detectors/detector.ts'
+import type { MethodChoice } from '../methods/catalogue.ts'
+import { largestValue, type Series } from '../scoring/series.ts'
+import { peersOf, tasksOf } from './evaluate.ts'
+import type { Evaluate } from './evaluation-pool.ts'
+import { planRun, type RunPlan } from './run-plan.ts'
+
+/** Series per detector; a detector with more is `degraded` and says so. */
+const groupsMax = 50
+
+/** Everything a run is about; made once and passed along. */
+export interface Run {
+  readonly detector: StoredDetector
+  readonly choice: MethodChoice
+  readonly reader: TenantReader
+  readonly plan: RunPlan
+  readonly evaluate: Evaluate
+  /** What people said; null where it is left aside. */
+  readonly tuning: Tuning | null
+  /** Told of each series as it was judged, for whoever draws it. */
+  readonly onJudged?: (judged: JudgedSeries) => void
+}
+
+export interface JudgedSeries {
+  readonly groupKey: string
+  readonly series: Series
+  readonly verdict: Verdict
+}
+
+export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
+  const { metric_key, scope } = detector.definition
+  return {
+    metricKey: metric_key,
+    service: scope.service,
+    attributes: scope.attributes,
+    groupBy: scope.group_by,
+    aggregation: scope.aggregation,
+    startNs: plan.startNs,
+    endNs: plan.endNs,
+    stepSeconds: plan.stepMinutes * 60,
+    maxGroups: groupsMax,
+  }
+}
+
+/** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
+export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
+  const { plan, reader } = run
+  const states: SeriesState[] = []
+  const findings: Finding[] = []
+  const members = set.groups.map((group) => ({ group, series: seriesOf(set, group) }))
+  const peers = peersOf(
+    members.map(({ series }) => series),
+    run.choice,
+  )
+  const verdicts = await judgeMembers(run, members)
+  for (const [i, member] of members.entries()) {
+    const verdict = verdicts[i]
+    assert(verdict !== undefined)
+    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [], verdict })
+    states.push(evaluated.state)
+    findings.push(...evaluated.findings)
+  }
+  const isUnknown: RunFound['isUnknown'] = (range) =>
+    set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
+  return {
+    outcome: outcomeOf(states, set.truncatedGroups, plan.stepMinutes),
+    found: {
+      findings,
+      window: windowOf(run, set),
+      signals: set.signals,
+      read: readStretches(set),
+      isLearnt: learns(run.choice.params),
+      isUnknown,
+    },
+  }
+}
+
+/** One verdict per member. Between two tasks whoever waits for this thread has a turn, also where it judges itself. */
+async function judgeMembers(
+  run: Run,
+  members: readonly Pick<GroupMember, 'group' | 'series'>[],
+): Promise<Verdict[]> {
+  const { choice, evaluate, reader, tuning } = run
+  const series = members.map((member) => member.series)
+  const widenings = members.map(({ group }) => tuning?.widenings.get(groupKeyOf(run, group)))
+  const verdicts: Verdict[] = []
+  for (const task of tasksOf({ choice, series, widenings })) {
+    verdicts.push(...(await evaluate(task, reader.share)))
+    await yieldToOthers()
+  }
+  return verdicts
+}
+
+/** JSON of what `group_by` tells apart. */
+function groupKeyOf({ detector }: Run, { group }: SeriesGroup): string {
+  return JSON.stringify(Object.fromEntries(labelsOf(detector.definition.scope.group_by, group)))
+}
+
+/** The time of a series that is not unknown, in order. */
+function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
+  const stepNs = BigInt(set.stepSeconds) * nsPerSecond
+  const stretches: { startNs: Ns; endNs: Ns }[] = []
+  let startNs = set.startNs
+  for (let i = 0; i <= set.steps; i++) {
+    if (i < set.steps && set.unknown[i] === 0) continue
+    const endNs = set.startNs + BigInt(i) * stepNs
+    if (startNs < endNs) stretches.push({ startNs, endNs })
+    startNs = endNs + stepNs
+  }
+  return stretches
+}
+
+interface GroupMember {
+  readonly group: SeriesGroup
+  readonly series: Series
+  /** The other series, where the method compares them. */
+  readonly peers: readonly Series[]
+  readonly verdict: Verdict
+}
+
+function evaluateGroup(
+  run: Run,
+  set: SeriesSet,
+  { group, peers, series, verdict }: GroupMember,
+): { state: SeriesState; findings: Finding[] } {
+  const { choice, detector, tuning } = run
+  const { metric_key, scope } = detector.definition
+  const labels = Object.fromEntries(labelsOf(scope.group_by, group.group))
+  const groupKey = groupKeyOf(run, group)
+  const widening = tuning?.widenings.get(groupKey)
+  const scoped =
+    scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
+  const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
+  run.onJudged?.({ groupKey, series, verdict })
+  const subject = {
+    ...wordsFor(metric_key),
+    unit: set.unit,
+    scope: labelOf(detector, group),
+    peers,
+  }
+  const findings = findingsOf({
+    series,
+    verdict,
+    params: choice.params,
+    groupKey,
+    subject,
+    widening,
+    mutes,
+  })
+  const isWidened = widening !== undefined && learns(choice.params)
+  return { state: { ...quietState(verdict.state, findings, mutes, run.plan), isWidened }, findings }
+}
+
+/** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */
+function quietState(
+  state: DetectorState,
+  findings: readonly Finding[],
+  mutes: readonly MuteRule[],
+  plan: RunPlan,
+): SeriesState {
+  const mute = muteAt(mutes, plan.endNs - 1n)
+  const isLoud = state.status === 'anomalous' || state.status === 'recovering'
+  const isUntold = isLoud && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isUntold || (mute !== null && (isLoud || state.status === 'ok'))) {
+    return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
+  }
+  return state
+}
+
+function seriesOf(set: SeriesSet, group: SeriesGroup): Series {
+  return {
+    startNs: set.startNs,
+    stepMinutes: set.stepSeconds / 60,
+    values: group.values.map((value) => Math.max(-largestValue, Math.min(largestValue, value))),
+    unknown: set.unknown,
+    volumes: group.volume,
+  }
+}
+
+/** `checkout`, `host=a7`, `checkout host=a7`; empty for the only series of a metric. */
+function labelOf(detector: StoredDetector, group: SeriesGroup): string {
+  const { service, group_by } = detector.definition.scope
+  const parts = service === undefined ? [] : [service]
+  for (const [key, value] of labelsOf(group_by, group.group)) {
+    parts.push(key === 'service' ? value || '(no service)' : `${key}=${value}`)
+  }
+  return parts.join(' ')
+}
+
+/**
+ * At the first run, and after one that could judge nothing, the whole window is news (history that was loaded
+ * afterwards, for one); otherwise what came since the run before.
+ */
+function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
+  const { definition, lastRunAtMs, lastStatus } = detector
+  const wasBlind = lastRunAtMs === null || blindStatuses.some((blind) => blind === lastStatus)
+  return {
+    startNs: plan.startNs,
+    windowStartNs: plan.windowStartNs,
+    judgedUntilNs: wasBlind ? null : planRun(definition, lastRunAtMs).endNs,
+    isTruncated: set.truncatedGroups > 0,
+  }
+}

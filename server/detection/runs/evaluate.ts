@@ -1,0 +1,136 @@
+// One evaluation of one series: policies on missing data, then the method, then the alarm layer. The scheduled run,
+// the preview over the past and the benchmarks all call this function, so what a preview promises is what runs.
+
+import { comparesPeers, type MethodParams } from '../../../contract/detection-methods.ts'
+import type { AlarmPolicy, Verdict } from '../alarms/alarm.ts'
+import { raiseAlarms } from '../alarms/alarm.ts'
+import { weighEvidence } from '../alarms/evidence.ts'
+import { stateAmongPeers } from '../alarms/peer-state.ts'
+import type { MethodChoice } from '../methods/catalogue.ts'
+import { scoreSeries } from '../methods/catalogue.ts'
+import type { Series } from '../scoring/series.ts'
+
+const minutesPerWeek = 7 * 24 * 60
+
+/**
+ * Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. The series must end
+ * with a complete bucket. Early buckets of a window have little history behind them and are judged by the method's
+ * band alone, so whoever evaluates a sliding window takes as *new* only incidents whose `openedIndex` lies in the
+ * buckets added since the last run; the others were decided when they were new, with more history.
+ *
+ * `peers` are the other series of its group as {@link peersOf} makes them; a method that compares judges nothing without.
+ */
+export function evaluateSeries(
+  series: Series,
+  choice: MethodChoice,
+  widening?: AlarmPolicy['widening'],
+  peers: readonly Series[] = [],
+): Verdict {
+  const evidence = weighEvidence(series, choice.params)
+  const scores = scoreSeries(choice.method_key, evidence.series, choice.params, peers)
+  const policy = alarmPolicy(choice.params, series.stepMinutes)
+  const verdict = raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
+  if (choice.method_key !== 'peer_outlier') return verdict
+  const judged = { peers, score: scores.score, series: evidence.series }
+  return { ...verdict, state: stateAmongPeers(verdict.state, judged, choice.params) }
+}
+
+/**
+ * For each series of a group the others, as a method that compares them may see them; nothing for all other methods. The
+ * series have the same buckets.
+ */
+export function peersOf(group: readonly Series[], choice: MethodChoice): readonly (readonly Series[])[] {
+  if (!comparesPeers(choice.method_key)) return group.map(() => [])
+  const weighed = group.map((series) => weighEvidence(series, choice.params).series)
+  return weighed.map((own) => weighed.filter((other) => other !== own))
+}
+
+/** What is judged in one go: a whole group where its method compares the series, else any number of them. */
+export interface EvaluationTask {
+  readonly series: readonly Series[]
+  readonly choice: MethodChoice
+  /** One per series; undefined where feedback said nothing. */
+  readonly widenings: readonly AlarmPolicy['widening'][]
+}
+
+/** The verdicts of a task, in the order of its series. Pure, and the same in any thread. */
+export function judge({ choice, series, widenings }: EvaluationTask): Verdict[] {
+  const peers = peersOf(series, choice)
+  return series.map((one, i) => evaluateSeries(one, choice, widenings[i], peers[i]))
+}
+
+/** Points of one task, so that many small series make few tasks and a long one is alone. */
+const taskPoints = 8192
+
+/** What a group of series is judged by: a group that its method compares is one task. */
+export function tasksOf({ choice, series, widenings }: EvaluationTask): EvaluationTask[] {
+  if (comparesPeers(choice.method_key)) return [{ choice, series, widenings }]
+  const tasks: { choice: MethodChoice; series: Series[]; widenings: AlarmPolicy['widening'][] }[] = []
+  let room = 0
+  for (const [i, one] of series.entries()) {
+    const last = tasks.at(-1)
+    if (last === undefined || room < one.values.length) {
+      tasks.push({ choice, series: [one], widenings: [widenings[i]] })
+      room = taskPoints - one.values.length
+    } else {
+      last.series.push(one)
+      last.widenings.push(widenings[i])
+      room -= one.values.length
+    }
+  }
+  return tasks
+}
+
+/** The parameters in buckets instead of minutes and weeks; exact where the method has no budget. */
+export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPolicy {
+  const shared = {
+    violateN: params.violate_n,
+    windowM: params.window_m,
+    clearN: params.clear_n,
+    cooldownBuckets: Math.ceil(params.cooldown_minutes / stepMinutes),
+    silenceAlarms: params.missing === 'alert',
+  }
+  if (!('alarm_budget_per_week' in params)) {
+    return {
+      ...shared,
+      direction: 'both',
+      minAbsDev: 0,
+      minRelDev: 0,
+      warmupPoints: 0,
+      waitsForScores: false,
+      budgetPerBucket: null,
+      leastThreshold: 1,
+      mostThreshold: Number.POSITIVE_INFINITY,
+    }
+  }
+  return {
+    ...shared,
+    direction: 'direction' in params ? params.direction : 'both',
+    minAbsDev: 'min_abs_dev' in params ? params.min_abs_dev : 0,
+    minRelDev: 'min_rel_dev' in params ? params.min_rel_dev : 0,
+    warmupPoints: params.warmup_points,
+    // One that joins its peers late is judged by their past.
+    waitsForScores: !('min_peers' in params),
+    budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
+    leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
+    mostThreshold:
+      'memory_points' in params ? mostFor(params.alarm_budget_per_week) : Number.POSITIVE_INFINITY,
+  }
+}
+
+/**
+ * Where nobody chose how wide the edge is, it is drawn for one alarm a week, and whoever accepts ten times as many
+ * accepts what is ten times as common: a digit of surprise, about half of the score 1. Less than that half is everyday.
+ */
+function leastFor(budgetPerWeek: number): number {
+  return Math.max(0.5, Math.min(1, 1 - Math.log10(budgetPerWeek) / 2))
+}
+
+/**
+ * Surprises that are told once follow much the same law in every series, which puts the edge for one alarm a week near 1.
+ * The past of a series may move it a quarter further, where a surprise is three times as rare; whoever accepts a tenth of the
+ * alarms, half a score more.
+ */
+function mostFor(budgetPerWeek: number): number {
+  return 1.25 - Math.log10(budgetPerWeek) / 2
+}

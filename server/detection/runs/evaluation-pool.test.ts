@@ -1,0 +1,135 @@
+// Judging in other threads: the same verdicts, this thread free meanwhile, and a thread that fails as an error of its task.
+
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
+import { AppError } from '../../core/app-error.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
+import type { Series } from '../scoring/series.ts'
+import { type EvaluationTask, judge, tasksOf } from './evaluate.ts'
+import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
+
+const pools: EvaluationPool[] = []
+after(() => Promise.all(pools.map((pool) => pool.close())))
+
+function poolOf(options: ConstructorParameters<typeof EvaluationPool>[0] = {}): EvaluationPool {
+  const pool = new EvaluationPool({ threads: 1, ...options })
+  pools.push(pool)
+  return pool
+}
+
+const share: EvaluationShare = { tenantId: 'acme', kind: 'asked' }
+
+/** Days of five minutes with a rhythm, a spike, a gap, and erased time. */
+function seriesOf(length: number, seed: number): Series {
+  const noise = seededNormal(seed)
+  const values = Float64Array.from({ length }, (_, i) => 100 + 20 * Math.sin(i / 46) + 5 * noise())
+  const unknown = new Uint8Array(length)
+  values[length - 20] = 400
+  values.fill(Number.NaN, 300, 310)
+  values.fill(Number.NaN, 400, 420)
+  unknown.fill(1, 400, 420)
+  const volumes = values.map((value) => (Number.isNaN(value) ? value : 50))
+  return { startNs: 1_789_000_200_000_000_000n, stepMinutes: 5, values, unknown, volumes }
+}
+
+function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): EvaluationTask {
+  const params = methodParams[key].parse(key === 'threshold' ? { upper: 150 } : {})
+  const choice = { method_key: key, params } as EvaluationTask['choice']
+  const widenings = series.map((_, i) => (i === 0 ? undefined : { above: 1.5, below: 1 }))
+  return { series, choice, widenings }
+}
+
+/** A thread that does what the text says when it is given a task. */
+function threadOf(text: string): URL {
+  const program = `import { parentPort } from 'node:worker_threads';parentPort.on('message', () => {${text}})`
+  return new URL(`data:text/javascript,${encodeURIComponent(program)}`)
+}
+
+describe('the evaluation pool', () => {
+  test('judges as the caller itself would, with every method', async () => {
+    const pool = poolOf()
+    const group = [1, 2, 3, 4].map((seed) => seriesOf(600, seed))
+    for (const key of methodKeys) {
+      const task = taskOf(key, group)
+      const copy = structuredClone(group)
+      assert.deepEqual(await pool.evaluate(task, share), judge(task), key)
+      assert.deepEqual(group, copy, `${key} left the series as they were`)
+    }
+  })
+
+  test('leaves this thread to others meanwhile', async () => {
+    const pool = poolOf()
+    const task = taskOf('auto', [seriesOf(1200, 1)])
+    await pool.evaluate(task, share)
+    let turns = 0
+    let isDone = false
+    const judged = pool.evaluate(taskOf('auto', [seriesOf(6000, 2)]), share).finally(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      turns++
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await judged
+    assert.ok(turns > 50, `${turns} turns of the event loop`)
+  })
+
+  test('takes a crash as an error of its task, and the next task has another thread', async () => {
+    const crashing = poolOf({ entry: threadOf('process.exit(1)') })
+    const throwing = poolOf({ entry: threadOf("setImmediate(() => { throw new Error('broken') })") })
+    const empty = poolOf({ entry: threadOf('parentPort.postMessage({ verdicts: [] })') })
+    const task = taskOf('threshold', [seriesOf(600, 1)])
+    for (const pool of [crashing, throwing, crashing, throwing]) {
+      await assert.rejects(pool.evaluate(task, share), EvaluationError)
+    }
+    assert.deepEqual(await empty.evaluate(task, share), [])
+  })
+
+  test('takes what is thrown while judging as an error of its task alone', async () => {
+    const pool = poolOf()
+    const broken = { ...taskOf('auto', [seriesOf(600, 1)]), choice: { method_key: 'nonsense', params: {} } }
+    await assert.rejects(pool.evaluate(broken as unknown as EvaluationTask, share), EvaluationError)
+    const task = taskOf('robust_band', [seriesOf(600, 1)])
+    assert.deepEqual(await pool.evaluate(task, share), judge(task))
+  })
+
+  test('ends a task that does not end, and says so', async () => {
+    const clock = { sleep: async () => undefined }
+    const pool = poolOf({ entry: threadOf('for (;;);'), clock })
+    const tooLong = (error: unknown) => error instanceof AppError && error.code === 'query_too_expensive'
+    const task = taskOf('threshold', [seriesOf(600, 1)])
+    await assert.rejects(pool.evaluate(task, share), tooLong)
+    await assert.rejects(pool.evaluate(task, share), tooLong)
+  })
+
+  test('ends what is under way when it is closed, and begins nothing more', async () => {
+    const pool = poolOf({ entry: threadOf('for (;;);') })
+    const task = taskOf('threshold', [seriesOf(600, 1)])
+    const failing = [assert.rejects(pool.evaluate(task, share), EvaluationError)]
+    failing.push(assert.rejects(pool.evaluate(task, share), AppError))
+    await new Promise((resolve) => setImmediate(resolve))
+    await pool.close()
+    await Promise.all(failing)
+  })
+})
+
+describe('a group of series', () => {
+  test('is one task where its method compares them, and else some of them at a time', () => {
+    const group = Array.from({ length: 10 }, (_, i) => seriesOf(3000, i))
+    assert.deepEqual(
+      tasksOf(taskOf('peer_outlier', group)).map(({ series }) => series.length),
+      [10],
+    )
+    const tasks = tasksOf(taskOf('auto', group))
+    assert.deepEqual(
+      tasks.map(({ series, widenings }) => [series.length, widenings.length]),
+      [2, 2, 2, 2, 2].map((n) => [n, n]),
+    )
+    assert.deepEqual(
+      tasks.flatMap(({ series }) => series),
+      group,
+    )
+    assert.equal(tasksOf(taskOf('auto', [seriesOf(100_000, 1)])).length, 1)
+  })
+})

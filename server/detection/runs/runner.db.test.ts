@@ -1,0 +1,587 @@
+// Runs over real telemetry, from an incident to its anomaly and back, with erased time in between.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import type { Anomaly } from '../../../contract/detection.ts'
+import { AppError } from '../../core/app-error.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { openChdb } from '../../telemetry/chdb.ts'
+import { TelemetryGate } from '../../telemetry/gate.ts'
+import { raw } from '../../telemetry/sql.ts'
+import { EngineError, type TelemetryEngine, type TenantPlace } from '../../telemetry/telemetry.ts'
+import { TenantReader } from '../../telemetry/tenant-reader.ts'
+import { Leases } from '../../worker/lease.ts'
+import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
+import {
+  acme,
+  type ControlFixture,
+  type FixtureSpan,
+  globex,
+  insertSpans,
+  openControl,
+} from '../detection-fixture.ts'
+import { readDraft, type StoredDetector } from '../detectors/detector.ts'
+import { DetectionStore } from '../detectors/store.ts'
+import { createSystemDetectors } from '../detectors/system-detectors.ts'
+import { readMetricNames } from '../metric-names.ts'
+import { DetectorRunner } from './runner.ts'
+import { createDetectionWorker, runDueDetectors } from './worker.ts'
+
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const minuteMs = 60_000
+/** Half past the lag after a minute: the minute before has just become complete. */
+const justComplete = 30_000
+
+let fixture: ControlFixture
+let engine: TelemetryEngine
+let gate: TelemetryGate
+let clock: ManualClock
+let store: DetectionStore
+let runner: DetectorRunner
+const warnings: unknown[] = []
+const logger = {
+  warn: (facts: unknown) => warnings.push(facts),
+  error: (facts: unknown) => warnings.push(facts),
+}
+
+before(async () => {
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+})
+after(async () => {
+  await engine.close()
+  await fixture.close()
+})
+beforeEach(async () => {
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
+  gate = new TelemetryGate()
+  clock = new ManualClock(noonMs + justComplete)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
+  runner = new DetectorRunner({ store, engine, gate, clock, logger })
+  warnings.length = 0
+})
+
+/** A minute detector of the request rate, by service, with a baseline that is ready within its window. */
+async function createDetector(
+  place: TenantPlace = acme,
+  more: Record<string, unknown> = {},
+): Promise<StoredDetector> {
+  const read = readDraft({
+    name: 'Errors',
+    metric_key: 'spans.error_ratio',
+    method_key: 'robust_band',
+    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0 },
+    scope: { group_by: 'service' },
+    window_minutes: 120,
+    schedule_minutes: 1,
+    enabled: true,
+    ...more,
+  })
+  assert('definition' in read, JSON.stringify(read))
+  return store.createDetector(place.tenantId, read.definition, 'me')
+}
+
+/** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
+function traffic(from: number, to: number, errors: number, service = 'checkout'): FixtureSpan[] {
+  return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
+    Array.from({ length: 10 }, (_, n) => ({
+      service,
+      atNs: BigInt(noonMs + minute * minuteMs + n * 5000) * 1_000_000n,
+      isError: n < errors,
+    })),
+  )
+}
+
+async function run(detector: StoredDetector, place: TenantPlace = acme): Promise<StoredDetector> {
+  await runner.run(place, detector.id)
+  const after = await store.findDetector(place.tenantId, detector.id)
+  assert(after !== null)
+  return after
+}
+
+const anomalies = (place: TenantPlace = acme): Promise<Anomaly[]> =>
+  store.listAnomalies(place.tenantId, { limit: 50, filter: {}, before: null })
+
+const minute = (instant: string | null) =>
+  instant === null ? null : (Date.parse(instant) - noonMs) / minuteMs
+
+test('an incident makes its detector anomalous and one anomaly that says what was expected and why', async () => {
+  await insertSpans(engine, acme, [
+    ...traffic(-120, -4, 0),
+    ...traffic(-4, 0, 6),
+    ...traffic(-120, 0, 0, 'search'),
+  ])
+  await insertSpans(engine, globex, traffic(-120, 0, 0))
+  const [mine, foreign] = [await createDetector(), await createDetector(globex)]
+  const after = await run(mine)
+  assert.equal(after.lastStatus, 'anomalous')
+  assert.equal(after.lastRunAtMs, clock.nowMs())
+  assert.match(after.lastNote ?? '', /1 anomalous, 1 ok/)
+  const [anomaly, ...rest] = await anomalies()
+  assert.deepEqual(rest, [])
+  assert(anomaly !== undefined)
+  assert.deepEqual(anomaly.group, { service: 'checkout' })
+  assert.deepEqual(anomaly.signals, ['traces'])
+  assert.equal(minute(anomaly.started_at), -4)
+  assert.equal(anomaly.ended_at, null)
+  assert.equal(anomaly.value, 0.6)
+  assert.equal(anomaly.expected, 0)
+  assert.equal(anomaly.lower, 0)
+  assert.equal(anomaly.upper, 0.1)
+  assert(Math.abs(anomaly.score - 6) < 1e-9)
+  assert.equal(
+    anomaly.reason,
+    'error ratio of checkout 0.600 (6 of 10 requests failed), expected 0 to 0.100; 4 minutes high since 11:56 UTC',
+  )
+  assert.equal((await run(foreign, globex)).lastStatus, 'ok')
+  assert.deepEqual(await anomalies(globex), [])
+})
+
+test('several keys tell series apart, and the anomaly names each of them', async () => {
+  await insertSpans(engine, acme, [
+    ...traffic(-120, -4, 0),
+    ...traffic(-4, 0, 6),
+    ...traffic(-120, 0, 0, 'search'),
+  ])
+  const after = await run(await createDetector(acme, { scope: { group_by: ['service', 'no.such'] } }))
+  assert.match(after.lastNote ?? '', /1 anomalous, 1 ok/)
+  const [anomaly] = await anomalies()
+  assert.deepEqual(anomaly?.group, { service: 'checkout', 'no.such': '' })
+  assert.match(anomaly.reason, /of checkout no\.such= /)
+})
+
+test('running again finds the same anomaly, and recovery closes it', async () => {
+  const detector = await createDetector()
+  await insertSpans(engine, acme, [...traffic(-120, -4, 0), ...traffic(-4, 3, 6)])
+  await run(detector)
+  const [opened] = await anomalies()
+  assert.equal((await run(detector)).lastStatus, 'anomalous')
+  assert.equal((await anomalies()).length, 1)
+
+  await clock.advance(3 * minuteMs)
+  await run(detector)
+  const [longer] = await anomalies()
+  assert.equal(longer?.id, opened?.id)
+  assert.equal(minute(longer?.seen_until ?? null), 3)
+
+  await insertSpans(engine, acme, traffic(3, 10, 0))
+  await clock.advance(2 * minuteMs)
+  assert.equal((await run(detector)).lastStatus, 'recovering')
+  await clock.advance(2 * minuteMs)
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  const [closed, ...rest] = await anomalies()
+  assert.deepEqual(rest, [])
+  assert.equal(closed?.id, opened?.id)
+  assert.equal(minute(closed?.started_at ?? null), -4)
+  assert.equal(minute(closed?.ended_at ?? null), 3)
+})
+
+test('a bucket that is still filling is not judged', async () => {
+  const detector = await createDetector(acme, {
+    metric_key: 'spans.rate',
+    params: { warmup_points: 30, violate_n: 1 },
+  })
+  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  await clock.advance(59_999)
+  const after = await run(detector)
+  assert.equal(after.lastStatus, 'ok')
+  await clock.advance(1)
+  assert.equal((await run(detector)).lastStatus, 'anomalous', 'once it is complete, no traffic is news')
+})
+
+test('erased time raises no alarm, and no anomaly reaches into it', async () => {
+  const detector = await createDetector(acme, { metric_key: 'spans.rate', params: { warmup_points: 30 } })
+  await insertSpans(engine, acme, [...traffic(-120, -40, 0), ...traffic(-20, 0, 0)])
+  const range = {
+    startNs: BigInt(noonMs - 40 * minuteMs) * 1_000_000n,
+    endNs: BigInt(noonMs - 20 * minuteMs) * 1_000_000n,
+  }
+  gate.markErased('acme', { id: 'del_1', signals: ['traces'], range })
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  assert.deepEqual(await anomalies(), [])
+  gate.unmarkErased('acme', 'del_1')
+  await fixture.control.updateTable('detectors').set({ last_run_at_ms: null }).execute()
+  await run(detector)
+  assert.equal((await anomalies()).length, 1, 'without the mark the same hole is an incident')
+})
+
+test('an anomaly that an erasure removed comes back only outside the erased range', async () => {
+  const detector = await createDetector()
+  await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
+  await run(detector)
+  const [before] = await anomalies()
+  assert.equal(minute(before?.started_at ?? null), -10)
+  const range = {
+    startNs: BigInt(noonMs - 6 * minuteMs - 30_000) * 1_000_000n,
+    endNs: BigInt(noonMs - 4 * minuteMs) * 1_000_000n,
+  }
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
+  await fixture.control.transaction().execute((trx) => removeAnomaliesIn(trx, 'acme', ['traces'], range))
+  assert.deepEqual(await anomalies(), [])
+  await run(detector)
+  assert.deepEqual(
+    (await anomalies()).map(({ started_at, seen_until }) => [minute(started_at), minute(seen_until)]),
+    [
+      [-4, 0],
+      [-10, -7],
+    ],
+  )
+})
+
+test('what an erasure takes from an anomaly that learnt there, the next run computes anew without it', async () => {
+  const detector = await createDetector()
+  await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
+  await run(detector)
+  const [before] = await anomalies()
+  assert.equal(before?.expected, 0)
+  const range = {
+    startNs: BigInt(noonMs - 80 * minuteMs + 1) * 1_000_000n,
+    endNs: BigInt(noonMs - 60 * minuteMs) * 1_000_000n,
+  }
+  const left = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 1 })
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
+  assert.equal((await anomalies())[0]?.expected, null, 'hidden before it is erased')
+  await fixture.control.transaction().execute((trx) => redactAnomaliesIn(trx, 'acme', ['traces'], range))
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
+  await run(detector)
+  gate.markErased('acme', { id: 'del_1', signals: ['traces'], range })
+  gate.unhide('acme', 'del_1')
+  const [after] = await anomalies()
+  assert.equal(after?.id, before?.id)
+  assert.equal(after?.expected, 0)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 }, 'it never read the erased time')
+  await run(detector)
+  assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
+  const wider = { ...range, startNs: range.startNs - BigInt(2 * minuteMs) * 1_000_000n }
+  assert.equal((await countAnomaliesIn(fixture.control, 'acme', ['traces'], wider)).learntFrom, 1)
+})
+
+test('an anomaly over a fixed limit learns nothing from the past', async () => {
+  const detector = await createDetector(acme, { method_key: 'threshold', params: { upper: 0.1 } })
+  await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
+  await run(detector)
+  assert.equal((await anomalies()).length, 1)
+  const range = { startNs: null, endNs: BigInt(noonMs - 10 * minuteMs) * 1_000_000n }
+  assert.deepEqual(await countAnomaliesIn(fixture.control, 'acme', ['traces'], range), {
+    inRange: 0,
+    learntFrom: 0,
+  })
+})
+
+test('without telemetry there is no data, with little it is learning, with sparse there will never be enough', async () => {
+  const detector = await createDetector()
+  assert.equal((await run(detector)).lastStatus, 'no_data')
+  await insertSpans(engine, globex, traffic(-120, 0, 0))
+  assert.equal((await run(detector)).lastStatus, 'no_data', 'what others send is not ours')
+  await insertSpans(engine, acme, traffic(-10, 0, 0))
+  const learning = await run(detector)
+  assert.equal(learning.lastStatus, 'learning')
+  assert.match(learning.lastNote ?? '', /20 more buckets/)
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await insertSpans(
+    engine,
+    acme,
+    [-100, -80, -60, -40, -20, -1].flatMap((from) => traffic(from, from + 1, 0)),
+  )
+  assert.equal((await run(detector)).lastStatus, 'insufficient_data')
+})
+
+test('more groups than are evaluated degrade the detector, and it says so', async () => {
+  const detector = await createDetector(acme, {
+    window_minutes: 5,
+    params: { warmup_points: 16, window_points: 16 },
+  })
+  const names = Array.from({ length: 53 }, (_, i) => `service-${i}`)
+  await insertSpans(
+    engine,
+    acme,
+    names.flatMap((name) => traffic(-20, 0, 0, name)),
+  )
+  const after = await run(detector)
+  assert.equal(after.lastStatus, 'degraded')
+  assert.match(after.lastNote ?? '', /Only 50 of 53 series/)
+  assert.doesNotMatch(after.lastNote ?? '', /service-/)
+})
+
+const brokenEngine: TelemetryEngine = {
+  select: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
+  bytes: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
+  command: () => Promise.reject(new Error('not here')),
+  insert: () => Promise.reject(new Error('not here')),
+  sync: () => Promise.resolve(),
+  tableFolder: () => Promise.resolve(null),
+  close: () => Promise.resolve(),
+}
+
+test('an engine that fails makes the status error, without its words, and the next run catches up', async () => {
+  const detector = await createDetector(acme, { window_minutes: 240 })
+  await insertSpans(engine, acme, [...traffic(-120, 5, 0), ...traffic(5, 10, 6), ...traffic(10, 151, 0)])
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  await clock.advance(150 * minuteMs)
+  await new DetectorRunner({ store, engine: brokenEngine, gate, clock, logger }).run(acme, detector.id)
+  const failed = await store.findDetector('acme', detector.id)
+  assert.equal(failed?.lastStatus, 'error')
+  assert.equal(failed?.lastNote, 'Its telemetry could not be read; the next run tries again.')
+  assert.equal(warnings.length, 1)
+  assert.deepEqual(await store.dueDetectors(clock.nowMs(), 9), [], 'it is not tried again at once')
+  await clock.advance(minuteMs)
+  assert.equal((await run(detector)).lastStatus, 'ok')
+  assert.deepEqual(
+    (await anomalies()).map(({ started_at }) => minute(started_at)),
+    [5],
+    'what happened while it could not be read is told late, but told',
+  )
+})
+
+test('a detector is run by one caller at a time, and only for its own organisation', async () => {
+  const detector = await createDetector()
+  const first = runner.run(acme, detector.id)
+  await assert.rejects(
+    runner.run(acme, detector.id),
+    (error) => error instanceof AppError && error.code === 'detector_running',
+  )
+  await first
+  await runner.run(acme, detector.id)
+  await assert.rejects(
+    runner.run(globex, detector.id),
+    (error) => error instanceof AppError && error.code === 'not_found',
+  )
+})
+
+test('a round runs everything that is due once, also after a long sleep, and a failure keeps nobody waiting', async () => {
+  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  const mine = await createDetector()
+  const foreign = await createDetector(globex)
+  const sick = await createDetector()
+  await fixture.control
+    .updateTable('detectors')
+    .set({ params: '{"k":-1}' })
+    .where('id', '=', sick.id)
+    .execute()
+  await createDetector(acme, { enabled: false })
+  const deps = { store, runner, clock, logger }
+  const round = () => runDueDetectors(deps, new AbortController().signal)
+  assert.equal(await round(), 3)
+  const statuses = await Promise.all(
+    [mine, foreign, sick].map(
+      async ({ tenantId, id }) => (await store.findDetector(tenantId, id))?.lastStatus,
+    ),
+  )
+  assert.deepEqual(statuses, ['ok', 'no_data', 'error'])
+  assert.equal(await round(), 0)
+  await clock.advance(3 * 3_600_000)
+  assert.equal(await round(), 3, 'three hours of missed runs are made up for by one')
+  assert.equal(await round(), 0)
+})
+
+test('a thousand due detectors of one organisation don’t keep another’s waiting, also one that becomes due meanwhile', async () => {
+  const read = readDraft({
+    name: 'x',
+    metric_key: 'spans.rate',
+    method_key: 'threshold',
+    params: { upper: 1 },
+  })
+  assert('definition' in read)
+  const rows = Array.from({ length: 1000 }, (_, i) => ({
+    id: `det_${String(i).padStart(4, '0')}`,
+    tenant_id: acme.tenantId,
+  }))
+  const first = await store.createDetector(acme.tenantId, read.definition, 'me')
+  const like = await fixture.control
+    .selectFrom('detectors')
+    .selectAll()
+    .where('id', '=', first.id)
+    .executeTakeFirstOrThrow()
+  for (let i = 0; i < rows.length; i += 100)
+    await fixture.control
+      .insertInto('detectors')
+      .values(rows.slice(i, i + 100).map((row) => ({ ...like, ...row })))
+      .execute()
+  await clock.advance(60_000)
+  await createDetector(globex)
+  const order: [tenantId: string, count: number][] = []
+  const counting = {
+    runTogether: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
+      order.push([tenantId, ids.length])
+      // The engine and the methods would take their time.
+      await clock.advance(10_000)
+      if (order.length === 3) await createDetector(globex)
+      return new Map()
+    },
+  }
+  await runDueDetectors({ store, runner: counting, clock, logger }, new AbortController().signal)
+  const turnsOfGlobex = order.flatMap(([tenantId], i) => (tenantId === 'globex' ? [i] : []))
+  const runsBefore = turnsOfGlobex.map((turn) =>
+    order.slice(0, turn).reduce((sum, [tenantId, count]) => sum + (tenantId === 'acme' ? count : 0), 0),
+  )
+  assert.ok((runsBefore[0] ?? 1000) <= 100, String(runsBefore))
+  assert.ok((runsBefore[1] ?? 1000) <= 400, String(runsBefore))
+  const ran = (tenant: string) =>
+    order.filter(([tenantId]) => tenantId === tenant).reduce((sum, [, count]) => sum + count, 0)
+  assert.deepEqual([ran('acme'), ran('globex')], [1001, 2])
+})
+
+test('in a round a failure is logged, and a detector that is gone or being run is not one', async () => {
+  const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
+  const troubled = {
+    runTogether: async (place: TenantPlace, ids: readonly string[]) => {
+      const failures = await runner.runTogether(
+        place,
+        ids.filter((id) => id === healthy.id),
+      )
+      failures.set(failing.id, new Error('the control plane is away'))
+      return failures.set(busy.id, new AppError('detector_running'))
+    },
+  }
+  await runDueDetectors({ store, runner: troubled, clock, logger }, new AbortController().signal)
+  assert.equal(warnings.length, 1)
+  assert.match(JSON.stringify(warnings), new RegExp(failing.id))
+  assert.equal((await store.findDetector('acme', healthy.id))?.lastStatus, 'no_data')
+  assert.equal(
+    (await store.dueDetectors(clock.nowMs(), 9)).length,
+    2,
+    'both are tried again in the next round',
+  )
+})
+
+test('detectors that are due together are judged as if each had run alone', async () => {
+  await insertSpans(engine, acme, [
+    ...traffic(-120, 0, 0),
+    ...traffic(-120, -8, 0, 'cart'),
+    ...traffic(-8, 0, 9, 'cart'),
+  ])
+  const scopes = ['checkout', 'cart', 'nobody'].map((service) => ({ scope: { service } }))
+  const due = [await createDetector()]
+  for (const more of [...scopes, ...scopes]) due.push(await createDetector(acme, more))
+  const [broken] = due
+  assert(broken !== undefined)
+  const gone = 'det_gone'
+  const failures = await runner.runTogether(acme, [...due.map(({ id }) => id), gone])
+  assert.deepEqual([...failures.keys()], [gone])
+  const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
+  assert.deepEqual(
+    found.map((detector) => detector?.lastStatus),
+    ['anomalous', 'ok', 'anomalous', 'no_data', 'ok', 'anomalous', 'no_data'],
+  )
+  const byDetector = Map.groupBy(await anomalies(), ({ detector_id }) => detector_id)
+  assert.deepEqual(
+    due.map(({ id }) => byDetector.get(id)?.map(({ started_at }) => minute(started_at))),
+    [[-8], undefined, [-8], undefined, undefined, [-8], undefined],
+  )
+})
+
+test('where reading together fails, each is read on its own', async () => {
+  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  const due = [
+    await createDetector(acme, { scope: { service: 'checkout' } }),
+    await createDetector(acme, { scope: { service: 'cart' } }),
+  ]
+  const select: TelemetryEngine['select'] = (statement, limits) =>
+    statement.strings.length > 0 && JSON.stringify(statement).includes(') IN (')
+      ? Promise.reject(new EngineError('too much at once', {}))
+      : engine.select(statement, limits)
+  const narrow: TelemetryEngine = Object.assign(Object.create(engine), { select })
+  const careful = new DetectorRunner({ store, engine: narrow, gate, clock, logger })
+  const failures = await careful.runTogether(
+    acme,
+    due.map(({ id }) => id),
+  )
+  assert.equal(failures.size, 0)
+  assert.equal(warnings.length, 1)
+  const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
+  assert.deepEqual(
+    found.map((detector) => detector?.lastStatus),
+    ['ok', 'no_data'],
+  )
+})
+
+test('the worker runs what is due as time passes', async () => {
+  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  const detector = await createDetector()
+  const worker = createDetectionWorker({
+    store,
+    runner,
+    clock,
+    logger,
+    leases: new Leases(fixture.control, clock, 'test'),
+  })
+  worker.start()
+  try {
+    while (clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal((await store.findDetector('acme', detector.id))?.lastStatus, 'ok')
+  } finally {
+    await worker.stop()
+  }
+})
+
+test('the system detectors of a quiet organisation stay silent, and see its service fall over', async () => {
+  await fixture.control.transaction().execute((trx) => createSystemDetectors(trx, 'acme', clock.nowMs()))
+  const busy = (from: number, to: number, errors: number) =>
+    traffic(from, to, errors).flatMap((span) => [span, { ...span, atNs: span.atNs + 1_000_000n }])
+  const twoDays = 2 * 1440
+  await insertSpans(engine, acme, busy(-twoDays, 0, 0))
+  const detectors = await store.listDetectors('acme', { limit: 50, beforeId: null })
+  const statuses = async () => {
+    for (const detector of detectors) await run(detector)
+    const after = await store.listDetectors('acme', { limit: 50, beforeId: null })
+    return Object.fromEntries(after.map(({ definition, lastStatus }) => [definition.metric_key, lastStatus]))
+  }
+  const calm = {
+    'spans.error_ratio': 'ok',
+    'spans.latency_p95': 'ok',
+    'spans.rate': 'learning',
+    'logs.error_count': 'no_data',
+  }
+  assert.deepEqual(await statuses(), calm)
+  await insertSpans(engine, acme, busy(0, 30, 7))
+  await clock.advance(30 * minuteMs)
+  assert.deepEqual(await statuses(), { ...calm, 'spans.error_ratio': 'anomalous' })
+  assert.equal((await anomalies()).length, 1)
+})
+
+test('metrics on offer are those of the organisation', async () => {
+  const point = (place: TenantPlace, name: string) =>
+    engine.command(
+      raw(
+        `INSERT INTO otel_metrics_gauge (Placement, TenantId, MetricName, TimeUnix, Value) VALUES (${place.placement}, '${place.tenantId}', '${name}', '2026-09-11 11:00:00', 1)`,
+      ),
+    )
+  await point(acme, 'queue.length')
+  await point(acme, 'no detector could name this')
+  await point(globex, 'theirs')
+  const reader = new TenantReader(engine, acme, gate)
+  assert.deepEqual(await readMetricNames(reader, BigInt(noonMs - 7 * 86_400_000) * 1_000_000n), [
+    'queue.length',
+  ])
+  assert.deepEqual(await readMetricNames(reader, BigInt(noonMs) * 1_000_000n), [])
+})
+
+test('a service that is unlike its peers is found beside them, and the reason says what those showed', async () => {
+  const peers = ['basket', 'cart', 'search', 'users', 'mail']
+  await insertSpans(engine, acme, [
+    ...traffic(-120, -3, 1),
+    ...traffic(-3, 0, 9),
+    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), service)),
+  ])
+  await insertSpans(engine, globex, traffic(-120, 0, 0))
+  const definition = { method_key: 'peer_outlier', params: {} }
+  const [mine, foreign] = [await createDetector(acme, definition), await createDetector(globex, definition)]
+  const after = await run(mine)
+  assert.equal(after.lastStatus, 'anomalous', after.lastNote ?? '')
+  const [anomaly, ...rest] = await anomalies()
+  assert.deepEqual(rest, [])
+  assert.deepEqual(anomaly?.group, { service: 'checkout' })
+  assert.equal(minute(anomaly?.started_at ?? null), -3)
+  assert.equal(
+    anomaly?.reason,
+    'error ratio of checkout 0.900 (9 of 10 requests failed); its 5 peers 0.100 to 0.200; 3 minutes high since 11:57 UTC',
+  )
+  const alone = await run(foreign, globex)
+  assert.equal(alone.lastStatus, 'insufficient_data')
+  assert.match(alone.lastNote ?? '', /4 more series of the group/)
+})
