@@ -33,7 +33,7 @@ import type { Failpoint } from './deletion/eraser.ts'
 import { readActiveHolds } from './deletion/holds-and-steps.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
 import { createSystemDetectors } from './detection/detectors/system-detectors.ts'
-import { addQuietRoutes } from './detection/feedback-routes.ts'
+import { addFeedbackRoutes } from './detection/feedback-routes.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
@@ -355,7 +355,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })
-  addQuietRoutes(http, needs.detectors)
+  addFeedbackRoutes(http, needs.detectors)
   addDetectionRoutes(http, {
     store: needs.detectors,
     runner: needs.runner,

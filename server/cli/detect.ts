@@ -7,7 +7,7 @@ import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import type { Verdict } from '../detection/alarms/alarm.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
-import { outcomeOf } from '../detection/anomalies/run-summary.ts'
+import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
 import type { MethodChoice } from '../detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../detection/runs/evaluate.ts'
@@ -68,7 +68,7 @@ export async function detect(options: DetectOptions): Promise<void> {
   const span = judged[0]?.series
   const stepMinutes = span?.stepMinutes ?? 1
   const states = judged.map(({ verdict }) => verdict.state)
-  const { note, status } = outcomeOf(states, 0, stepMinutes)
+  const { note, status } = summariseRun(states, 0, stepMinutes)
   if (options.json) {
     printJson({ status, note, anomalies: findings.map(rowOf) })
   } else {

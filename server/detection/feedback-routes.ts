@@ -1,4 +1,4 @@
-// Feedback and mutes over HTTP: what people say to make detectors quiet, and to make them speak again.
+// Feedback and mutes over HTTP: what people say of anomalies, and what is not to alarm for a while.
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
@@ -15,7 +15,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { AppError } from '../core/app-error.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
-import type { QuietStore } from './anomalies/feedback-store.ts'
+import type { FeedbackStore } from './anomalies/feedback-store.ts'
 import { muteProblems } from './anomalies/mute.ts'
 import type { DetectionStore } from './detectors/store.ts'
 
@@ -23,8 +23,8 @@ const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
 const editors: readonly Role[] = ['owner', 'admin', 'member']
 const tag = 'Detection'
 
-export function addQuietRoutes(http: FastifyInstance, store: DetectionStore): void {
-  const { quiet } = store
+export function addFeedbackRoutes(http: FastifyInstance, store: DetectionStore): void {
+  const { feedback } = store
   route(http, {
     method: 'POST',
     url: '/anomalies/:anomaly_id/feedback',
@@ -42,14 +42,14 @@ export function addQuietRoutes(http: FastifyInstance, store: DetectionStore): vo
         return anomaly
       }
       await find()
-      await quiet.giveFeedback(caller.tenantId, params.anomaly_id, body, caller.requester)
+      await feedback.giveFeedback(caller.tenantId, params.anomaly_id, body, caller.requester)
       return { body: await find() }
     },
   })
-  addMuteRoutes(http, quiet)
+  addMuteRoutes(http, feedback)
 }
 
-function addMuteRoutes(http: FastifyInstance, quiet: QuietStore): void {
+function addMuteRoutes(http: FastifyInstance, feedback: FeedbackStore): void {
   route(http, {
     method: 'GET',
     url: '/anomalies/mutes',
@@ -59,7 +59,7 @@ function addMuteRoutes(http: FastifyInstance, quiet: QuietStore): void {
     query: MuteListQuery,
     result: pageOf(Mute),
     handle: async ({ caller, query }) => {
-      const rows = await quiet.listMutes(caller.tenantId, {
+      const rows = await feedback.listMutes(caller.tenantId, {
         limit: query.limit + 1,
         beforeId: decodeCursor(query.cursor, 1)?.[0] ?? null,
         detectorId: query.detector_id,
@@ -87,7 +87,7 @@ function addMuteRoutes(http: FastifyInstance, quiet: QuietStore): void {
     status: 201,
     result: Mute,
     handle: async ({ body, caller }) => {
-      return { body: await quiet.createMute(caller.tenantId, body, caller.requester) }
+      return { body: await feedback.createMute(caller.tenantId, body, caller.requester) }
     },
   })
 
@@ -102,7 +102,7 @@ function addMuteRoutes(http: FastifyInstance, quiet: QuietStore): void {
     result: z.undefined().describe('Deleted.'),
     refusals: [404],
     handle: async ({ caller, params }) => {
-      await quiet.deleteMute(caller.tenantId, params.mute_id, caller.requester)
+      await feedback.deleteMute(caller.tenantId, params.mute_id, caller.requester)
       return { body: undefined }
     },
   })

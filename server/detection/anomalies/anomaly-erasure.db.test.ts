@@ -19,7 +19,7 @@ import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomal
 import type { HeldTelemetry } from './anomaly-fate.ts'
 import type { RunFound } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
-import type { Outcome } from './run-summary.ts'
+import type { RunSummary } from './run-summary.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
 /** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
@@ -73,7 +73,7 @@ async function record(
   { tenantId, id }: StoredDetector,
   findings: readonly Finding[],
   more: Partial<RunFound> = {},
-  outcome: Outcome = { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' },
+  summary: RunSummary = { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' },
 ): Promise<void> {
   const detector = await store.findDetector(tenantId, id)
   assert(detector !== null)
@@ -82,7 +82,7 @@ async function record(
     detector,
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs() + 3_600_000,
-    outcome,
+    summary,
     tuning: null,
     found: {
       findings,
@@ -244,13 +244,13 @@ test('more anomalies than a statement takes are removed and redacted to the last
 })
 
 test('what a run said of a detector is forgotten, enabled or not, but that it could judge nothing', async () => {
-  const states: [StoredDetector, Outcome][] = [
+  const states: [StoredDetector, RunSummary][] = [
     [await create(acme), { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' }],
     [await create(acme, false), { status: 'ok', note: 'Series: 4 ok.' }],
     [await create(acme), { status: 'learning', note: 'It needs 20 more buckets with data.' }],
     [await create(globex), { status: 'ok', note: 'Series: 4 ok.' }],
   ]
-  for (const [detector, outcome] of states) await record(detector, [], {}, outcome)
+  for (const [detector, summary] of states) await record(detector, [], {}, summary)
   await erase(between(-50, -40))
   const after = await Promise.all(
     states.map(async ([{ tenantId, id }]) => {

@@ -15,7 +15,7 @@ import { effectOf, type Tuning } from './feedback.ts'
 import type { Finding } from './findings.ts'
 import { ofDetectors } from './id-list.ts'
 import type { RecordedAnomaly, RunWindow } from './reconcile.ts'
-import type { Outcome } from './run-summary.ts'
+import type { RunSummary } from './run-summary.ts'
 
 /** What an anomaly knows of the detector that raised it. */
 export interface RaisingDetector {
@@ -32,7 +32,7 @@ export interface RunRecord {
   readonly detector: RaisingDetector
   readonly ranAtMs: number
   readonly nextRunAtMs: number
-  readonly outcome: Outcome
+  readonly summary: RunSummary
   /** Null where nothing could be evaluated: then no anomaly changes. */
   readonly found: RunFound | null
   /** What the run went by beside the definition; where that has changed, it is not recorded. Null where it is left aside. */

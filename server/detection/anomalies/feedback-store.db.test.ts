@@ -28,7 +28,7 @@ import {
   openControl,
 } from '../detection-fixture.ts'
 import { DetectionStore } from '../detectors/store.ts'
-import { addQuietRoutes } from '../feedback-routes.ts'
+import { addFeedbackRoutes } from '../feedback-routes.ts'
 import { addDetectionRoutes } from '../routes.ts'
 import { DetectorRunner } from '../runs/runner.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -79,7 +79,7 @@ beforeEach(async () => {
   await describeRoutes(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
-  addQuietRoutes(http, store)
+  addFeedbackRoutes(http, store)
 })
 
 function send(
@@ -252,7 +252,8 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
     [[null, null]],
   )
   assert.equal(
-    (await store.quiet.tuningsOf([(await store.findDetector('acme', mine.id)) as never]))[0]?.widenings.size,
+    (await store.feedback.tuningsOf([(await store.findDetector('acme', mine.id)) as never]))[0]?.widenings
+      .size,
     0,
   )
   const count = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
@@ -282,14 +283,14 @@ test('a run that went by feedback or mutes that have changed meanwhile records n
   const found = await store.findDetectors('acme', [...ids, 'det_gone'])
   const detectors = ids.flatMap((id) => found.get(id) ?? [])
   assert.equal(detectors.length, 2)
-  const tunings = await store.quiet.tuningsOf(detectors)
+  const tunings = await store.feedback.tuningsOf(detectors)
   const recorded = (ranAtMs: number) =>
     store.recordRuns(
       detectors.map((detector, i) => ({
         detector,
         ranAtMs,
         nextRunAtMs: ranAtMs + 1,
-        outcome: { status: 'ok', note: null },
+        summary: { status: 'ok', note: null },
         found: null,
         tuning: tunings[i] ?? null,
       })),
@@ -452,7 +453,7 @@ test('a mute that ended longer ago than any window reaches is forgotten everywhe
   const stored = await store.findDetector(acme.tenantId, detector.id)
   assert(stored !== null)
   assert.deepEqual(
-    (await store.quiet.tuningsOf([stored]))[0]?.mutes.map(({ id }) => id),
+    (await store.feedback.tuningsOf([stored]))[0]?.mutes.map(({ id }) => id),
     [kept.id],
     'nor gone by',
   )

@@ -1,6 +1,6 @@
-// All SQL of what makes detectors quiet: verdicts, which are columns of the anomaly they are about so that whatever
-// removes or hides the one does so with the other, and mutes. Either makes the detectors it concerns due at once, and
-// a run that was under way meanwhile records nothing: it went by what no longer holds.
+// All SQL of feedback and mutes. A verdict is stored in columns of the anomaly it is about, so whatever removes or hides
+// the anomaly does the same to the verdict. A verdict or a mute makes the detectors it concerns due at once, and a run
+// that read the state before it is not recorded.
 
 import { type Selectable, sql } from 'kysely'
 import {
@@ -46,7 +46,7 @@ export interface MutePage {
   readonly withExpired: boolean
 }
 
-export class QuietStore {
+export class FeedbackStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate

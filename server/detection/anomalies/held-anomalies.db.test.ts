@@ -68,7 +68,7 @@ async function run({ tenantId, id }: StoredDetector, findings: readonly Finding[
     detector,
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs(),
-    outcome: { status: 'anomalous', note: null },
+    summary: { status: 'anomalous', note: null },
     tuning: null,
     found: {
       findings,
@@ -154,10 +154,10 @@ test('no statement at all deletes an anomaly while a hold keeps it', async () =>
 test('a verdict in place of another leaves the first one readable until the hold is released', async () => {
   await run(await create(), [finding(0, 10)])
   const { id } = await only()
-  await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, 'ann')
+  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, 'ann')
   const hold = await place()
-  await store.quiet.giveFeedback('acme', id, { verdict: 'not_an_anomaly', note: 'nothing' }, 'bob')
-  await store.quiet.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, 'cas')
+  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly', note: 'nothing' }, 'bob')
+  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, 'cas')
   assert.equal((await only()).feedback?.note, null)
   assert.deepEqual(
     (await versions()).map(({ anomaly, heldBy, replacedBy }) => [anomaly.feedback?.note, heldBy, replacedBy]),
@@ -196,8 +196,8 @@ test('whatever a person does to a detector leaves what a held anomaly said befor
         { fields: { window_minutes: 120 }, isMerge: false, ifMatch: undefined },
         'me',
       ),
-    () => store.quiet.createMute('acme', { detector_id: detector.id, open_ended: true }, 'me'),
-    () => store.quiet.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, 'me'),
+    () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, 'me'),
+    () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, 'me'),
   ]
   for (const [i, act] of acts.entries()) {
     await act()
@@ -228,15 +228,15 @@ test('an anomaly with as many versions as are kept is changed no more until the 
   const { id } = await only()
   const hold = await place()
   for (let i = 0; i < versionsMax; i++) {
-    await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, 'me')
+    await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, 'me')
   }
   const full = await only()
-  await assert.rejects(store.quiet.giveFeedback('acme', id, { verdict: 'real' }, 'me'), isHeld)
+  await assert.rejects(store.feedback.giveFeedback('acme', id, { verdict: 'real' }, 'me'), isHeld)
   await run(detector, [finding(0, 10, { value: 0.9 })])
   await run(detector, [])
   assert.deepEqual(await only(), full)
   await holds.release('acme', hold.hold_id, 'operator:legal')
-  await store.quiet.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, 'me')
+  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, 'me')
   assert.equal((await only()).feedback?.note, 'again')
 })
 

@@ -3,56 +3,56 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DetectorState } from '../alarms/alarm.ts'
-import { outcomeOf } from './run-summary.ts'
+import { summariseRun } from './run-summary.ts'
 
 const ok: DetectorState = { status: 'ok' }
 const learning: DetectorState = { status: 'learning', pointsNeeded: 20 }
 
 test('without a series there is no data', () => {
-  assert.deepEqual(outcomeOf([], 0, 5), { status: 'no_data', note: null })
+  assert.deepEqual(summariseRun([], 0, 5), { status: 'no_data', note: null })
 })
 
 test('one series speaks for its detector', () => {
-  assert.deepEqual(outcomeOf([ok], 0, 5), { status: 'ok', note: null })
+  assert.deepEqual(summariseRun([ok], 0, 5), { status: 'ok', note: null })
 })
 
 test('an alarm in one series outweighs everything else', () => {
   const states: DetectorState[] = [ok, learning, { status: 'anomalous' }, { status: 'recovering' }]
-  assert.equal(outcomeOf(states, 3, 5).status, 'anomalous')
+  assert.equal(summariseRun(states, 3, 5).status, 'anomalous')
 })
 
 test('a detector that cut series says how many, and is degraded unless something is wrong', () => {
-  assert.deepEqual(outcomeOf([ok, ok], 3, 5), {
+  assert.deepEqual(summariseRun([ok, ok], 3, 5), {
     status: 'degraded',
     note: 'Only 2 of 5 series were evaluated. Series: 2 ok.',
   })
 })
 
 test('a series without data does not hide that others are watched', () => {
-  assert.deepEqual(outcomeOf([{ status: 'no_data' }, ok, learning], 0, 5), {
+  assert.deepEqual(summariseRun([{ status: 'no_data' }, ok, learning], 0, 5), {
     status: 'ok',
     note: 'Series: 1 ok, 1 learning, 1 no_data.',
   })
 })
 
 test('learning says how long it will take', () => {
-  assert.deepEqual(outcomeOf([learning], 0, 5), {
+  assert.deepEqual(summariseRun([learning], 0, 5), {
     status: 'learning',
     note: 'It needs 20 more buckets with data, about 1 hour 40 minutes.',
   })
 })
 
 test('data too sparse for the window says what would help', () => {
-  const sparse = outcomeOf([{ status: 'insufficient_data', pointsNeeded: 9 }], 0, 1)
+  const sparse = summariseRun([{ status: 'insufficient_data', pointsNeeded: 9 }], 0, 1)
   assert.equal(sparse.status, 'insufficient_data')
   assert.match(sparse.note ?? '', /Make the window or the schedule longer/)
 })
 
 test('a group too small to compare says how many series are wanting', () => {
   const few = (peersNeeded: number): DetectorState => ({ status: 'insufficient_data', peersNeeded })
-  assert.deepEqual(outcomeOf([few(3), few(2)], 0, 5), {
+  assert.deepEqual(summariseRun([few(3), few(2)], 0, 5), {
     status: 'insufficient_data',
     note: 'There is too little to compare with: 2 more series of the group would need data at the same time. Series: 2 insufficient_data.',
   })
-  assert.equal(outcomeOf([few(1), ok], 0, 5).status, 'ok')
+  assert.equal(summariseRun([few(1), ok], 0, 5).status, 'ok')
 })

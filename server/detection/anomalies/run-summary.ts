@@ -38,14 +38,18 @@ export type SeriesState = DetectorState & {
   readonly isWidened?: boolean
 }
 
-export interface Outcome {
+export interface RunSummary {
   readonly status: DetectorStatus
   /** Null where the status says it all. */
   readonly note: string | null
 }
 
-/** `truncated` counts the series that were not evaluated. Without any series the outcome is `no_data`. */
-export function outcomeOf(states: readonly SeriesState[], truncated: number, stepMinutes: number): Outcome {
+/** `truncated` counts the series that were not evaluated. Without any series the status is `no_data`. */
+export function summariseRun(
+  states: readonly SeriesState[],
+  truncated: number,
+  stepMinutes: number,
+): RunSummary {
   const present = new Set<DetectorStatus>(states.map((state) => state.status))
   if (truncated > 0) present.add('degraded')
   const status = order.find((candidate) => present.has(candidate)) ?? 'no_data'

@@ -5,7 +5,7 @@
 import type { ControlTransaction } from '../../control/database.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
 import { isSameTuning } from './feedback.ts'
-import type { QuietStore } from './feedback-store.ts'
+import type { FeedbackStore } from './feedback-store.ts'
 import type { ReadHolds, StandingHold } from './held-anomalies.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
@@ -13,11 +13,11 @@ import { recordFindings } from './write-findings.ts'
 /** Runs of one organisation, at most `idsMax`, each of another detector. Answers how many were recorded. */
 export async function recordRunsIn(
   trx: ControlTransaction,
-  { quiet, readHolds }: { quiet: Pick<QuietStore, 'tuningsOf'>; readHolds: ReadHolds },
+  { feedback, readHolds }: { feedback: Pick<FeedbackStore, 'tuningsOf'>; readHolds: ReadHolds },
   runs: readonly RunRecord[],
 ): Promise<number> {
   const detectors = runs.map(({ detector }) => detector)
-  const tunings = await quiet.tuningsOf(detectors, trx)
+  const tunings = await feedback.tuningsOf(detectors, trx)
   const holding = runs.filter(({ tuning }, i) => {
     const now = tunings[i]
     return tuning === null || (now !== undefined && isSameTuning(tuning, now))
@@ -44,8 +44,8 @@ async function recordRun(
     .updateTable('detectors')
     .set({
       last_run_at_ms: run.ranAtMs,
-      last_status: run.outcome.status,
-      last_note: run.outcome.note,
+      last_status: run.summary.status,
+      last_note: run.summary.note,
       next_run_at_ms: run.nextRunAtMs,
     })
     .where('tenant_id', '=', detector.tenantId)

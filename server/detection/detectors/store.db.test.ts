@@ -92,7 +92,7 @@ async function record(
     detector: { ...current, revision: detector.revision },
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs() + 60_000,
-    outcome: { status: 'ok', note: null },
+    summary: { status: 'ok', note: null },
     tuning: null,
     found: {
       findings,
@@ -361,7 +361,7 @@ test('a run that failed leaves the anomalies as they are', async () => {
     detector: current,
     ranAtMs: clock.nowMs(),
     nextRunAtMs: clock.nowMs() + 1,
-    outcome: { status: 'error', note: 'It could not be read.' },
+    summary: { status: 'error', note: 'It could not be read.' },
     found: null,
     tuning: null,
   })

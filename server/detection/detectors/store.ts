@@ -15,7 +15,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
 import { bound, isTouched, ns, type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
-import { QuietStore } from '../anomalies/feedback-store.ts'
+import { FeedbackStore } from '../anomalies/feedback-store.ts'
 import {
   forgetReleasedVersions,
   type KeptVersion,
@@ -67,7 +67,7 @@ export interface AnomalyPage {
 
 export class DetectionStore {
   /** Verdicts and mutes. */
-  readonly quiet: QuietStore
+  readonly feedback: FeedbackStore
   readonly #control: Control
   readonly #clock: Clock
   readonly #gate: TelemetryGate
@@ -78,7 +78,7 @@ export class DetectionStore {
     this.#clock = clock
     this.#gate = gate
     this.#readHolds = readHolds
-    this.quiet = new QuietStore(control, clock, gate, readHolds)
+    this.feedback = new FeedbackStore(control, clock, gate, readHolds)
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -258,7 +258,7 @@ export class DetectionStore {
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
     return this.#control
       .transaction()
-      .execute((trx) => recordRunsIn(trx, { quiet: this.quiet, readHolds: this.#readHolds }, runs))
+      .execute((trx) => recordRunsIn(trx, { feedback: this.feedback, readHolds: this.#readHolds }, runs))
   }
 
   /** By start, latest first. */

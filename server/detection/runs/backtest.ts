@@ -21,7 +21,7 @@ import { replaySeries, type SeriesReplay } from '../../telemetry/series-replay.t
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { Finding } from '../anomalies/findings.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
-import type { Outcome } from '../anomalies/run-summary.ts'
+import type { RunSummary } from '../anomalies/run-summary.ts'
 import { type DetectorDefinition, methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
@@ -156,7 +156,7 @@ class Past {
   #signals: readonly Signal[] = []
   #judgedUntilNs: Ns
   #stepMinutes = 1
-  #outcome: Outcome | null = null
+  #summary: RunSummary | null = null
   #runs = 0
   #pointsJudged = 0
   #groupsCut = 0
@@ -184,15 +184,15 @@ class Past {
       tuning: null,
       onJudged,
     }
-    const { found, outcome } = await evaluateRun(run, set)
+    const { found, summary } = await evaluateRun(run, set)
     this.#record(found.findings, found.window, ranAtMs)
     this.#signals = found.signals
-    this.#outcome = outcome
+    this.#summary = summary
     this.#runs++
     this.#groupsCut = Math.max(this.#groupsCut, set.truncatedGroups)
     this.#hasErased ||= set.unknown.includes(1)
     if (plan.endNs > this.#judgedUntilNs) this.#judgedUntilNs = plan.endNs
-    this.#detector = { ...this.#detector, lastRunAtMs: ranAtMs, lastStatus: outcome.status }
+    this.#detector = { ...this.#detector, lastRunAtMs: ranAtMs, lastStatus: summary.status }
   }
 
   /** As `recordFindings` does it in the store. */
@@ -258,8 +258,8 @@ class Past {
       range_end: end,
       step_minutes: this.#stepMinutes,
       runs: this.#runs,
-      last_status: this.#outcome?.status ?? null,
-      last_note: this.#outcome?.note ?? null,
+      last_status: this.#summary?.status ?? null,
+      last_note: this.#summary?.note ?? null,
       alarms: anomalies.length,
       alarms_per_week: rounded(perWeek),
       alarms_per_series_and_week: rounded(perWeek / Math.max(1, all.length)),
@@ -291,7 +291,7 @@ class Past {
   }
 
   #warnings(runsDue: number, series: { shown: number; all: number }): Warning[] {
-    const status = this.#outcome?.status
+    const status = this.#summary?.status
     const until = formatInstant(this.#judgedUntilNs)
     const warnings: [boolean, (typeof previewWarnings)[number], string][] = [
       [runsDue === 0, 'no_runs', 'The range is shorter than it takes to judge one bucket; make it longer.'],

@@ -146,7 +146,7 @@ for (const [name, given] of Object.entries(cases)) {
     assert('definition' in read, JSON.stringify(read))
     const { id } = await store.createDetector('acme', read.definition, 'me')
     assert.equal((await store.findDetector('acme', id))?.lastStatus, null, 'before its first run')
-    if (given.mute) await store.quiet.createMute('acme', { detector_id: id, range_start: at(-60) }, 'me')
+    if (given.mute) await store.feedback.createMute('acme', { detector_id: id, range_start: at(-60) }, 'me')
     const select = () => Promise.reject(new EngineError('secret words', {}))
     const used: TelemetryEngine = given.breaks ? Object.assign(Object.create(engine), { select }) : engine
     const runner = new DetectorRunner({ store, engine: used, gate, clock, logger: { warn: () => {} } })

@@ -14,7 +14,7 @@ import { type Finding, findingsOf, learns } from '../anomalies/findings.ts'
 import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
 import { wordsFor } from '../anomalies/reason.ts'
 import type { RunWindow } from '../anomalies/reconcile.ts'
-import { blindStatuses, type Outcome, outcomeOf, type SeriesState } from '../anomalies/run-summary.ts'
+import { blindStatuses, type RunSummary, type SeriesState, summariseRun } from '../anomalies/run-summary.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { largestValue, type Series } from '../scoring/series.ts'
@@ -60,7 +60,10 @@ export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): S
 }
 
 /** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
-export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: Outcome; found: RunFound }> {
+export async function evaluateRun(
+  run: Run,
+  set: SeriesSet,
+): Promise<{ summary: RunSummary; found: RunFound }> {
   const { plan, reader } = run
   const states: SeriesState[] = []
   const findings: Finding[] = []
@@ -80,7 +83,7 @@ export async function evaluateRun(run: Run, set: SeriesSet): Promise<{ outcome: 
   const isUnknown: RunFound['isUnknown'] = (range) =>
     set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
   return {
-    outcome: outcomeOf(states, set.truncatedGroups, plan.stepMinutes),
+    summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes),
     found: {
       findings,
       window: windowOf(run, set),

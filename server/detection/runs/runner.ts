@@ -17,7 +17,7 @@ import type { ReadShare, TelemetryEngine, TenantPlace } from '../../telemetry/te
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { RunFound, RunRecord } from '../anomalies/anomaly-rows.ts'
 import { idsMax } from '../anomalies/id-list.ts'
-import type { Outcome } from '../anomalies/run-summary.ts'
+import type { RunSummary } from '../anomalies/run-summary.ts'
 import { methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 import { evaluateRun, type Run, requestOf } from './evaluate-run.ts'
@@ -92,7 +92,7 @@ export class DetectorRunner {
     for (const some of chunksOf(ids)) {
       if (round.signal?.aborted) break
       const found = await this.#findSome(tenantId, some, round)
-      const tunings = await store.quiet.tuningsOf(found)
+      const tunings = await store.feedback.tuningsOf(found)
       for (const [i, detector] of found.entries()) {
         detectors.push(detector)
         const choice = methodChoiceOf(detector.definition)
@@ -133,13 +133,13 @@ export class DetectorRunner {
     for (const detector of detectors) {
       if (round.signal?.aborted) break
       const run = round.runs.find((one) => one.detector === detector)
-      const { outcome, found } =
+      const { summary, found } =
         run === undefined
           ? failed('The method no longer accepts these params; set them again.')
           : await this.#evaluate(run, round.read.get(run))
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
       const tuning = run?.tuning ?? null
-      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, outcome, found, tuning })
+      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, summary, found, tuning })
     }
     try {
       await store.recordRuns([...records.values()])
@@ -171,7 +171,7 @@ export class DetectorRunner {
   async #evaluate(
     run: Run,
     readAhead: SeriesSet | undefined,
-  ): Promise<{ outcome: Outcome; found: RunFound | null }> {
+  ): Promise<{ summary: RunSummary; found: RunFound | null }> {
     try {
       return await evaluateRun(run, readAhead ?? (await readSeries(run.reader, requestOf(run))))
     } catch (err) {
@@ -220,6 +220,6 @@ async function eachOnItsOwn(
   }
 }
 
-function failed(note: string): { outcome: Outcome; found: null } {
-  return { outcome: { status: 'error', note }, found: null }
+function failed(note: string): { summary: RunSummary; found: null } {
+  return { summary: { status: 'error', note }, found: null }
 }
