@@ -11,6 +11,7 @@ import { errorCatalogue } from '../contract/errors.ts'
 import {
   findBarrels,
   findClientsThatKnow,
+  findCrowdedFolders,
   findCycles,
   findDeadFiles,
   findLostImports,
@@ -69,6 +70,7 @@ describe('the repository', () => {
     assert.deepEqual(entries, ['server/cli/lethe.ts'])
   })
   holds('imports point one way, and never to a sibling', findWrongDirections(sources))
+  holds('no folder has more files than one can see', findCrowdedFolders(sources))
   holds('clients know the service by its contract', findClientsThatKnow(sources))
   holds('modules from outside stay behind their doors', findWrongModules(sources, dependencies))
   holds('no files import each other in a circle', findCycles(sources))
@@ -87,6 +89,24 @@ describe('the repository', () => {
     'what is long does not grow, and nothing else becomes long',
     compareSizes(measureSizes(sources), JSON.parse(read('tests/tidy/sizes.json'))),
   )
+})
+
+describe('the rule for sizes of folders', () => {
+  const files = (folder: string, count: number, ending = '.ts') =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`${folder}/f${i}${ending}`, '']))
+  const found = (given: Readonly<Record<string, string>>) => places(findCrowdedFolders(house(given)))
+
+  test('finds a folder with too many source files, wherever it is under server/', () => {
+    assert.deepEqual(found(files('server/core', 26)), ['server/core'])
+    assert.deepEqual(found(files('server/core/deep', 26)), ['server/core/deep'])
+    assert.deepEqual(found({ ...files('server/core', 25), ...files('server/core/deep', 25) }), [])
+  })
+
+  test('counts neither tests nor test support nor other folders', () => {
+    const tests = files('server/core', 10, '.test.ts')
+    assert.deepEqual(found({ ...files('server/core', 25), ...tests, 'server/core/manual-clock.ts': '' }), [])
+    assert.deepEqual(found({ ...files('bench', 30), ...files('contract', 30) }), [])
+  })
 })
 
 describe('the direction rule', () => {
@@ -119,6 +139,16 @@ describe('the direction rule', () => {
     assert.match(edge('server/http/route.ts', 'server/control/database.ts')[0] ?? '', /are siblings/)
     const typeOnly = house({ 'server/query/a.ts': "import type { X } from '../usage/b.ts'" })
     assert.equal(findWrongDirections(typeOnly).length, 1)
+  })
+
+  test('keeps the floors inside a room', () => {
+    const reason = (from: string, to: string) => edge(`server/detection/${from}`, `server/detection/${to}`)
+    assert.match(reason('scoring/a.ts', 'alarms/b.ts')[0] ?? '', /scoring lies below alarms of detection/)
+    assert.match(reason('runs/a.ts', 'routes.ts')[0] ?? '', /runs lies below the rest of detection/)
+    assert.match(reason('charts/a.ts', 'routes.ts')[0] ?? '', /has no floor yet/)
+    assert.deepEqual(reason('routes.ts', 'runs/a.ts'), [])
+    assert.deepEqual(reason('alarms/a.ts', 'alarms/b.ts'), [])
+    assert.deepEqual(edge('server/query/a/a.ts', 'server/query/b.ts'), [])
   })
 
   test('refuses tests, benchmarks and test support in production', () => {

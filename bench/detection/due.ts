@@ -17,9 +17,9 @@ import { DetectionStore } from '../../server/detection/detectors/store.ts'
 import { EvaluationPool } from '../../server/detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from '../../server/detection/runs/runner.ts'
 import { runDueDetectors } from '../../server/detection/runs/worker.ts'
+import { readSeries } from '../../server/series/series.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
-import { readSeries } from '../../server/telemetry/series.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import {
   counterNames,

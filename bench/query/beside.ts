@@ -156,7 +156,7 @@ async function serve(tree: string, folder: string): Promise<void> {
       load('telemetry/chdb.ts'),
       load('telemetry/gate.ts'),
       load('telemetry/tenant-reader.ts'),
-      load('telemetry/series.ts'),
+      load('series/series.ts'),
       load('query/logs.ts'),
       load('query/traces.ts'),
     ])

@@ -6,9 +6,9 @@
 //   node bench/query/phases.ts --folder PATH [--reads 40] [--only text]
 
 import { parseArgs } from 'node:util'
+import { readSeries } from '../../server/series/series.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
-import { readSeries } from '../../server/telemetry/series.ts'
 import { allOf, instant, raw, type Sql, sql } from '../../server/telemetry/sql.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'

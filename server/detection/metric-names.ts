@@ -4,8 +4,8 @@
 
 import { MetricKey } from '../../contract/detection.ts'
 import type { Ns } from '../../contract/instant.ts'
-import { tableOf } from '../telemetry/metric-kind.ts'
-import { familyColumn, familyCondition } from '../telemetry/metric-rows.ts'
+import { tableOf } from '../series/metric-kind.ts'
+import { familyColumn, familyCondition } from '../series/point-conditions.ts'
 import { tablesOf } from '../telemetry/schema/tables.ts'
 import { join, sql, uint } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'

@@ -5,7 +5,7 @@
 import { methodKeys } from '../../contract/detection-methods.ts'
 import type { DetectorSuggestion } from '../../contract/detection-suggestion.ts'
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
-import { readSeries } from '../telemetry/series.ts'
+import { readSeries } from '../series/series.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readDraft } from './detectors/detector.ts'
 import { at } from './scoring/series.ts'

@@ -7,7 +7,7 @@ import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
 import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { fitting } from '../http/cursor.ts'
-import { eventSeriesOf } from '../telemetry/event-series.ts'
+import { eventSeriesOf } from '../series/event-series.ts'
 import {
   countedOf,
   countSteps,
@@ -15,8 +15,8 @@ import {
   readSeries,
   type SeriesGroup,
   type SeriesSet,
-} from '../telemetry/series.ts'
-import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
+} from '../series/series.ts'
+import { type GroupBy, labelsOf } from '../series/series-statement.ts'
 import { isTooExpensive, type StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { ifAffordable, interactiveLimits, smallBlockRows } from './search.ts'

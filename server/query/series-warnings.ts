@@ -1,11 +1,11 @@
 // What a question about a series names and no row in the range has: the metric, the service, an attribute key. Asked
 // only where the answer would else be an empty series, or a single group of nothing, without a word.
 
+import { attributesColumn, eventSeriesOf } from '../series/event-series.ts'
+import type { SeriesSet } from '../series/series.ts'
+import { type GroupBy, labelsOf } from '../series/series-statement.ts'
 import { knowsAttribute } from '../telemetry/attribute.ts'
-import { attributesColumn, eventSeriesOf } from '../telemetry/event-series.ts'
 import { type TableSpec, tables, tablesOf } from '../telemetry/schema/tables.ts'
-import type { SeriesSet } from '../telemetry/series.ts'
-import { type GroupBy, labelsOf } from '../telemetry/series-statement.ts'
 import { join, type Sql, sql } from '../telemetry/sql.ts'
 import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'

@@ -5,7 +5,6 @@
 // plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
-import { KindMemory } from './kind-memory.ts'
 import type { TableExtent } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
 import type { TenantPlace } from './telemetry.ts'
@@ -21,10 +20,9 @@ export interface Selection {
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
-  /** What readers have learnt of an organisation, up to the next hiding. */
-  readonly kinds = new KindMemory()
   readonly #hidden = new Map<string, Selection[]>()
   readonly #hidings = new Map<string, number>()
+  readonly #onHide: ((tenantId: string) => void)[] = []
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, Selection[]>()
   readonly #late = new Map<string, Selection[]>()
@@ -36,7 +34,12 @@ export class TelemetryGate {
   hide(tenantId: string, selection: Selection): void {
     put(this.#hidden, tenantId, selection)
     this.#hidings.set(tenantId, this.hidings(tenantId) + 1)
-    this.kinds.forget(tenantId)
+    for (const forget of this.#onHide) forget(tenantId)
+  }
+
+  /** `forget` is called each time something of an organisation is hidden, so that caches drop what they have of it. */
+  onHide(forget: (tenantId: string) => void): void {
+    this.#onHide.push(forget)
   }
 
   /** How often something was hidden. A read during which this changed may have seen too much and is repeated. */

@@ -10,12 +10,23 @@ const floors: readonly (readonly string[])[] = [
   ['contract'],
   ['core'],
   ['control', 'telemetry', 'http', 'worker', 'disk'],
-  ['audit'],
+  ['audit', 'series'],
   ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup'],
   ['config', 'metrics', 'demo'],
   ['app'],
   ['cli'],
 ]
+
+/** Rooms inside a room, lowest first; '' is what stands in the room itself. */
+const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  detection: [['scoring'], ['methods'], ['alarms'], ['anomalies'], ['detectors'], ['runs'], ['']],
+}
+
+/** Source files that one folder may have before it is to be split; tests and test support are not counted. */
+const sourcesMax = 25
+
+/** Folders that still have more. */
+const crowded: readonly string[] = ['server/deletion', 'server/ingest', 'server/http']
 
 /** Where a room may use a sibling after all: a lease is a row of the control plane. */
 const neighbours: Readonly<Record<string, readonly string[]>> = { worker: ['control'] }
@@ -92,7 +103,7 @@ export function findWrongDirections(sources: readonly SourceFile[]): Violation[]
 function whyNot(from: string, to: string): string | null {
   if (isTest(to)) return 'what runs in production imports nothing that is only for tests'
   const [room, other] = [roomOf(from), roomOf(to)]
-  if (room === other) return null
+  if (room === other) return whyNotInside(room, from, to)
   const [floor, otherFloor] = [floorOf(room), floorOf(other)]
   if (floor < 0) return `the room ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
   if (otherFloor < 0) return `the room ${other} has no floor yet; give it one in tests/tidy/import-rules.ts`
@@ -102,8 +113,37 @@ function whyNot(from: string, to: string): string | null {
   return null
 }
 
+function whyNotInside(room: string, from: string, to: string): string | null {
+  const inner = innerFloors[room]
+  if (inner === undefined) return null
+  const [own, other] = [innerRoomOf(from), innerRoomOf(to)]
+  if (own === other) return null
+  const [floor, otherFloor] = [own, other].map((name) => inner.findIndex((rooms) => rooms.includes(name)))
+  if (floor === undefined || otherFloor === undefined || floor < 0 || otherFloor < 0)
+    return `a room in ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
+  if (floor === otherFloor) return `${own} and ${other} of ${room} are siblings`
+  if (floor < otherFloor)
+    return `${own} lies below ${other || 'the rest'} of ${room}; imports only point down`
+  return null
+}
+
+/** The room inside a room: `scoring` of `server/detection/scoring/series.ts`, '' of `server/detection/routes.ts`. */
+function innerRoomOf(path: string): string {
+  return path.split('/').slice(2, -1).join('/')
+}
+
 function floorOf(room: string): number {
   return floors.findIndex((rooms) => rooms.includes(room))
+}
+
+/** Folders under server/ that have more source files than a reader can see at once. */
+export function findCrowdedFolders(sources: readonly SourceFile[]): Violation[] {
+  const folders = production(sources)
+    .map(({ path }) => path.slice(0, path.lastIndexOf('/')))
+    .filter((folder) => /^server(?:\/|$)/.test(folder) && !crowded.includes(folder))
+  return [...Map.groupBy(folders, (folder) => folder)]
+    .filter(([, files]) => files.length > sourcesMax)
+    .map(([path, { length }]) => ({ path, reason: `${length} source files, at most ${sourcesMax}` }))
 }
 
 /** Imports of the command line's clients beyond what any client of the service may know. */

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtInMetrics, MetricKey } from '../../../contract/detection.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
-import { eventSeries } from '../../telemetry/event-series.ts'
+import { eventSeries } from '../../series/event-series.ts'
 import {
   applyPatch,
   changedFields,

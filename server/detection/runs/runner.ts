@@ -10,9 +10,9 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
+import { readSeriesBatch } from '../../series/batched-read.ts'
+import { readSeries, type SeriesSet } from '../../series/series.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
-import { readSeries, type SeriesSet } from '../../telemetry/series.ts'
-import { readSeriesTogether } from '../../telemetry/series-together.ts'
 import type { ReadShare, TelemetryEngine, TenantPlace } from '../../telemetry/telemetry.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { RunFound, RunRecord } from '../anomalies/anomaly-rows.ts'
@@ -160,7 +160,7 @@ export class DetectorRunner {
     const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)
     if (single.length < 2) return new Map()
     try {
-      const sets = await readSeriesTogether(reader, single.map(requestOf))
+      const sets = await readSeriesBatch(reader, single.map(requestOf))
       return new Map(single.flatMap((run, i) => (sets[i] === undefined ? [] : [[run, sets[i]]])))
     } catch (err) {
       this.#options.logger.warn({ err }, 'detectors could not be read together; each is read on its own')

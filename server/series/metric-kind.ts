@@ -3,7 +3,7 @@
 // Nothing here reads.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import type { TableName } from './schema/tables.ts'
+import type { TableName } from '../telemetry/schema/tables.ts'
 import type { PackedGroup } from './series-statement.ts'
 
 export type MetricKind =

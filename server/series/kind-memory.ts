@@ -3,6 +3,7 @@
 // everywhere, a memory serves a few reads and is then made anew, and all of an organisation's are gone with the
 // first thing that is hidden of it, so nothing erased is remembered.
 
+import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { MetricKind } from './metric-kind.ts'
 
 /** Reads that one memory serves: a name that comes to be used for a second kind is read as before for that long. */
@@ -42,4 +43,16 @@ export class KindMemory {
   forget(tenantId: string): void {
     this.#kinds.delete(tenantId)
   }
+}
+
+const memories = new WeakMap<TelemetryGate, KindMemory>()
+
+/** The memory of everybody who reads behind this gate, which forgets an organisation when something of it is hidden. */
+export function kindMemoryOf(gate: TelemetryGate): KindMemory {
+  const known = memories.get(gate)
+  if (known !== undefined) return known
+  const memory = new KindMemory()
+  gate.onHide((tenantId) => memory.forget(tenantId))
+  memories.set(gate, memory)
+  return memory
 }

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TelemetryGate } from './gate.ts'
-import { KindMemory } from './kind-memory.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { KindMemory, kindMemoryOf } from './kind-memory.ts'
 
 test('a kind is remembered for its organisation alone, and for some reads', () => {
   const kinds = new KindMemory()
@@ -18,11 +18,12 @@ test('a kind is remembered for its organisation alone, and for some reads', () =
 
 test('nothing is remembered once something is hidden, and the neighbour’s stays', () => {
   const gate = new TelemetryGate()
-  gate.kinds.remember('acme', 'm', 'sum')
-  gate.kinds.remember('other', 'm', 'histogram')
+  const kinds = kindMemoryOf(gate)
+  kinds.remember('acme', 'm', 'sum')
+  kinds.remember('other', 'm', 'histogram')
   gate.hide('acme', { id: 'd', signals: ['logs'], range: { startNs: 0n, endNs: 1n } })
-  assert.equal(gate.kinds.recall('acme', 'm'), undefined)
-  assert.equal(gate.kinds.recall('other', 'm'), 'histogram')
+  assert.equal(kinds.recall('acme', 'm'), undefined)
+  assert.equal(kinds.recall('other', 'm'), 'histogram')
 })
 
 test('however many names and organisations there are, the memory is bounded', () => {

@@ -8,14 +8,14 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { aggregations } from '../../contract/telemetry.ts'
-import { openChdb } from './chdb.ts'
-import { TelemetryGate } from './gate.ts'
-import { type FixtureRow, insertFixture } from './row-fixture.ts'
-import { tables } from './schema/tables.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import { tables } from '../telemetry/schema/tables.ts'
+import type { TenantPlace } from '../telemetry/telemetry.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { readSeriesBatch } from './batched-read.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
-import { readSeriesTogether } from './series-together.ts'
-import type { TenantPlace } from './telemetry.ts'
-import { TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-series-together-'))
 const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
@@ -126,7 +126,7 @@ test('what is read together is what each request reads alone', async () => {
       const reader = new TenantReader(engine, place, gate)
       const alone = []
       for (const request of requests) alone.push(await readSeries(reader, request))
-      assert.deepEqual(rounded(await readSeriesTogether(reader, requests)), rounded(alone))
+      assert.deepEqual(rounded(await readSeriesBatch(reader, requests)), rounded(alone))
     }),
     { numRuns: 40 },
   )
@@ -168,7 +168,7 @@ test('two metrics of one source are two series, whose points have nothing to do 
   }))
   const alone = []
   for (const request of requests) alone.push(await readSeries(reader, request))
-  assert.deepEqual(await readSeriesTogether(reader, requests), alone)
+  assert.deepEqual(await readSeriesBatch(reader, requests), alone)
 })
 
 test('requests of one axis take two statements for all their metrics, and one for all services of a built-in', async () => {
@@ -200,7 +200,7 @@ test('requests of one axis take two statements for all their metrics, and one fo
       maxGroups: 1,
     })),
   )
-  const sets = await readSeriesTogether(reader, requests)
+  const sets = await readSeriesBatch(reader, requests)
   assert.equal(statements, 3)
   assert.deepEqual(
     sets.map(({ groups }) => groups[0]?.values[0]),

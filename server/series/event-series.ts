@@ -3,7 +3,9 @@
 // inside. `spans.latency_*` are exact quantiles of the spans' own durations, in milliseconds.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import { type Signal, signals, type TableSpec, tablesOf } from './schema/tables.ts'
+import { type Signal, signals, type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
+import { allOf, join, raw, type Sql, sql } from '../telemetry/sql.ts'
+import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'
 import {
   attributeConditions,
   countedRange,
@@ -13,8 +15,6 @@ import {
   type SeriesFrame,
   subjectConditions,
 } from './series-statement.ts'
-import { allOf, join, raw, type Sql, sql } from './sql.ts'
-import { type From, rangeCondition } from './tenant-reader.ts'
 
 export interface EventSeries {
   readonly key: string

@@ -6,11 +6,13 @@
 // an instant could not know matters, and each window is read by a reader that ends there.
 
 import type { Ns } from '../../contract/instant.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { mayBeFamily } from './classic-histogram.ts'
 import { eventCountStatement, eventSeriesOf, eventStatement } from './event-series.ts'
 import { aggregationOf, isStepwise, type MetricFacts, metricChoice } from './metric-kind.ts'
-import { countStatement, factsStatement, type MetricRequest } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
+import { countStatement, factsStatement, type MetricRequest } from './point-conditions.ts'
 import {
   eventChoice,
   frameOf,
@@ -24,8 +26,6 @@ import {
   setOf,
 } from './series.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
-import type { StatementLimits } from './telemetry.ts'
-import type { From, TenantReader } from './tenant-reader.ts'
 
 export interface SeriesReplay {
   /** Rows of telemetry in the range, each counted once. */

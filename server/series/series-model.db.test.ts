@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import type { Aggregation } from '../../contract/telemetry.ts'
-import { openChdb } from './chdb.ts'
-import { TelemetryGate } from './gate.ts'
-import { type FixtureRow, insertFixture } from './row-fixture.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries } from './series.ts'
-import { TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-series-model-'))
 const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })

@@ -3,13 +3,13 @@
 // that it is the same each time, and keys whose values hardly repeat (ids) are left out by asking for large shares.
 
 import type { Ns } from '../../contract/instant.ts'
-import { hasAttribute } from './attribute.ts'
+import { hasAttribute } from '../telemetry/attribute.ts'
+import { pairKey, pairsIn, pairValue } from '../telemetry/schema/attribute-pairs.ts'
+import { type TableName, tablesOf } from '../telemetry/schema/tables.ts'
+import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { eventSeriesOf } from './event-series.ts'
-import { pairKey, pairsIn, pairValue } from './schema/attribute-pairs.ts'
-import { type TableName, tablesOf } from './schema/tables.ts'
-import { raw, type Sql, sql, uint } from './sql.ts'
-import type { StatementLimits } from './telemetry.ts'
-import { rangeCondition, type TenantReader } from './tenant-reader.ts'
 
 export interface SharesRequest {
   /** A built-in key of spans or of log records. */

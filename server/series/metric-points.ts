@@ -2,15 +2,15 @@
 // relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
 // (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
 
-import { attribute } from './attribute.ts'
+import { attribute } from '../telemetry/attribute.ts'
+import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from '../telemetry/native-reader.ts'
+import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { bucketLabel } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
-import { around, type MetricRequest, pointConditions } from './metric-rows.ts'
-import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from './native-reader.ts'
+import { around, type MetricRequest, pointConditions } from './point-conditions.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
-import { join, raw, type Sql, sql } from './sql.ts'
-import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
 
 /** A distribution as its row has it. */
 export type Buckets =

@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
-import { attribute, hasAttribute } from './attribute.ts'
-import { join, raw, type Sql, sql, uint } from './sql.ts'
+import { attribute, hasAttribute } from '../telemetry/attribute.ts'
+import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 
 /** What is made of one value per underlying series. */
 export type Across = 'avg' | 'sum' | 'min' | 'max'

@@ -2,7 +2,7 @@
 // time axis: the rules that means and quantiles of distributions share. Pure.
 
 import type { Point } from './metric-points.ts'
-import { reachNs } from './metric-rows.ts'
+import { reachNs } from './point-conditions.ts'
 
 /** The time axis in numbers; nanoseconds. */
 export interface Axis {

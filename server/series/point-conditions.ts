@@ -3,12 +3,12 @@
 // from here, so that both agree.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import { hasKey } from './attribute.ts'
+import { hasKey } from '../telemetry/attribute.ts'
+import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
+import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'
 import { bucketLabel, bucketSuffix, familyNames } from './classic-histogram.ts'
 import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
-import { join, raw, type Sql, sql } from './sql.ts'
-import { type From, rangeCondition } from './tenant-reader.ts'
 
 /** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
 export const reachNs = 300_000_000_000n

@@ -9,10 +9,12 @@
 // points were late. A reset shows by a smaller value or by another start. docs/decisions/0025 defines rates.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
+import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
+import type { From, TableSelect } from '../telemetry/tenant-reader.ts'
 import { anyBound, isOfParts, openBound } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { partOf } from './metric-points.ts'
-import { around, type MetricRequest, pointConditions, reachNs } from './metric-rows.ts'
+import { around, type MetricRequest, pointConditions, reachNs } from './point-conditions.ts'
 import {
   countedNs,
   countedRange,
@@ -28,8 +30,6 @@ import {
   stepNs,
   unknownStart,
 } from './series-statement.ts'
-import { raw, type Sql, sql, uint } from './sql.ts'
-import type { From, TableSelect } from './tenant-reader.ts'
 
 /**
  * One statement for a metric whose kind is known. Where each step is read from its own points alone and there are no

@@ -4,7 +4,10 @@
 // engine; the answer is the same.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { isBucketName, isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
+import { kindMemoryOf } from './kind-memory.ts'
 import {
   aggregationOf,
   choiceOf,
@@ -16,12 +19,10 @@ import {
   quantileOf,
 } from './metric-kind.ts'
 import { pointsMax, readPoints } from './metric-points.ts'
-import { countStatement, factsStatement, familyStatement } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
+import { countStatement, factsStatement, familyStatement } from './point-conditions.ts'
 import { groupsOfPoints } from './point-series.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow } from './series-statement.ts'
-import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
 
 export interface MetricReading extends MetricChoice {
   readonly rows: readonly PackedGroup[]
@@ -44,7 +45,7 @@ const shortNs = 172_800_000_000_000n
 /** Null where the metric has no points. The frame has no members. */
 export async function readMetric(question: Question): Promise<MetricReading | null> {
   const { metric, asked, reader } = question
-  const { kinds } = reader.gate
+  const kinds = kindMemoryOf(reader.gate)
   const { tenantId } = reader.place
   const order = orderOf(metric, asked)
   const name = JSON.stringify([metric, order[0]])

@@ -5,13 +5,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openChdb } from './chdb.ts'
-import { TelemetryGate } from './gate.ts'
-import { type FixtureRow, insertFixture } from './row-fixture.ts'
-import type { TableName } from './schema/tables.ts'
+import { openChdb } from '../telemetry/chdb.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import type { TableName } from '../telemetry/schema/tables.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 import { replaySeries } from './series-replay.ts'
-import { TenantReader } from './tenant-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-series-'))
 const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })

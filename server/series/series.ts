@@ -9,9 +9,11 @@ import type { Ns } from '../../contract/instant.ts'
 import { nsPerSecond } from '../../contract/instant.ts'
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { touches } from '../core/time-range.ts'
+import type { Signal } from '../telemetry/schema/tables.ts'
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } from './event-series.ts'
 import { readMetric } from './metric-reading.ts'
-import type { Signal } from './schema/tables.ts'
 import {
   type Across,
   countedRange,
@@ -22,8 +24,6 @@ import {
   type SeriesRow,
   stepNs,
 } from './series-statement.ts'
-import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
 
 /** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
 export const maxSteps = 11_000

@@ -3,11 +3,13 @@
 // and service are members of one statement, and requests that differ in nothing are read once. Each set is what
 // `readSeries` would have answered on its own.
 
+import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { bucketNameOf, mayBeFamily } from './classic-histogram.ts'
 import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'
 import { isStepwise, type MetricFacts, metricChoice } from './metric-kind.ts'
-import { factsStatement } from './metric-rows.ts'
 import { metricStatement } from './metric-series.ts'
+import { factsStatement } from './point-conditions.ts'
 import {
   eventChoice,
   frameOf,
@@ -19,8 +21,6 @@ import {
   setOf,
 } from './series.ts'
 import type { PackedGroup, SeriesFrame, SeriesMember } from './series-statement.ts'
-import type { StatementLimits } from './telemetry.ts'
-import type { TenantReader } from './tenant-reader.ts'
 
 /** Members of one statement: their answers together stay below some megabytes. */
 const membersMax = 100
@@ -36,7 +36,7 @@ interface Together {
  * One set per request, in their order; equal requests share one. Throws what the first failing statement throws: then
  * nothing is said about any of them, and whoever wants to know which one it was reads them one by one.
  */
-export async function readSeriesTogether(
+export async function readSeriesBatch(
   reader: TenantReader,
   requests: readonly SeriesRequest[],
   limits?: StatementLimits,
