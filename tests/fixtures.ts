@@ -9,11 +9,11 @@ import type { Control } from '../server/control/database.ts'
 import { migrate } from '../server/control/migrate.ts'
 import { openSqlite } from '../server/control/sqlite.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
+import type { TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
 import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
 import { type TableName, type TableSpec, tables } from '../server/telemetry/schema/tables.ts'
-import type { TelemetryEngine, TenantPlace } from '../server/telemetry/telemetry.ts'
 
 export const silent = pino({ level: 'silent' })
 

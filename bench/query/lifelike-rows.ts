@@ -4,10 +4,10 @@
 // swing by the day, cumulative counters and histograms that grow), traces whose spans lie together, log bodies of
 // words and numbers, and six attributes with few distinct values.
 
+import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
 import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/telemetry.ts'
 
 export const days = 30
 const daySeconds = 86_400

@@ -11,7 +11,7 @@ import { migrationNames } from '../control/migrate.ts'
 import { copySqlite } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/eraser.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 
 export interface BackupNeeds {
   readonly config: Config

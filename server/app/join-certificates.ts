@@ -7,8 +7,8 @@ import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { CertificateStore } from '../deletion/certificate/store.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 
 export interface CertificateNeeds {
   readonly clock: Clock

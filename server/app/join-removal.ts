@@ -9,9 +9,9 @@ import type { Control } from '../control/database.ts'
 import { flushWriteAheadLog } from '../control/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/verifier.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { signals } from '../telemetry/schema/tables.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 
 export interface RemovalNeeds {

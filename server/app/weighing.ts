@@ -1,7 +1,7 @@
 // Joins what weighs the rows of an organisation: the engine, and who lives beside it.
 
+import { onBehalfOf, type TelemetryEngine } from '../telemetry/engine.ts'
 import { type WeighRows, weighRows } from '../telemetry/row-weights.ts'
-import { onBehalfOf, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
 interface WeighingNeeds {

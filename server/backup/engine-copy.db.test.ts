@@ -9,6 +9,7 @@ import { after, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
 import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
@@ -26,7 +27,6 @@ import {
   tables,
 } from '../telemetry/schema/tables.ts'
 import { raw } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { copyEngine, restoreEngine } from './engine-copy.ts'
 import { BackupError, isReadableSchema, telemetrySchemaHash } from './manifest.ts'
 

@@ -3,9 +3,9 @@
 // until they are copied, so the copy is of one moment per table.
 
 import type { Clock } from '../core/clock.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 import { BackupError, backupIdPattern } from './manifest.ts'
 
 const pollMs = 50

@@ -5,9 +5,9 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import {
   attemptsMax,
   crashesMax,

@@ -2,9 +2,9 @@
 // doesn't know what was erased since; comparing its own list with the ledger shows exactly that. A mark is on the
 // disk before the ledger says completed, so a missing mark always means older data and never a lost write.
 
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { RowBinary } from '../telemetry/row-binary.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 
 const table = 'erasures_done'
 const columns = [

@@ -5,10 +5,10 @@
 // renamed once it is whole and counted; a table under the second name is a promise to repeat the swap before
 // anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
 
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import type { DeletionSelection, ErasureTarget } from './deletion.ts'
 import type { ActiveHold } from './holds-and-steps.ts'
 import { selectedIn } from './planner.ts'

@@ -2,7 +2,7 @@
 // telemetry.
 
 import type { StorageFault } from '../core/storage-fault.ts'
-import { EngineError } from '../telemetry/telemetry.ts'
+import { EngineError } from '../telemetry/engine.ts'
 import { ErasureError } from './eraser.ts'
 
 const diskReasons: Readonly<Record<StorageFault, string>> = {

@@ -3,10 +3,10 @@
 // counting again; a plan is a list of places, never a licence.
 
 import { overlaps, type TimeRange, union } from '../core/time-range.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { RowWeights } from '../telemetry/row-weights.ts'
 import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, Bound, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
 import type { ErasureTarget } from './deletion.ts'
 

@@ -4,9 +4,9 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { type Signal, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { ErasureError, ErasureStopped } from './eraser.ts'
 
 export interface RemovalDeps {

@@ -3,9 +3,9 @@
 // store that can hold a byte of telemetry. Only a count of zero in all of them lets a request complete.
 
 import { engineInstant } from '../core/time-range.ts'
+import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import { EngineError, type TelemetryEngine } from '../telemetry/telemetry.ts'
 import { type DeletionSelection, type ErasureTarget, type HeldPart, holdsWithin } from './deletion.ts'
 import { sideTables } from './eraser.ts'
 import type { ActiveHold } from './holds-and-steps.ts'

@@ -10,9 +10,9 @@ import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
 import { systemClock } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import type { TenantPlace } from '../telemetry/engine.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { openRequestsMax } from './deletion.ts'
 import {
   all,

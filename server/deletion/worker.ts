@@ -3,7 +3,7 @@
 // has brought back, before anybody can read.
 
 import { deletionStatuses } from '../../contract/deletion.ts'
-import { onBehalfOf } from '../telemetry/telemetry.ts'
+import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
 import {
   fencingStatuses,

@@ -2,8 +2,8 @@
 // rows. Pure: the time of arrival and whose rows they are come in. Every body ends in rows or in one OtlpDecodeError; an error of
 // any other kind is our own mistake and passes through unchanged.
 
+import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { decodeLogsJson, decodeLogsProto } from './decode-logs.ts'
 import { decodeMetricsJson, decodeMetricsProto } from './decode-metrics.ts'
 import { decodeTracesJson, decodeTracesProto } from './decode-traces.ts'

@@ -1,8 +1,8 @@
 // A body and all that is needed to decode it, so that this can be done in another thread. The bytes are as they are held:
 // those of remote write are still compressed.
 
+import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { decodeExport, type OtlpEncoding } from './decode-export.ts'
 import { decodeRemoteWrite } from './remote-write.ts'
 import type { RemoteWriteVersion } from './remote-write-wire.ts'

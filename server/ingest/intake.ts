@@ -2,8 +2,8 @@
 // count. Success means committed by the engine and counted. A request is stored as a whole or, where it throws, to be
 // repeated as a whole; single records that can't be stored are counted with their reason and never a failure.
 
+import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
 import type { Decoder, Undecoded } from './decoder.ts'
 import { type LateSelection, withoutLate } from './late-rows.ts'
 import { requireFewPartitions } from './partition-spread.ts'

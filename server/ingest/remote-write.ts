@@ -3,7 +3,7 @@
 // different requests. The three kinds of record are counted apart, because the protocol's answer does so. An exemplar
 // is a row without a value beside its series: Prometheus sends it apart from the samples, often in another request.
 
-import type { TenantPlace } from '../telemetry/telemetry.ts'
+import type { TenantPlace } from '../telemetry/engine.ts'
 import { type MapCell, TextCell } from './cells.ts'
 import { MetricRows, noRecordedValue } from './metric-rows.ts'
 import { customSchema, fillHistogram } from './native-histogram.ts'

@@ -5,12 +5,12 @@
 // the first byte of its row is written, so a rejected one leaves nothing behind.
 
 import { AppError } from '../core/app-error.ts'
+import type { TenantPlace } from '../telemetry/engine.ts'
 import { RowBinary } from '../telemetry/row-binary.ts'
 import { markLength, type RowBatch, rowMemory, type TableRows } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { SeriesId, seriesParts } from '../telemetry/schema/series-id.ts'
 import { type Signal, type TableName, tables } from '../telemetry/schema/tables.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
 import { MapCell, TextCell } from './cells.ts'
 import { Place } from './otlp-decode-error.ts'
 import {

@@ -10,10 +10,10 @@ import { arbitraryExport } from '../../tests/otlp/arbitrary-export.ts'
 import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 import { openChdb } from '../telemetry/chdb.ts'
+import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { tablesOf } from '../telemetry/schema/tables.ts'
 import { raw } from '../telemetry/sql.ts'
-import type { TelemetryEngine } from '../telemetry/telemetry.ts'
 
 const folder = temporaryFolder()
 let engine: TelemetryEngine

@@ -15,11 +15,11 @@ import {
 } from '../../tests/fixtures.ts'
 import { placedRows } from '../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 import { IngestWriter } from './writer.ts'
 
 const commitDelayMs = 200

@@ -12,11 +12,11 @@ import { AppError, storageRetrySeconds } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/fair-shares.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
+import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { type RowBatch, rowCount, rowMemory } from '../telemetry/rows.ts'
 import { insertColumns } from '../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
-import type { TelemetryEngine, TenantPlace } from '../telemetry/telemetry.ts'
 
 export interface WriterOptions {
   readonly engine: TelemetryEngine

@@ -3,8 +3,8 @@
 // looked at in buckets of equal length, and a bucket that costs too much by itself is looked at in turn, down to a single
 // instant, which is a slice whatever it costs.
 
+import type { StatementLimits } from '../telemetry/engine.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { specOf, type TimeOrder } from './time-order.ts'
 import type { TimeWindow } from './time-window.ts'

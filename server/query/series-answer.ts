@@ -17,7 +17,7 @@ import {
   type SeriesSet,
 } from '../series/series.ts'
 import { type GroupBy, labelsOf } from '../series/series-statement.ts'
-import { isTooExpensive, type StatementLimits } from '../telemetry/telemetry.ts'
+import { isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { ifAffordable, interactiveLimits, smallBlockRows } from './search.ts'
 import { warningsOf } from './series-warnings.ts'

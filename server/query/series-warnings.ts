@@ -5,9 +5,9 @@ import { attributesColumn, eventSeriesOf } from '../series/event-series.ts'
 import type { SeriesSet } from '../series/series.ts'
 import { type GroupBy, labelsOf } from '../series/series-statement.ts'
 import { knowsAttribute } from '../telemetry/attribute.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import { type TableSpec, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import { join, type Sql, sql } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 
 /** What a question names. */

@@ -4,10 +4,10 @@
 
 import type { Ns } from '../../contract/instant.ts'
 import { hasAttribute } from '../telemetry/attribute.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import { pairKey, pairsIn, pairValue } from '../telemetry/schema/attribute-pairs.ts'
 import { type TableName, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { eventSeriesOf } from './event-series.ts'
 

@@ -3,7 +3,7 @@
 // and service are members of one statement, and requests that differ in nothing are read once. Each set is what
 // `readSeries` would have answered on its own.
 
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { bucketNameOf, mayBeFamily } from './classic-histogram.ts'
 import { type EventSeries, eventSeriesOf, eventStatement } from './event-series.ts'

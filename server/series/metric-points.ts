@@ -3,9 +3,9 @@
 // (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
 
 import { attribute } from '../telemetry/attribute.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from '../telemetry/native-reader.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { bucketLabel } from './classic-histogram.ts'
 import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'

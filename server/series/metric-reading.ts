@@ -4,7 +4,7 @@
 // engine; the answer is the same.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { isBucketName, isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { kindMemoryOf } from './kind-memory.ts'

@@ -6,7 +6,7 @@
 // an instant could not know matters, and each window is read by a reader that ends there.
 
 import type { Ns } from '../../contract/instant.ts'
-import type { StatementLimits } from '../telemetry/telemetry.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { mayBeFamily } from './classic-histogram.ts'
 import { eventCountStatement, eventSeriesOf, eventStatement } from './event-series.ts'

@@ -18,6 +18,7 @@ import {
 } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
+import { EngineError, type TelemetryEngine } from './engine.ts'
 import { insertFixture } from './row-fixture.ts'
 import { mapOfPairs } from './schema/attribute-pairs.ts'
 import { insertColumns } from './schema/create-schema.ts'
@@ -25,7 +26,6 @@ import { textWithStatistics } from './schema/older-tables-fixture.ts'
 import { seriesIdExpression } from './schema/series-id.ts'
 import { tables, tablesOf } from './schema/tables.ts'
 import { raw, sql, strings } from './sql.ts'
-import { EngineError, type TelemetryEngine } from './telemetry.ts'
 
 const folders: string[] = []
 const children: ChildProcess[] = []

@@ -6,8 +6,8 @@ import { after, before, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { openChdb } from './chdb.ts'
+import type { ReadShare, TelemetryEngine } from './engine.ts'
 import { sql, uint } from './sql.ts'
-import type { ReadShare, TelemetryEngine } from './telemetry.ts'
 
 let engine: TelemetryEngine
 const folder = temporaryFolder()

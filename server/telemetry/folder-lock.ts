@@ -9,7 +9,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import { systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
-import { EngineError } from './telemetry.ts'
+import { EngineError } from './engine.ts'
 
 export interface FolderLock {
   close(): void

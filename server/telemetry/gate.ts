@@ -5,9 +5,9 @@
 // plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
+import type { TenantPlace } from './engine.ts'
 import type { TableExtent } from './rows.ts'
 import { type Signal, tables } from './schema/tables.ts'
-import type { TenantPlace } from './telemetry.ts'
 
 /** Telemetry of one organisation that a deletion selects. */
 export interface Selection {

@@ -1,8 +1,8 @@
 // What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is shared
 // only by the organisations of that placement, and its id reads `<placement>-<yyyymmdd of the Monday>`.
 
+import type { TelemetryEngine } from './engine.ts'
 import { raw, type Sql, sql } from './sql.ts'
-import type { TelemetryEngine } from './telemetry.ts'
 
 /** Of every organisation in the partition, hidden rows too; active parts only. */
 export interface PartitionSize {

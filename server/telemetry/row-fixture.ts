@@ -3,11 +3,11 @@
 // encodes by the types of the columns, so that a test of ingest doesn't depend on what ingest believes about them.
 
 import { engineInstant } from '../core/time-range.ts'
+import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { RowBinary } from './row-binary.ts'
 import { mapColumnType } from './schema/attribute-pairs.ts'
 import { insertColumns } from './schema/create-schema.ts'
 import { type ColumnSpec, type TableName, tables } from './schema/tables.ts'
-import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
 
 export type AttributeMap = Readonly<Record<string, string>>
 

@@ -3,10 +3,10 @@
 // figure that comes from the books follows what a neighbour writes; there it is an estimate from the organisation's own
 // rows: the same rows weigh the same, whoever lives beside them and however the engine has merged them.
 
+import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type PartitionSize, partitionSizes } from './partitions.ts'
 import { type Signal, type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
-import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
 
 /** Bytes that so many rows of the organisation take in a partition; rounded. */
 export type RowWeights = (table: string, partitionId: string, rows: number) => number

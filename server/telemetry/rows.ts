@@ -3,8 +3,8 @@
 // whole before the request is acknowledged, and all its rows belong to one organisation.
 
 import { BytePool } from './byte-pool.ts'
+import type { TenantPlace } from './engine.ts'
 import type { TableName } from './schema/tables.ts'
-import type { TenantPlace } from './telemetry.ts'
 
 /** Where and when rows are, which is all that a fence asks. */
 export interface TableExtent {

@@ -7,11 +7,11 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { batchOf, delegate, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import type { TimeRange } from '../core/time-range.ts'
+import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type Selection, TelemetryGate } from './gate.ts'
 import { NativeReader } from './native-reader.ts'
 import type { Signal } from './schema/tables.ts'
 import { raw, type Sql, sql } from './sql.ts'
-import type { TelemetryEngine, TenantPlace } from './telemetry.ts'
 import { type From, rangeCondition, TenantReader } from './tenant-reader.ts'
 
 const secondNs = 1_000_000_000n

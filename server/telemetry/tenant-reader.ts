@@ -3,10 +3,10 @@
 // can't be read: the text of a statement that names a table by hand is refused before it reaches the engine.
 
 import assert from 'node:assert/strict'
+import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
 import type { TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
-import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './telemetry.ts'
 
 export interface From {
   /** Stands where a table would, with all its columns. */

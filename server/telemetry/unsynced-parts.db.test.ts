@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { batchOf, insertRows, temporaryFolder } from '../../tests/fixtures.ts'
 import { type CommitSync, openChdb } from './chdb.ts'
+import type { TelemetryEngine } from './engine.ts'
 import { raw, sql } from './sql.ts'
-import type { TelemetryEngine } from './telemetry.ts'
 
 const monday = 1_767_571_200_000_000_000n
 

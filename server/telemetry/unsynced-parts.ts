@@ -6,8 +6,8 @@
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { TelemetryEngine } from './engine.ts'
 import { instant, raw, sql } from './sql.ts'
-import type { TelemetryEngine } from './telemetry.ts'
 
 /** Names of parts, each with its table. */
 export interface BrokenParts {

@@ -7,7 +7,7 @@ import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import type { TenantPlace } from '../telemetry/telemetry.ts'
+import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret, requesterOf } from './tenancy.ts'
 import {
   insertToken,

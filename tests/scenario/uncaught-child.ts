@@ -6,8 +6,8 @@ import { stopOnSignal } from '../../server/cli/serve.ts'
 import { readConfig } from '../../server/config.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
+import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { sql } from '../../server/telemetry/sql.ts'
-import type { TelemetryEngine } from '../../server/telemetry/telemetry.ts'
 import { silent } from '../fixtures.ts'
 
 const engines: TelemetryEngine[] = []

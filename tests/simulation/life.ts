@@ -5,9 +5,9 @@
 import { readdir } from 'node:fs/promises'
 import { type Clock, type SteadyTime, systemClock } from '../../server/core/clock.ts'
 import { sideTables } from '../../server/deletion/eraser.ts'
+import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
-import type { TelemetryEngine } from '../../server/telemetry/telemetry.ts'
 import type { Fault } from './subject.ts'
 
 /** How long the eraser waits between two looks at the disk. */

@@ -2,8 +2,8 @@
 // it, starting it, letting time pass), and a look at what lies in the engine past everything that hides.
 
 import type { Control } from '../../server/control/database.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
-import type { TenantPlace } from '../../server/telemetry/telemetry.ts'
 import type { Counted } from './telemetry.ts'
 
 /** What is to happen when an erasure comes by a named point for the n-th time. */

@@ -54,7 +54,7 @@ const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] 
   {
     module: /^chdb$/,
     files: /^server\/telemetry\/chdb\.ts$/,
-    reason: 'the embedded engine is reached through the port in telemetry/telemetry.ts',
+    reason: 'the embedded engine is reached through the port in telemetry/engine.ts',
   },
   {
     module: /^(?:fastify|@fastify\/.*|@scalar\/fastify.*|fastify-.*)$/,

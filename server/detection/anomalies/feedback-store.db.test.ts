@@ -15,9 +15,9 @@ import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
 import { describeRoutes } from '../../http/openapi.ts'
 import { createHttp } from '../../http/server.ts'
 import { openChdb } from '../../telemetry/chdb.ts'
+import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
-import type { TelemetryEngine } from '../../telemetry/telemetry.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,

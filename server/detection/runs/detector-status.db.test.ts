@@ -7,9 +7,9 @@ import { type DetectorStatus, detectorStatuses } from '../../../contract/detecti
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
 import { openChdb } from '../../telemetry/chdb.ts'
+import { EngineError, type TelemetryEngine } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
-import { EngineError, type TelemetryEngine } from '../../telemetry/telemetry.ts'
 import {
   acme,
   type ControlFixture,

@@ -4,8 +4,8 @@
 // that is killed in between is made up for by the next. The side tables of an erasure that did not end bear the name of
 // their table at the end; they can only be swapped in with the same columns.
 
+import type { TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
-import type { TelemetryEngine } from '../telemetry.ts'
 import { type MapColumn, pairColumnExpression } from './attribute-pairs.ts'
 import { columnText, type FoundColumn, foundColumns } from './column-text.ts'
 import type { ColumnSpec, TableSpec } from './tables.ts'

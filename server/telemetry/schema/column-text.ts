@@ -1,7 +1,7 @@
 // The columns of a table as the engine is told of them and as it tells of them. All of them are stored.
 
+import type { TelemetryEngine } from '../engine.ts'
 import { sql } from '../sql.ts'
-import type { TelemetryEngine } from '../telemetry.ts'
 import type { ColumnSpec } from './tables.ts'
 
 /** Of a column, as it stands in the text of its table. */

@@ -2,8 +2,8 @@
 // missing or foreign column would turn into silently lost values, and an unknown partition key into an erasure that
 // misses. Only tables of before that can be brought up to date without losing anything are.
 
+import { EngineError, type TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
-import { EngineError, type TelemetryEngine } from '../telemetry.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
 import { columnText, expectedColumn, type FoundColumn, foundColumns } from './column-text.ts'
 import { createViews } from './exporter-views.ts'

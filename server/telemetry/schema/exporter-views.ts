@@ -3,8 +3,8 @@
 // service names them, so what maps cost to plan and to compute is paid by whoever asks for them (docs/decisions/0018).
 
 import { createHash } from 'node:crypto'
+import type { TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
-import type { TelemetryEngine } from '../telemetry.ts'
 import { mapColumnExpression, mapColumnType } from './attribute-pairs.ts'
 import { type ColumnSpec, placeColumns, type TableSpec } from './tables.ts'
 
