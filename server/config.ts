@@ -3,8 +3,8 @@
 
 import { join, resolve } from 'node:path'
 import { TenantId } from '../contract/tenancy.ts'
-import { ClientAddresses, type ProxyHeader, proxyHeaders } from './http/client-address.ts'
-import type { ConnectionLimits } from './http/connections.ts'
+import { ClientAddresses, type ProxyHeader, proxyHeaders } from './http/limits/client-address.ts'
+import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
 import { secretLengthMax, secretLengthMin } from './tenancy/tenancy.ts'
 

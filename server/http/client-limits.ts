@@ -7,8 +7,8 @@ import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { type Authenticate, identify } from './authentication.ts'
-import type { ClientAddresses } from './client-address.ts'
-import { RateLimit } from './rate-limit.ts'
+import type { ClientAddresses } from './limits/client-address.ts'
+import { RateLimit } from './limits/rate-limit.ts'
 
 export interface Credentials {
   /** The Authorization header. */

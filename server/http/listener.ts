@@ -5,8 +5,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../../contract/errors.ts'
-import type { Connections } from './connections.ts'
-import { refuse, refuseConnection } from './raw-refusal.ts'
+import type { Connections } from './limits/connections.ts'
+import { refuse, refuseConnection } from './limits/raw-refusal.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 

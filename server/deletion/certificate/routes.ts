@@ -4,7 +4,7 @@
 import type { FastifyInstance } from 'fastify'
 import { CertificateAnswer, CertificateQuery, jwksUri } from '../../../contract/certificate.ts'
 import { DeletionParams } from '../../../contract/deletion.ts'
-import { prefersHtml } from '../../http/prefers-html.ts'
+import { prefersHtml } from '../../http/pages/prefers-html.ts'
 import { route } from '../../http/route.ts'
 import { pagePolicy, renderPage } from './page.ts'
 import type { CertificateStore } from './store.ts'

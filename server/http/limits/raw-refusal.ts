@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
+import { type ErrorCode, errorCatalogue } from '../../../contract/errors.ts'
 
 /** As a response in its turn; the connection ends behind it. */
 export function refuse(

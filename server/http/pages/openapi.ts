@@ -4,10 +4,10 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
-import { oldNameOf, takeOldNames } from '../../contract/old-names.ts'
-import { frontRefusals } from './refusals.ts'
+import { oldNameOf, takeOldNames } from '../../../contract/old-names.ts'
+import { frontRefusals } from '../refusals.ts'
+import { isRecord } from '../validation.ts'
 import { StaticAnswer } from './static-answer.ts'
-import { isRecord } from './validation.ts'
 
 /** Call before the routes are added, because it watches them being added. Returns the document, for where it is served. */
 export async function describeRoutes(http: FastifyInstance, version: string): Promise<StaticAnswer> {

@@ -6,7 +6,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { LoopTurns } from '../core/loop-turns.ts'
+import type { LoopTurns } from '../../core/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { refuse } from './raw-refusal.ts'
 

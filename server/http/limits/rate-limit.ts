@@ -2,7 +2,7 @@
 // generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and what is kept is bounded, so that nobody
 // fills the memory with keys.
 
-import type { Clock } from '../core/clock.ts'
+import type { Clock } from '../../core/clock.ts'
 
 export interface RateLimitOptions {
   readonly clock: Pick<Clock, 'steady'>

@@ -9,10 +9,10 @@ import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
-import { ManualClock } from '../core/manual-clock.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { route } from '../route.ts'
+import { createHttp } from '../server.ts'
 import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
-import { route } from './route.ts'
-import { createHttp } from './server.ts'
 
 const mebibyte = 1024 * 1024
 const largeBytes = 16 * mebibyte

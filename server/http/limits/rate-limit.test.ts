@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ManualClock } from '../core/manual-clock.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
 import { RateLimit } from './rate-limit.ts'
 
 const make = () => {

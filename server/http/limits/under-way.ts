@@ -2,7 +2,7 @@
 // answered, also while it only waits, so what goes past a bound is refused before anything is read of it. A token has a
 // bound of its own so that a viewer's program doesn't keep the owner of the same organisation from an erasure.
 
-import { AppError } from '../core/app-error.ts'
+import { AppError } from '../../core/app-error.ts'
 
 export interface UnderWayLimits {
   readonly byToken: number

@@ -5,8 +5,8 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AppError } from '../core/app-error.ts'
-import type { Clock } from '../core/clock.ts'
+import { AppError } from '../../core/app-error.ts'
+import type { Clock } from '../../core/clock.ts'
 
 export interface AnswerLimits {
   /** Unread bytes of an organisation; one answer is let out whatever its size. */
