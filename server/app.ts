@@ -1,4 +1,4 @@
-// The one place where the rooms are joined. Rooms don't know each other; what one needs of another is handed
+// The one place that wires the rooms together. Rooms don't know each other; what one needs of another is handed
 // over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
 // served, and stopping lets requests and commits finish before the stores close.
 
@@ -7,14 +7,14 @@ import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
-import { joinBackups } from './app/join-backups.ts'
-import { joinCertificates } from './app/join-certificates.ts'
-import { type JoinedDeletion, joinDeletion } from './app/join-deletion.ts'
-import { joinDisk, startError } from './app/join-disk.ts'
-import { type JoinedHttp, joinClients, joinHttp } from './app/join-http.ts'
-import { type JoinedIngest, joinIngest } from './app/join-ingest.ts'
-import { joinRemoval } from './app/join-removal.ts'
-import { weighingForAnswers } from './app/weighing.ts'
+import { wireBackups } from './app/wire-backups.ts'
+import { wireCertificates } from './app/wire-certificates.ts'
+import { type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
+import { startError, wireDisk } from './app/wire-disk.ts'
+import { type WiredHttp, wireClients, wireHttp } from './app/wire-http.ts'
+import { type WiredIngest, wireIngest } from './app/wire-ingest.ts'
+import { wireRemoval } from './app/wire-removal.ts'
+import { weighingForAnswers } from './app/wire-row-weights.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
@@ -100,10 +100,10 @@ export interface App {
 const metricNamesDays = 90
 const nsPerDay = 86_400_000_000_000n
 
-/** Opens the stores and joins the rooms. Nothing is served before {@link App.start}. */
+/** Opens the stores and wires them together. Nothing is served before {@link App.start}. */
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, logger } = options
-  const disk = joinDisk(options)
+  const disk = wireDisk(options)
   try {
     return await openApp(options, disk)
   } catch (error) {
@@ -133,7 +133,7 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     await migrate(control)
     await assertSameInstance(control, readInstanceId(config.dataDir))
     const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
-    return await joinRooms(options, { engine, control, disk, keys })
+    return await wireRooms(options, { engine, control, disk, keys })
   } catch (error) {
     await engine.close()
     throw error
@@ -217,20 +217,20 @@ interface OpenStores {
   readonly keys: SigningKeys
 }
 
-async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> {
+async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> {
   const { control, disk } = opened
   const { config, clock, logger } = options
   const stores = await openShared(options, opened)
   const { gate, instanceSecret, tenancy, trustedNowMs } = stores
-  const deletion = joinDeletion(stores)
+  const deletion = wireDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
-  const backups = joinBackups(issuing)
+  const backups = wireBackups(issuing)
   await backups.settle()
   await deletion.worker.restore()
   let isReady = false
-  const clients = joinClients(config, clock, tenancy)
+  const clients = wireClients(config, clock, tenancy)
   const turns = new LoopTurns({ nowMs: elapsedMs })
-  const ingest = joinIngest({
+  const ingest = wireIngest({
     ...stores,
     clients,
     turns,
@@ -245,11 +245,11 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const front = joinHttp({ ...stores, clients, turns, isReady: () => isReady })
+  const front = wireHttp({ ...stores, clients, turns, isReady: () => isReady })
   const rooms = { deletion, ingest, detectors, runner, evaluate }
   await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
-  addCertificateRoute(front.http, joinCertificates(issuing))
+  addCertificateRoute(front.http, wireCertificates(issuing))
 
   let grpcAddress: string | null = null
   const stopping = new AbortController()
@@ -303,7 +303,7 @@ async function joinRooms(options: AppOptions, opened: OpenStores): Promise<App> 
 }
 
 interface RouteNeeds {
-  readonly front: JoinedHttp
+  readonly front: WiredHttp
   readonly clients: ClientLimits
   readonly config: Config
   readonly clock: Clock
@@ -315,15 +315,15 @@ interface RouteNeeds {
   readonly keys: SigningKeys
   readonly gate: TelemetryGate
   readonly tenancy: TenancyStore
-  readonly deletion: JoinedDeletion
-  readonly ingest: JoinedIngest
+  readonly deletion: WiredDeletion
+  readonly ingest: WiredIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
   readonly evaluate: Evaluate
   readonly isReady: () => boolean
 }
 
-/** Everything that is asked over HTTP but erasing, which {@link joinDeletion} adds itself. */
+/** Everything that is asked over HTTP but erasing, which {@link wireDeletion} adds itself. */
 async function addRoutes(needs: RouteNeeds): Promise<void> {
   const { clock, control, deletion, engine, front, gate, ingest } = needs
   const { http } = front
@@ -349,7 +349,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     })
   await front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
-  addRemovalRoute(http, joinRemoval(needs))
+  addRemovalRoute(http, wireRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })
   addUsageRoutes(http, readerOf, weighingForAnswers(needs))
   addIngestUsageRoute(http, ingest.quotas)

@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { Leases } from '../worker/lease.ts'
 import { Periodic } from '../worker/periodic.ts'
-import type { JoinedDeletion } from './join-deletion.ts'
+import type { WiredDeletion } from './wire-deletion.ts'
 
 const deletionLoopTimes = {
   name: 'deletion',
@@ -23,7 +23,7 @@ interface DeletionLoopNeeds {
   readonly disk: DiskWatch
   readonly leases: Leases
   readonly backups: Backups
-  readonly deletion: JoinedDeletion
+  readonly deletion: WiredDeletion
 }
 
 /** What erases, and its round. It works on a full disk too, with the reserve. */

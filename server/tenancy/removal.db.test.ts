@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
 import { batchOf, insertRows, openStores, silent } from '../../tests/fixtures.ts'
-import { joinRemoval } from '../app/join-removal.ts'
+import { wireRemoval } from '../app/wire-removal.ts'
 import { exportChain } from '../audit/export.ts'
 import { checkExport } from '../audit/export-check.ts'
 import { KeySeal } from '../audit/key-seal.ts'
@@ -31,7 +31,7 @@ const clock = new ManualClock(1_763_717_400_000)
 const gate = new TelemetryGate()
 const store = new TenancyStore(control, clock)
 const keys = new SigningKeys(control, clock, testSeal)
-const removal = joinRemoval({ control, clock, engine, gate, keys, logger: silent })
+const removal = wireRemoval({ control, clock, engine, gate, keys, logger: silent })
 const http = createHttp({
   clock,
   logger: silent,

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type HttpNeeds, joinHttp } from '../../server/app/join-http.ts'
+import { type HttpNeeds, wireHttp } from '../../server/app/wire-http.ts'
 import { ConfigError, readConfig } from '../../server/config.ts'
 import { elapsedMs, systemClock } from '../../server/core/clock.ts'
 import { LoopTurns } from '../../server/core/loop-turns.ts'
@@ -70,7 +70,7 @@ describe('the admin listener', () => {
     const disk: HttpNeeds['disk'] = { withReserve: (work) => work() }
     const turns = new LoopTurns({ nowMs: elapsedMs })
     const needs = { config, clients, turns, disk, clock: systemClock, logger: silent }
-    const front = joinHttp({ ...needs, isReady: () => true })
+    const front = wireHttp({ ...needs, isReady: () => true })
     await assert.rejects(
       front.listen(),
       (error) => error instanceof ConfigError && /LETHE_ADMIN_PORT/.test(error.message),

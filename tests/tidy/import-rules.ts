@@ -58,7 +58,7 @@ const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] 
   },
   {
     module: /^(?:fastify|@fastify\/.*|@scalar\/fastify.*|fastify-.*)$/,
-    files: /^server\/(?:http\/.*|app(?:\/join-[a-z]+)?|[a-z]+\/(?:[a-z]+\/|[a-z]+-)?routes)\.ts$/,
+    files: /^server\/(?:http\/.*|app(?:\/wire-[a-z]+)?|[a-z]+\/(?:[a-z]+\/|[a-z]+-)?routes)\.ts$/,
     reason: 'only routes.ts, http/ and app.ts know HTTP (a type-only import of FastifyBaseLogger is free)',
   },
   {

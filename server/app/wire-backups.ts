@@ -1,4 +1,4 @@
-// Joins what a backup is made of: the engine, the control plane's file, the register and the journal beside the
+// Wires up what a backup is made of: the engine, the control plane's file, the register and the journal beside the
 // backups. It runs in the deletion loop, see backup/backups.ts.
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -26,7 +26,7 @@ export interface BackupNeeds {
   readonly serviceVersion: string
 }
 
-export function joinBackups(needs: BackupNeeds): Backups {
+export function wireBackups(needs: BackupNeeds): Backups {
   const { config, control, engine, instanceSecret } = needs
   return new Backups({
     ...needs,

@@ -24,7 +24,7 @@ interface DiskNeeds {
   readonly logger: FastifyBaseLogger
 }
 
-export function joinDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
+export function wireDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
   const { backupDir, controlPath, dataDir, reserveBytes } = config
   const wanted = [
     { folder: dataDir, bytes: reserveBytes, isNeeded: true },

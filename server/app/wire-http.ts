@@ -1,4 +1,4 @@
-// Joins the doors of HTTP: the main listener, and where the operator has set one the admin listener, on which the pages
+// Wires up the doors of HTTP: the main listener, and where the operator has set one the admin listener, on which the pages
 // for whoever runs the service are served, away from clients. Both have the same limits, each for itself but for answers under way, which share one memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
@@ -28,7 +28,7 @@ export interface HttpNeeds {
   readonly isReady: () => boolean
 }
 
-export interface JoinedHttp {
+export interface WiredHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
   readonly answers: AnswersUnderWay
@@ -45,7 +45,7 @@ export interface JoinedHttp {
 }
 
 /** What clients without a valid token may do, on HTTP and gRPC together. */
-export function joinClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
+export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
   return new ClientLimits({
     clock,
     addresses: addressesOf(config),
@@ -53,7 +53,7 @@ export function joinClients(config: Config, clock: Clock, tenancy: TenancyStore)
   })
 }
 
-export function joinHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): JoinedHttp {
+export function wireHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): WiredHttp {
   const answers = new AnswersUnderWay(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
     createHttp({

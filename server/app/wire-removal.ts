@@ -1,4 +1,4 @@
-// Joins what the removal of an organisation has to know of other rooms: the gate that keeps writers out, and the
+// Wires up what the removal of an organisation has to know of other rooms: the gate that keeps writers out, and the
 // verifier's count, which is the one that believes nobody.
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -25,7 +25,7 @@ export interface RemovalNeeds {
 
 const everything = { signals, range: { startNs: null, endNs: null } }
 
-export function joinRemoval({
+export function wireRemoval({
   control,
   clock,
   engine,

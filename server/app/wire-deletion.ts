@@ -1,4 +1,4 @@
-// Joins everything an erasure reaches: the engine, the control plane's anomalies, legal holds and policy, the journal
+// Wires up everything an erasure reaches: the engine, the control plane's anomalies, legal holds and policy, the journal
 // and the register of backups. The rooms themselves don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
@@ -40,7 +40,7 @@ import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
-import { weighingForAnswers, weighingOf } from './weighing.ts'
+import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
 export interface DeletionNeeds {
   readonly config: Config
@@ -59,7 +59,7 @@ export interface DeletionNeeds {
   readonly instanceSecret: string
 }
 
-export interface JoinedDeletion {
+export interface WiredDeletion {
   readonly worker: DeletionWorker
   readonly ledger: DeletionLedger
   readonly requests: DeletionRequests
@@ -74,7 +74,7 @@ export interface JoinedDeletion {
   addRoutes(http: FastifyInstance, nudge: () => void): void
 }
 
-export function joinDeletion(needs: DeletionNeeds): JoinedDeletion {
+export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)

@@ -1,4 +1,4 @@
-// Joins what weighs the rows of an organisation: the engine, and who lives beside it.
+// Wires up what weighs the rows of an organisation: the engine, and who lives beside it.
 
 import { onBehalfOf, type TelemetryEngine } from '../telemetry/engine.ts'
 import { type WeighRows, weighRows } from '../telemetry/row-weights.ts'

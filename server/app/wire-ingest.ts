@@ -1,4 +1,4 @@
-// Joins the ways in for telemetry, OTLP/HTTP, OTLP/gRPC and Prometheus remote write: one writer, one quota, one budget
+// Wires up the ways in for telemetry, OTLP/HTTP, OTLP/gRPC and Prometheus remote write: one writer, one quota, one budget
 // for bodies, one intake.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
@@ -34,7 +34,7 @@ export interface IngestNeeds {
   readonly isReady: () => boolean
 }
 
-export interface JoinedIngest {
+export interface WiredIngest {
   readonly writer: IngestWriter
   readonly quotas: IngestQuotas
   readonly budget: BodyBudget
@@ -47,7 +47,7 @@ export interface JoinedIngest {
   close(): Promise<void>
 }
 
-export function joinIngest(needs: IngestNeeds): JoinedIngest {
+export function wireIngest(needs: IngestNeeds): WiredIngest {
   const { clock, config, control, disk, gate, logger } = needs
   const writer = new IngestWriter({
     ...needs,

@@ -1,4 +1,4 @@
-// Joins what a certificate is made of: the record of the deletion, the signing keys, the register of backups, and what
+// Wires up what a certificate is made of: the record of the deletion, the signing keys, the register of backups, and what
 // this service and its engine are.
 
 import type { SigningKeys } from '../audit/signing.ts'
@@ -21,7 +21,7 @@ export interface CertificateNeeds {
   readonly serviceVersion: string
 }
 
-export function joinCertificates(needs: CertificateNeeds): CertificateStore {
+export function wireCertificates(needs: CertificateNeeds): CertificateStore {
   const { clock, control, engine, instanceSecret, keys, register, serviceVersion } = needs
   return new CertificateStore({
     clock,
