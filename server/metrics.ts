@@ -10,7 +10,7 @@ import type { ClientLimits } from './http/client-limits.ts'
 import type { AnswersUnderWay } from './http/limits/answers-under-way.ts'
 import type { Connections } from './http/limits/connections.ts'
 import type { BodyBudget } from './ingest/body-budget.ts'
-import type { IngestWriter } from './ingest/writer.ts'
+import type { IngestWriter } from './ingest/rows/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
 export interface MetricSources {

@@ -5,7 +5,7 @@
 //
 // Run: node bench/ingest/decode.ts [seconds per case, 2 by default]
 
-import { decodeExport, type OtlpEncoding } from '../../server/ingest/decode-export.ts'
+import { decodeExport, type OtlpEncoding } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 

@@ -25,7 +25,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { readConfig } from '../../server/config.ts'
-import { decodeExport } from '../../server/ingest/decode-export.ts'
+import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { provenance, quantile } from '../storage/bench-store.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'

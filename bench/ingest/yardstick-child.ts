@@ -8,7 +8,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { decodeExport } from '../../server/ingest/decode-export.ts'
+import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { openChdb, writers } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'

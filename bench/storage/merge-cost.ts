@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { decodeExport } from '../../server/ingest/decode-export.ts'
+import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount } from '../../server/telemetry/rows.ts'
 import {

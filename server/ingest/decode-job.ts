@@ -3,11 +3,11 @@
 
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
-import { decodeExport, type OtlpEncoding } from './decode-export.ts'
-import { decodeRemoteWrite } from './remote-write.ts'
-import type { RemoteWriteVersion } from './remote-write-wire.ts'
-import type { DecodedExport } from './row-collector.ts'
-import { unsnap } from './snappy.ts'
+import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
+import { decodeRemoteWrite } from './prometheus/remote-write.ts'
+import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
+import { unsnap } from './prometheus/snappy.ts'
+import type { DecodedExport } from './rows/row-collector.ts'
 
 interface OtlpJob {
   readonly protocol: 'otlp'

@@ -5,8 +5,8 @@ import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
-import { OtlpDecodeError } from './otlp-decode-error.ts'
-import type { DecodedExport } from './row-collector.ts'
+import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
+import type { DecodedExport } from './rows/row-collector.ts'
 
 /** Errors lose their class on the way from thread to thread. */
 export type DecodeAnswer =

@@ -9,7 +9,7 @@ import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
-import { OtlpDecodeError } from './otlp-decode-error.ts'
+import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024

@@ -11,8 +11,8 @@ import type { LoopTurns } from '../core/loop-turns.ts'
 import type { DecodeJob } from './decode-job.ts'
 import { runDecode } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
-import { OtlpDecodeError } from './otlp-decode-error.ts'
-import type { DecodedExport } from './row-collector.ts'
+import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
+import type { DecodedExport } from './rows/row-collector.ts'
 
 /**
  * Bodies from here on are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters send less than that,

@@ -5,7 +5,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import type { ErrorCode } from '../../contract/errors.ts'
 import type { AppError } from '../core/app-error.ts'
-import { rpcCodeOf } from './otlp-response.ts'
+import { rpcCodeOf } from './otlp/response.ts'
 
 const resourceExhausted = 8
 

@@ -27,9 +27,9 @@ import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-
 import { GrpcSessions } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
 import { type Intake, senders } from './intake.ts'
-import { OtlpDecodeError } from './otlp-decode-error.ts'
-import { encodeExportResponse } from './otlp-response.ts'
+import { encodeExportResponse } from './otlp/response.ts'
 import { readBody } from './read-body.ts'
+import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
 export interface GrpcIngestOptions {
   readonly intake: Intake

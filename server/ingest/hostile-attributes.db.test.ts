@@ -20,8 +20,8 @@ import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import { decodeExport } from './decode-export.ts'
-import { decodeRemoteWrite } from './remote-write.ts'
+import { decodeExport } from './otlp/decode-export.ts'
+import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 
 let stores: Stores
 before(async () => {

@@ -5,10 +5,10 @@
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { Decoder, Undecoded } from './decoder.ts'
-import { type LateSelection, withoutLate } from './late-rows.ts'
-import { requireFewPartitions } from './partition-spread.ts'
-import type { DecodedExport } from './row-collector.ts'
-import type { IngestWriter } from './writer.ts'
+import { type LateSelection, withoutLate } from './rows/late-rows.ts'
+import { requireFewPartitions } from './rows/partition-spread.ts'
+import type { DecodedExport } from './rows/row-collector.ts'
+import type { IngestWriter } from './rows/writer.ts'
 
 /** One request's part of what its organisation may send. */
 export interface Admission {

@@ -11,10 +11,10 @@ import { AppError } from '../core/app-error.ts'
 import { callerOf, mediaTypeOf } from '../http/route.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { type Intake, type Outcome, senders } from './intake.ts'
+import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
+import { unsnappedLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
-import type { RemoteWriteVersion } from './remote-write-wire.ts'
 import { incomingBody } from './routes.ts'
-import { unsnappedLength } from './snappy.ts'
 
 export interface RemoteWriteOptions {
   readonly intake: Intake

@@ -12,12 +12,12 @@ import { callerOf, mediaTypeOf } from '../http/route.ts'
 import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
-import type { OtlpEncoding } from './decode-export.ts'
 import { gunzipBody } from './gunzip-body.ts'
 import { type Intake, senders } from './intake.ts'
-import { OtlpDecodeError } from './otlp-decode-error.ts'
-import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp-response.ts'
+import type { OtlpEncoding } from './otlp/decode-export.ts'
+import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp/response.ts'
 import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
+import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
 export interface IngestRoutesOptions {
   readonly intake: Intake

@@ -23,7 +23,7 @@ import { GrpcIngest } from './grpc.ts'
 import { Intake } from './intake.ts'
 import { addRemoteWriteRoute } from './prometheus-routes.ts'
 import { addIngestRoutes } from './routes.ts'
-import { IngestWriter } from './writer.ts'
+import { IngestWriter } from './rows/writer.ts'
 
 const clock = new ManualClock(1_767_600_000_000)
 const budget = new BodyBudget(64 * 1024 * 1024, clock)

@@ -18,7 +18,7 @@ import { tables } from '../telemetry/schema/tables.ts'
 import { type From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { aggregationOf, isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
-import { pointsMax, readPoints } from './metric-points.ts'
+import { pointsMax, readMetricPoints } from './metric-points.ts'
 import { metricStatement } from './metric-series.ts'
 import { groupsOfPoints } from './point-series.ts'
 import { frameOf, readSeries, type SeriesRequest } from './series.ts'
@@ -197,7 +197,7 @@ test('what is computed from points is what the engine computes from them', async
         const expected = hasParts
           ? settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
           : groupsOf(frame, await reader.rows<SeriesRow>(statement), false)
-        const { series } = await readPoints(reader, frame, what, undefined)
+        const { series } = await readMetricPoints(reader, frame, what, undefined)
         assert.ok(series !== null)
         const groups = groupsOfPoints(frame, series, way)
         assert.ok(groups !== null)
@@ -302,7 +302,7 @@ test('series whose identities are alike in one half are as many as there are', a
   await fill(place, 'sum', rows)
   const reader = new TenantReader(engine, place, new TelemetryGate())
   const what = { metric: 'm', kind: 'sum', aggregation: 'rate' } as const
-  const { series } = await readPoints(reader, frameOf(request), what, undefined)
+  const { series } = await readMetricPoints(reader, frameOf(request), what, undefined)
   assert.deepEqual(
     series?.map(({ points }) => points.length),
     halves.map(() => 3),

@@ -83,7 +83,7 @@ export const pointsMax: Record<MetricKind, number> = {
  *
  * @param aggregation what the points are read for; where it needs no buckets they stay where they are
  */
-export async function readPoints(
+export async function readMetricPoints(
   reader: TenantReader,
   frame: SeriesFrame,
   what: MetricRequest,

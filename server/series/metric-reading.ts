@@ -18,7 +18,7 @@ import {
   type MetricKind,
   quantileOf,
 } from './metric-kind.ts'
-import { pointsMax, readPoints } from './metric-points.ts'
+import { pointsMax, readMetricPoints } from './metric-points.ts'
 import { metricStatement } from './metric-series.ts'
 import { countStatement, factsStatement, familyStatement } from './point-conditions.ts'
 import { groupsOfPoints } from './point-series.ts'
@@ -105,7 +105,7 @@ async function readSmall(
   aggregation: Aggregation,
 ): Promise<MetricReading | null> {
   const { asked, frame, limits, metric, reader } = question
-  const { series, ...facts } = await readPoints(reader, frame, { metric, kind, aggregation }, limits)
+  const { series, ...facts } = await readMetricPoints(reader, frame, { metric, kind, aggregation }, limits)
   if (series?.length === 0) return null
   const choice = choiceOf({ kind, unit: facts.unit, flows: facts.flows ? 1 : 0 }, asked)
   const computed = series === null ? null : groupsOfPoints(frame, series, choice)

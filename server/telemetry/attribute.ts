@@ -154,7 +154,7 @@ function isNested(ways: readonly Way[], value: string): Sql {
 }
 
 /**
- * Labels of Prometheus that became resource and scope on their way in, as `server/ingest/remote-write.ts` has it: of
+ * Labels of Prometheus that became resource and scope on their way in, as `server/ingest/prometheus/remote-write.ts` has it: of
  * points of metrics that have no attribute of such a name. Each is a condition and the text where it holds.
  */
 function labelOf(column: string, key: string): Sql | undefined {

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { OtlpDecodeError } from '../../server/ingest/otlp-decode-error.ts'
-import type { DecodedExport } from '../../server/ingest/row-collector.ts'
+import { OtlpDecodeError } from '../../server/ingest/rows/otlp-decode-error.ts'
+import type { DecodedExport } from '../../server/ingest/rows/row-collector.ts'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { arbitraryExport } from './arbitrary-export.ts'
 import { decodeHere } from './decode-here.ts'

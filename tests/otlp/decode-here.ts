@@ -1,7 +1,7 @@
 // Decoding for tests that don't care whose rows come out.
 
-import { decodeExport, type OtlpEncoding } from '../../server/ingest/decode-export.ts'
-import type { DecodedExport } from '../../server/ingest/row-collector.ts'
+import { decodeExport, type OtlpEncoding } from '../../server/ingest/otlp/decode-export.ts'
+import type { DecodedExport } from '../../server/ingest/rows/row-collector.ts'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 
 /** Whose rows {@link decodeHere} makes. */

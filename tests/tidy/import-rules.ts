@@ -26,7 +26,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
 const sourcesMax = 25
 
 /** Folders that still have more. */
-const crowded: readonly string[] = ['server/deletion', 'server/ingest']
+const crowded: readonly string[] = ['server/deletion']
 
 /** Where a room may use a sibling after all: a lease is a row of the control plane. */
 const neighbours: Readonly<Record<string, readonly string[]>> = { worker: ['control'] }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGroupedPoints, readPoints, stepOfPoints } from './points-file.ts'
+import { parsePoints, readGroupedPoints, stepOfPoints } from './points-file.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 
@@ -14,19 +14,19 @@ test('timestamps come in four spellings, with or without a head', () => {
     '\uFEFF"timestamp","value"\r\n"1789128000","1.5"\r\n',
     '1789128000000, 1.5',
   ]) {
-    assert.deepEqual(readPoints(text), expected, text)
+    assert.deepEqual(parsePoints(text), expected, text)
   }
 })
 
 test('an empty value is no data, and what is not understood is refused by its line', () => {
   assert.deepEqual(
-    readPoints('1789128000,\n1789128060,NaN').map(({ value }) => value),
+    parsePoints('1789128000,\n1789128060,NaN').map(({ value }) => value),
     [Number.NaN, Number.NaN],
   )
-  assert.throws(() => readPoints('t,v\n1789128000,1\nyesterday,2'), /Line 3.*yesterday/)
-  assert.throws(() => readPoints('1789128000,1,2'), /Line 1/)
-  assert.throws(() => readPoints('1789128000,high'), /Line 1/)
-  assert.throws(() => readPoints('t,v\n'), /no points/)
+  assert.throws(() => parsePoints('t,v\n1789128000,1\nyesterday,2'), /Line 3.*yesterday/)
+  assert.throws(() => parsePoints('1789128000,1,2'), /Line 1/)
+  assert.throws(() => parsePoints('1789128000,high'), /Line 1/)
+  assert.throws(() => parsePoints('t,v\n'), /no points/)
 })
 
 test('a file of groups has a name between timestamp and value', () => {
@@ -40,7 +40,7 @@ test('a file of groups has a name between timestamp and value', () => {
   )
   assert.throws(() => readGroupedPoints('1789128000,1'), /Line 1: write it as timestamp,group,value/)
   assert.throws(() => readGroupedPoints('1789128000,a,1,2'), /Line 1/)
-  assert.throws(() => readPoints('1789128000,a,1'), /Line 1: write it as timestamp,value/)
+  assert.throws(() => parsePoints('1789128000,a,1'), /Line 1: write it as timestamp,value/)
 })
 
 test('the step is the usual distance, whatever the order and the gaps', () => {

@@ -9,7 +9,7 @@ import type { SeriesPoint } from './series.ts'
  * Reads `timestamp,value` lines, with or without a head. A timestamp is RFC 3339, `2026-09-11 12:00:00` (then UTC), or
  * seconds or milliseconds since 1970. An empty value, or NaN, is no data. Throws an Error that names the line.
  */
-export function readPoints(text: string): SeriesPoint[] {
+export function parsePoints(text: string): SeriesPoint[] {
   return readLines(text, false).map(({ timeNs, value }) => ({ timeNs, value }))
 }
 

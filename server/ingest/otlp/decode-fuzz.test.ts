@@ -1,0 +1,21 @@
+// The hand-written protobuf decoder against a second one, on random messages and on damaged and unusual forms of them.
+// `node bench/ingest/fuzz.ts` does the same for as long as one likes.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fuzzDecoders } from '../../../tests/otlp/compare-decoders.ts'
+import { signals } from '../../telemetry/schema/tables.ts'
+
+const seed = Number(process.env.LETHE_FUZZ_SEED ?? 20_261)
+
+for (const signal of signals) {
+  test(`${signal}: random and mutated bodies give the rows of the reference decoder or its refusal`, (t) => {
+    const count = fuzzDecoders(signal, seed, 150, 20)
+    t.diagnostic(
+      `seed ${seed}: ${count.bodies} bodies, ${count.refused} refused by both, ${count.rows} equal rows; ${count.repeatedKeys} bodies with repeated keys, ${count.changedKinds} with a kind changed`,
+    )
+    assert.ok(count.refused > count.bodies / 10 && count.rows > count.bodies / 10)
+    assert.ok(count.repeatedKeys > 100)
+    if (signal === 'metrics') assert.ok(count.changedKinds > 100)
+  })
+}
