@@ -11,7 +11,7 @@ import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
 import type { MethodChoice } from '../detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../detection/runs/evaluate.ts'
-import { parsePoints, readGroupedPoints, stepOfPoints } from '../detection/scoring/points-file.ts'
+import { parseGroupedPoints, parsePoints, stepOfPoints } from '../detection/scoring/points-file.ts'
 import {
   at,
   bucketStartNs,
@@ -90,7 +90,7 @@ function readText({ csv }: DetectOptions): Promise<string> | string {
 
 function readGroups(lines: string, { grouped }: DetectOptions): Map<string | null, SeriesPoint[]> {
   if (grouped !== true) return new Map([[null, parsePoints(lines)]])
-  const groups = readGroupedPoints(lines)
+  const groups = parseGroupedPoints(lines)
   if (groups.size > groupsMax) throw new Error(`That is ${groups.size} groups; ${groupsMax} at most.`)
   return new Map(groups)
 }

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { LiveOptions } from './live.ts'
 import { runLive } from './live.ts'
-import { decodePoints, readLogs, readSpans } from './otlp-reference.ts'
+import { readLogs, readPoints, readSpans } from './otlp-reference.ts'
 import { openLiveSlicer } from './payloads.ts'
 import { openShop } from './shop.ts'
 
@@ -44,7 +44,7 @@ function openReceiver(refuse: (request: number) => boolean = () => false): Recei
           spanStartMs.push(Number(span.startNs / 1_000_000n))
         }
       } else if (String(url).endsWith('/v1/logs')) logs.count += readLogs(body).length
-      else for (const { timeNs } of decodePoints(body)) pointTimesMs.add(Number(timeNs / 1_000_000n))
+      else for (const { timeNs } of readPoints(body)) pointTimesMs.add(Number(timeNs / 1_000_000n))
       return new Response(null, { status: 200 })
     },
   }

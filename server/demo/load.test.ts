@@ -11,7 +11,7 @@ import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Clock } from '../core/clock.ts'
 import type { LoadProgress } from './load.ts'
 import { loadHistory } from './load.ts'
-import { decodePoints, readLogs, readSpans } from './otlp-reference.ts'
+import { readLogs, readPoints, readSpans } from './otlp-reference.ts'
 import { parseRetryAfter, SendError } from './send.ts'
 
 const nowNs = 1_763_522_220_000_000_000n
@@ -93,7 +93,7 @@ describe('loading the history', () => {
       assert.equal(request.headers['content-type'], 'application/x-protobuf')
       assert.equal(request.headers['content-encoding'], 'gzip')
       const raw = gunzipSync(body)
-      if (request.url === '/v1/metrics') arrived.metrics += decodePoints(raw).length
+      if (request.url === '/v1/metrics') arrived.metrics += readPoints(raw).length
       else if (request.url === '/v1/logs') arrived.logs += readLogs(raw).length
       else if (request.url === '/v1/traces') arrived.traces += readSpans(raw).length
       return { status: 200, headers: { 'content-type': 'application/x-protobuf' } }

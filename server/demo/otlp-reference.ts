@@ -90,7 +90,7 @@ export interface ReadLog {
   readonly eventName: string
 }
 
-export interface DecodedPoint {
+export interface ReadPoint {
   readonly service: string
   readonly metric: string
   readonly unit: string
@@ -188,7 +188,7 @@ export function readLogs(body: Uint8Array): readonly ReadLog[] {
 
 const kinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
 
-export function decodePoints(body: Uint8Array): readonly DecodedPoint[] {
+export function readPoints(body: Uint8Array): readonly ReadPoint[] {
   return [...scopesOf('MetricsData', body)].flatMap(({ resource, scope }) =>
     list(scope.metrics).flatMap((metric) =>
       kinds.flatMap((kind) => {

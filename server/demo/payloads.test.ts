@@ -8,8 +8,8 @@ import { before, describe, test } from 'node:test'
 import { decodeHere } from '../../tests/otlp/decode-here.ts'
 import { flows, serviceNames } from './call-graph.ts'
 import type { Payload } from './otlp-batch.ts'
-import type { DecodedPoint, ReadLog, ReadSpan } from './otlp-reference.ts'
-import { decodePoints, readLogs, readSpans } from './otlp-reference.ts'
+import type { ReadLog, ReadPoint, ReadSpan } from './otlp-reference.ts'
+import { readLogs, readPoints, readSpans } from './otlp-reference.ts'
 import { estimateHistoryRows, historyPayloads, openLiveSlicer } from './payloads.ts'
 import { openShop } from './shop.ts'
 import { tracesOf } from './traces.ts'
@@ -21,18 +21,18 @@ const shop = openShop({ seed: 20, anchorNs, historyDays: 1 })
 interface Read {
   readonly spans: readonly ReadSpan[]
   readonly logs: readonly ReadLog[]
-  readonly points: readonly DecodedPoint[]
+  readonly points: readonly ReadPoint[]
 }
 
 function readAll(payloads: Iterable<Payload>): Read {
   const spans: ReadSpan[] = []
   const logs: ReadLog[] = []
-  const points: DecodedPoint[] = []
+  const points: ReadPoint[] = []
   for (const { signal, rows, body } of payloads) {
     const before = spans.length + logs.length + points.length
     if (signal === 'traces') spans.push(...readSpans(body))
     else if (signal === 'logs') logs.push(...readLogs(body))
-    else points.push(...decodePoints(body))
+    else points.push(...readPoints(body))
     assert.equal(spans.length + logs.length + points.length - before, rows, `rows of a ${signal} body`)
   }
   return { spans, logs, points }
@@ -67,7 +67,7 @@ describe('a day of history', () => {
     }
     const starts = payloads
       .filter(({ signal }) => signal === 'metrics')
-      .map(({ body }) => Math.min(...decodePoints(body).map(({ timeNs }) => minuteOf(timeNs))))
+      .map(({ body }) => Math.min(...readPoints(body).map(({ timeNs }) => minuteOf(timeNs))))
     assert.deepEqual(
       starts,
       starts.toSorted((a, b) => a - b),
@@ -328,7 +328,7 @@ describe('live slices', () => {
   test('continue the counters of the history', () => {
     const history = readAll([...historyPayloads(shop)].filter(({ signal }) => signal === 'metrics')).points
     const live = readAll(openLiveSlicer(shop, anchorMs).slice(anchorMs, anchorMs + 60_000)).points
-    const lastOf = (points: readonly DecodedPoint[]): Map<string, DecodedPoint> =>
+    const lastOf = (points: readonly ReadPoint[]): Map<string, ReadPoint> =>
       new Map(
         points
           .filter(({ metric }) => metric === 'http.server.request.duration')

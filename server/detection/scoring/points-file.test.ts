@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parsePoints, readGroupedPoints, stepOfPoints } from './points-file.ts'
+import { parseGroupedPoints, parsePoints, stepOfPoints } from './points-file.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 
@@ -30,7 +30,7 @@ test('an empty value is no data, and what is not understood is refused by its li
 })
 
 test('a file of groups has a name between timestamp and value', () => {
-  const groups = readGroupedPoints('time,host,ms\n1789128000,a,1\n1789128000,b,2\n1789128060,a,\n')
+  const groups = parseGroupedPoints('time,host,ms\n1789128000,a,1\n1789128000,b,2\n1789128060,a,\n')
   assert.deepEqual(
     [...groups].map(([group, points]) => [group, points.map(({ value }) => value)]),
     [
@@ -38,8 +38,8 @@ test('a file of groups has a name between timestamp and value', () => {
       ['b', [2]],
     ],
   )
-  assert.throws(() => readGroupedPoints('1789128000,1'), /Line 1: write it as timestamp,group,value/)
-  assert.throws(() => readGroupedPoints('1789128000,a,1,2'), /Line 1/)
+  assert.throws(() => parseGroupedPoints('1789128000,1'), /Line 1: write it as timestamp,group,value/)
+  assert.throws(() => parseGroupedPoints('1789128000,a,1,2'), /Line 1/)
   assert.throws(() => parsePoints('1789128000,a,1'), /Line 1: write it as timestamp,value/)
 })
 

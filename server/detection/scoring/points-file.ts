@@ -14,7 +14,7 @@ export function parsePoints(text: string): SeriesPoint[] {
 }
 
 /** The same for `timestamp,group,value` lines: points by group, in the order in which groups first appear. */
-export function readGroupedPoints(text: string): Map<string, SeriesPoint[]> {
+export function parseGroupedPoints(text: string): Map<string, SeriesPoint[]> {
   return Map.groupBy(readLines(text, true), ({ group }) => group)
 }
 
