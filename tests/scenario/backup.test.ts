@@ -38,7 +38,7 @@ import {
   serve,
   serveReady,
   takeBackup,
-} from './backup-place.ts'
+} from './backup-folder.ts'
 
 after(cleanUp)
 

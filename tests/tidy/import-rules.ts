@@ -9,10 +9,10 @@ import type { Import, SourceFile, Violation } from './source-file.ts'
 const floors: readonly (readonly string[])[] = [
   ['contract'],
   ['core'],
-  ['control', 'telemetry', 'http', 'worker', 'disk'],
-  ['audit', 'series'],
-  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup'],
-  ['config', 'metrics', 'demo'],
+  ['control', 'telemetry', 'http', 'disk'],
+  ['audit', 'series', 'worker'],
+  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup', 'demo'],
+  ['config', 'metrics'],
   ['app'],
   ['cli'],
 ]
@@ -27,9 +27,6 @@ const sourcesMax = 25
 
 /** Folders that still have more. */
 const crowded: readonly string[] = ['server/deletion']
-
-/** Where a room may use a sibling after all: a lease is a row of the control plane. */
-const neighbours: Readonly<Record<string, readonly string[]>> = { worker: ['control'] }
 
 /** Files beside production code that only tests and benchmarks use. */
 export const testSupport: readonly string[] = [
@@ -107,7 +104,6 @@ function whyNot(from: string, to: string): string | null {
   const [floor, otherFloor] = [floorOf(room), floorOf(other)]
   if (floor < 0) return `the room ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
   if (otherFloor < 0) return `the room ${other} has no floor yet; give it one in tests/tidy/import-rules.ts`
-  if (neighbours[room]?.includes(other)) return null
   if (floor === otherFloor) return `${room} and ${other} are siblings; let app.ts hand over what is needed`
   if (floor < otherFloor) return `${room} lies below ${other}; imports only point down`
   return null
