@@ -19,6 +19,8 @@ import { restoreBackup } from '../../server/backup/restore.ts'
 import {
   acme,
   ask,
+  type BackupDirs,
+  backupDirsOf,
   beginLethe,
   bodiesOf,
   cleanUp,
@@ -28,17 +30,15 @@ import {
   globex,
   killRestoreAt,
   lethe,
-  newPlace,
-  type Place,
+  newBackupDirs,
   type Process,
-  placeOf,
   readDeletion,
   requestErasure,
   send,
   serve,
   serveReady,
   takeBackup,
-} from './backup-folder.ts'
+} from './backup-dirs.ts'
 
 after(cleanUp)
 
@@ -53,39 +53,39 @@ async function sendRows(service: Process): Promise<void> {
 }
 
 /** A service that was started once, holds the rows, and runs. */
-async function populated(place: Place): Promise<Process> {
-  const service = await serveReady(place, { organisations: [acme, globex] })
+async function populated(dirs: BackupDirs): Promise<Process> {
+  const service = await serveReady(dirs, { organisations: [acme, globex] })
   await sendRows(service)
   return service
 }
 
 interface ErasedSince {
-  readonly place: Place
+  readonly dirs: BackupDirs
   readonly backupId: string
   readonly requestId: string
 }
 
 /** A stopped service with a backup from before an erasure of acme's, which was completed. */
 async function erasedSinceBackup(): Promise<ErasedSince> {
-  const place = newPlace()
-  const service = await populated(place)
-  const backupId = await takeBackup(place)
+  const dirs = newBackupDirs()
+  const service = await populated(dirs)
+  const backupId = await takeBackup(dirs)
   const { request_id } = await eraseBefore(service, erasedHours)
   assert.deepEqual(await bodiesOf(service, acme), kept)
   assert.deepEqual(await bodiesOf(service, globex), rows)
   await service.terminate()
-  return { place, backupId, requestId: request_id }
+  return { dirs, backupId, requestId: request_id }
 }
 
-async function restored(place: Place, ...words: string[]): Promise<string> {
-  const { code, err, out } = await lethe(place, 'backup', 'restore', ...words)
+async function restored(dirs: BackupDirs, ...words: string[]): Promise<string> {
+  const { code, err, out } = await lethe(dirs, 'backup', 'restore', ...words)
   assert.equal(code, 0, err)
   return out
 }
 
 /** Starts the service and holds that nothing is served until the guard has erased what came back. */
-async function assertGuarded(place: Place, { requestId }: ErasedSince): Promise<Process> {
-  const service = await serve(place, { standStill: 'before partition step' })
+async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Promise<Process> {
+  const service = await serve(dirs, { standStill: 'before partition step' })
   const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
   await Promise.race([service.standing, tooEarly])
   for (const path of ['/telemetry/logs', '/usage/storage', `/usage/storage/deletions/${requestId}`, '/me']) {
@@ -109,10 +109,10 @@ async function assertGuarded(place: Place, { requestId }: ErasedSince): Promise<
 describe('what was erased after a backup', () => {
   test('is erased again before anybody can read, by the ledger of the control plane that is kept', async () => {
     const since = await erasedSinceBackup()
-    const { place, backupId, requestId } = since
-    const out = await restored(place, backupId)
+    const { dirs, backupId, requestId } = since
+    const out = await restored(dirs, backupId)
     assert.match(out, /The control plane that was there is kept\./)
-    const service = await assertGuarded(place, since)
+    const service = await assertGuarded(dirs, since)
     const events = await eventsOf(service, requestId)
     assert.ok(
       events.some((event) => event.startsWith('system:restore-guard ')),
@@ -121,17 +121,17 @@ describe('what was erased after a backup', () => {
     assert.equal(events.at(-1), 'system:deletion completed')
     assert.equal((await readDeletion(service, requestId)).status, 'completed')
     await service.terminate()
-    const again = await serveReady(place)
+    const again = await serveReady(dirs)
     assert.deepEqual(await eventsOf(again, requestId), events, 'a later start has nothing to do')
     await again.terminate()
   })
 
   test('is erased again by the journal, where the control plane is the backup’s', async () => {
     const since = await erasedSinceBackup()
-    const out = await restored(since.place, since.backupId, '--control-plane', 'from-backup')
+    const out = await restored(since.dirs, since.backupId, '--control-plane', 'from-backup')
     assert.match(out, /It knows 2 organisations and 2 live access tokens/)
     assert.match(out, /The journal names 1 erasure/)
-    const service = await assertGuarded(since.place, since)
+    const service = await assertGuarded(since.dirs, since)
     const events = await eventsOf(service, since.requestId)
     assert.match(events[0] ?? '', /^system:restore-guard /)
     assert.equal(events.at(-1), 'system:deletion completed')
@@ -140,31 +140,31 @@ describe('what was erased after a backup', () => {
 
   test('is erased again in a new data folder that has nothing but the backups', async () => {
     const since = await erasedSinceBackup()
-    rmSync(since.place.dataDir, { recursive: true })
-    const place = placeOf(join(since.place.dataDir, 'new'), since.place.backupDir)
-    const list = await lethe(place, 'backup', 'list')
+    rmSync(since.dirs.dataDir, { recursive: true })
+    const dirs = backupDirsOf(join(since.dirs.dataDir, 'new'), since.dirs.backupDir)
+    const list = await lethe(dirs, 'backup', 'list')
     assert.match(list.out, new RegExp(`^${since.backupId}  found `))
-    await restored(since.place, since.backupId, '--into', place.dataDir)
-    await (await assertGuarded(place, since)).terminate()
+    await restored(since.dirs, since.backupId, '--into', dirs.dataDir)
+    await (await assertGuarded(dirs, since)).terminate()
   })
 
   test('is erased again where the new folder has its own folder for backups, because the journal comes along', async () => {
     const since = await erasedSinceBackup()
-    const base = newPlace()
-    const target = placeOf(base.dataDir, base.backupDir)
-    const folder = join(since.place.backupDir, since.backupId)
+    const base = newBackupDirs()
+    const target = backupDirsOf(base.dataDir, base.backupDir)
+    const folder = join(since.dirs.backupDir, since.backupId)
     await restored(target, folder)
     await (await assertGuarded(target, since)).terminate()
   })
 
   test('stays erased when the guard is killed at work', async () => {
     const since = await erasedSinceBackup()
-    await restored(since.place, since.backupId)
-    const killed = await serve(since.place, { standStill: 'partition dropped' })
+    await restored(since.dirs, since.backupId)
+    const killed = await serve(since.dirs, { standStill: 'partition dropped' })
     await killed.standing
     assert.equal((await fetch(`${killed.address}/readyz`)).status, 503)
     await killed.kill()
-    const service = await serveReady(since.place)
+    const service = await serveReady(since.dirs)
     assert.deepEqual(await bodiesOf(service, acme), kept)
     assert.deepEqual(await bodiesOf(service, globex), rows)
     assert.equal((await readDeletion(service, since.requestId)).status, 'completed', 'before it was ready')
@@ -172,34 +172,34 @@ describe('what was erased after a backup', () => {
   })
 
   test('is erased again where the backup’s control plane still waits for its approval', async () => {
-    const place = newPlace()
-    const service = await populated(place)
+    const dirs = newBackupDirs()
+    const service = await populated(dirs)
     const call = (secret: string, method: string, path: string, body: object) =>
       ask(service, secret, path, { method, body: JSON.stringify(body) })
     // The operator's own, because nobody approves with a token that the requester could have made.
-    const { out: token } = await lethe(place, 'token', 'create', '--org', 'acme', '--role', 'owner')
+    const { out: token } = await lethe(dirs, 'token', 'create', '--org', 'acme', '--role', 'owner')
     const policy = await call(acme.secret, 'PUT', '/usage/storage/deletion-policy', { approval: 'always' })
     assert.equal(policy.status, 200, await policy.text())
     const requestId = await requestErasure(service, erasedHours)
     assert.equal((await readDeletion(service, requestId)).status, 'awaiting_approval')
-    const backupId = await takeBackup(place)
+    const backupId = await takeBackup(dirs)
     const approved = await call(token, 'POST', `/usage/storage/deletions/${requestId}/approve`, {})
     assert.equal(approved.status, 200, await approved.text())
     await completed(service, requestId)
     await service.terminate()
 
-    await restored(place, backupId, '--control-plane', 'from-backup')
-    await (await assertGuarded(place, { place, backupId, requestId })).terminate()
+    await restored(dirs, backupId, '--control-plane', 'from-backup')
+    await (await assertGuarded(dirs, { dirs, backupId, requestId })).terminate()
   })
 
   test('is named with the backups that hold it, until they are gone', async () => {
-    const { place, backupId, requestId } = await erasedSinceBackup()
-    const service = await serveReady(place)
+    const { dirs, backupId, requestId } = await erasedSinceBackup()
+    const service = await serveReady(dirs)
     const held = await readDeletion(service, requestId)
-    const [line = ''] = (await lethe(place, 'backup', 'list')).out.split('\n')
+    const [line = ''] = (await lethe(dirs, 'backup', 'list')).out.split('\n')
     const expires = /expires (\S+)/.exec(line)?.[1]
     assert.equal(held.backups_clear_by, expires)
-    const removed = await lethe(place, 'backup', 'remove', backupId)
+    const removed = await lethe(dirs, 'backup', 'remove', backupId)
     assert.equal(removed.code, 0, removed.err)
     assert.notEqual((await readDeletion(service, requestId)).backups_clear_by, expires)
     await service.terminate()
@@ -208,26 +208,26 @@ describe('what was erased after a backup', () => {
 
 describe('a journal that can’t be trusted', () => {
   test('stops a restore with the backup’s control plane where it is lost, unless that is accepted', async () => {
-    const { place, backupId } = await erasedSinceBackup()
-    rmSync(join(place.backupDir, 'erasures.ndjson'))
-    const refused = await lethe(place, 'backup', 'restore', backupId, '--control-plane', 'from-backup')
+    const { dirs, backupId } = await erasedSinceBackup()
+    rmSync(join(dirs.backupDir, 'erasures.ndjson'))
+    const refused = await lethe(dirs, 'backup', 'restore', backupId, '--control-plane', 'from-backup')
     assert.equal(refused.code, 1)
     assert.match(refused.err, /^lethe: There is no .*erasures\.ndjson: .* --without-journal\.$/)
-    const untouched = await serveReady(place)
+    const untouched = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(untouched, acme), kept)
     await untouched.terminate()
-    rmSync(join(place.backupDir, 'erasures.ndjson'), { force: true })
-    await restored(place, backupId, '--control-plane', 'from-backup', '--without-journal')
-    const service = await serveReady(place)
+    rmSync(join(dirs.backupDir, 'erasures.ndjson'), { force: true })
+    await restored(dirs, backupId, '--control-plane', 'from-backup', '--without-journal')
+    const service = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(service, acme), rows, 'as was accepted')
     await service.terminate()
   })
 
   test('stops the service, with the line that was changed', async () => {
-    const { place } = await erasedSinceBackup()
-    const path = join(place.backupDir, 'erasures.ndjson')
+    const { dirs } = await erasedSinceBackup()
+    const path = join(dirs.backupDir, 'erasures.ndjson')
     writeFileSync(path, readFileSync(path, 'utf8').replace('"acme"', '"globex"'))
-    const { code, err } = await lethe(place, 'serve')
+    const { code, err } = await lethe(dirs, 'serve')
     assert.equal(code, 1)
     assert.match(err, /Line 1 of the erasure journal .* does not match its seal/)
   })
@@ -235,8 +235,8 @@ describe('a journal that can’t be trusted', () => {
 
 describe('a backup', () => {
   test('beside ingest has every row that was acknowledged before it, each once', async () => {
-    const place = newPlace()
-    const service = await populated(place)
+    const dirs = newBackupDirs()
+    const service = await populated(dirs)
     const acknowledged: string[] = []
     let isSending = true
     const sender = async (name: string) => {
@@ -249,15 +249,15 @@ describe('a backup', () => {
     const senders = ['a', 'b'].map(sender)
     while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
     const before = [...acknowledged]
-    const backupId = await takeBackup(place)
+    const backupId = await takeBackup(dirs)
     const atTheEnd = acknowledged.length
     isSending = false
     await Promise.all(senders)
     await service.terminate()
     assert.ok(atTheEnd > before.length, 'ingest went on meanwhile')
 
-    await restored(place, backupId)
-    const again = await serveReady(place)
+    await restored(dirs, backupId)
+    const again = await serveReady(dirs)
     const found = await bodiesOf(again, acme)
     const counted = new Set(found)
     assert.equal(counted.size, found.length, 'no row is there twice')
@@ -275,18 +275,18 @@ describe('a backup', () => {
   })
 
   test('is taken without a service too', async () => {
-    const place = newPlace()
-    await (await populated(place)).terminate()
-    const backupId = await takeBackup(place)
-    await restored(place, backupId, '--control-plane', 'from-backup')
-    const service = await serveReady(place)
+    const dirs = newBackupDirs()
+    await (await populated(dirs)).terminate()
+    const backupId = await takeBackup(dirs)
+    await restored(dirs, backupId, '--control-plane', 'from-backup')
+    const service = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(service, acme), rows)
     await service.terminate()
   })
 
   test('that was asked for before its service was killed is taken by the service that comes back', async () => {
-    const place = newPlace()
-    const service = await serveReady(place, {
+    const dirs = newBackupDirs()
+    const service = await serveReady(dirs, {
       organisations: [acme, globex],
       standStill: 'before partition step',
     })
@@ -297,12 +297,12 @@ describe('a backup', () => {
       202,
     )
     await service.standing
-    const command = beginLethe(place, /^The service has stopped/, 'backup', 'create')
-    while ((await lethe(place, 'backup', 'list')).out === '')
+    const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
+    while ((await lethe(dirs, 'backup', 'list')).out === '')
       await new Promise((resolve) => setImmediate(resolve))
     await service.kill()
     await command.saying
-    const again = await serveReady(place)
+    const again = await serveReady(dirs)
     const { code, err } = await command.ended
     assert.equal(code, 0, err)
     assert.deepEqual(await bodiesOf(again, acme), rows)
@@ -315,19 +315,19 @@ describe('a backup', () => {
     ['backup in place', 'ready'],
   ] as const) {
     test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
-      const place = newPlace()
-      const service = await serveReady(place, { organisations: [acme, globex], standStill: point })
+      const dirs = newBackupDirs()
+      const service = await serveReady(dirs, { organisations: [acme, globex], standStill: point })
       await sendRows(service)
-      const command = beginLethe(place, /^The service has stopped/, 'backup', 'create')
+      const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
       // The command leaves the folder to the service that comes back.
       await command.saying
-      const again = await serveReady(place)
+      const again = await serveReady(dirs)
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
       if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/m)
-      const names = readdirSync(place.backupDir).filter((name) => name !== 'erasures.ndjson')
+      const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
       assert.deepEqual(await bodiesOf(again, acme), rows)
       await again.terminate()
@@ -344,9 +344,9 @@ describe('a restore', () => {
     ['restore in place', true],
   ] as const) {
     test(`that kill -9 ends at "${point}" leaves ${isDone ? 'the backup' : 'what was there'}`, async () => {
-      const place = newPlace()
-      const service = await populated(place)
-      const backupId = await takeBackup(place)
+      const dirs = newBackupDirs()
+      const service = await populated(dirs)
+      const backupId = await takeBackup(dirs)
       assert.equal(await send(service, acme, ['later'], 300), 200)
       const created = await ask(service, acme.secret, '/tokens', {
         method: 'POST',
@@ -355,14 +355,14 @@ describe('a restore', () => {
       assert.equal(created.status, 201, await created.clone().text())
       const { token } = (await created.json()) as { token: string }
       await service.terminate()
-      const backup = join(place.backupDir, backupId)
-      await killRestoreAt(place, point, { backup, isControlReplaced: true })
-      const again = await serveReady(place)
+      const backup = join(dirs.backupDir, backupId)
+      await killRestoreAt(dirs, point, { backup, isControlReplaced: true })
+      const again = await serveReady(dirs)
       assert.deepEqual(await bodiesOf(again, acme), isDone ? rows : ['later', ...rows])
       assert.deepEqual(await bodiesOf(again, globex), rows)
       assert.equal((await ask(again, token, '/me')).status, isDone ? 401 : 200)
       assert.deepEqual(
-        readdirSync(join(place.dataDir, 'telemetry')).filter((name) => name.startsWith('restore.')),
+        readdirSync(join(dirs.dataDir, 'telemetry')).filter((name) => name.startsWith('restore.')),
         [],
       )
       await again.terminate()
@@ -370,12 +370,12 @@ describe('a restore', () => {
   }
 
   test('is refused before anything is changed', async () => {
-    const place = newPlace()
-    const service = await populated(place)
-    const backupId = await takeBackup(place)
-    const backup = join(place.backupDir, backupId)
+    const dirs = newBackupDirs()
+    const service = await populated(dirs)
+    const backupId = await takeBackup(dirs)
+    const backup = join(dirs.backupDir, backupId)
     const refused = async (reason: RegExp, ...words: string[]) => {
-      const { code, err } = await lethe(place, 'backup', 'restore', ...words)
+      const { code, err } = await lethe(dirs, 'backup', 'restore', ...words)
       assert.match(err, reason)
       assert.equal(code, 1)
     }
@@ -384,13 +384,13 @@ describe('a restore', () => {
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
 
     // In this process from here on: a refusal comes before any engine is opened.
-    const refusedHere = (reason: RegExp, folder: string, dataDir = place.dataDir) =>
+    const refusedHere = (reason: RegExp, folder: string, dataDir = dirs.dataDir) =>
       assert.rejects(
         restoreBackup({
           backup: folder,
           dataDir,
           controlPath: join(dataDir, 'control.db'),
-          backupDir: place.backupDir,
+          backupDir: dirs.backupDir,
           isControlReplaced: false,
           isJournalLost: false,
           engineMemoryBytes: 2 ** 30,
@@ -398,9 +398,9 @@ describe('a restore', () => {
         }),
         { name: 'BackupError', message: reason },
       )
-    await refusedHere(/is not a backup: it has no manifest\.json/, place.backupDir)
+    await refusedHere(/is not a backup: it has no manifest\.json/, dirs.backupDir)
     const broken = (name: string, change: (folder: string) => void) => {
-      const folder = join(place.backupDir, '..', name)
+      const folder = join(dirs.backupDir, '..', name)
       cpSync(backup, folder, { recursive: true })
       change(folder)
       return folder
@@ -444,15 +444,15 @@ describe('a restore', () => {
       broken('foreign', (folder) => writeFileSync(join(folder, 'instance-id'), 'x')),
     )
 
-    const other = newPlace()
+    const other = newBackupDirs()
     await (await populated(other)).terminate()
     const theirs = await takeBackup(other)
     await refusedHere(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
-    const noFolder = join(place.dataDir, '..', 'with-engine-only')
+    const noFolder = join(dirs.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
     await refusedHere(/holds the telemetry of another data folder/, backup, noFolder)
 
-    const again = await serveReady(place)
+    const again = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(again, acme), rows)
     assert.deepEqual(await bodiesOf(again, globex), rows)
     await again.terminate()

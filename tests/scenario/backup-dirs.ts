@@ -31,25 +31,25 @@ export function cleanUp(): void {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
-export interface Place {
+export interface BackupDirs {
   readonly dataDir: string
   readonly backupDir: string
   readonly settings: Readonly<Record<string, string>>
 }
 
-export function newPlace(): Place {
+export function newBackupDirs(): BackupDirs {
   const folder = temporaryFolder()
   folders.push(folder)
-  return placeOf(join(folder, 'data'), join(folder, 'backups'))
+  return backupDirsOf(join(folder, 'data'), join(folder, 'backups'))
 }
 
-export function placeOf(dataDir: string, backupDir: string): Place {
+export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
   return { dataDir, backupDir, settings: { LETHE_DATA_DIR: dataDir, LETHE_BACKUP_DIR: backupDir } }
 }
 
 /** Runs `lethe` to its end. */
-export async function lethe(place: Place, ...words: string[]) {
-  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...place.settings }
+export async function lethe(dirs: BackupDirs, ...words: string[]) {
+  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   return promisify(execFile)(process.execPath, [...node, cli, ...words], { env }).then(
     ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
     ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
@@ -57,8 +57,8 @@ export async function lethe(place: Place, ...words: string[]) {
 }
 
 /** Starts `lethe`; resolves `saying` when it has said so on standard error. */
-export function beginLethe(place: Place, saying: RegExp, ...words: string[]) {
-  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...place.settings }
+export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
+  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   const child = spawn(process.execPath, [...node, cli, ...words], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -80,8 +80,8 @@ export function beginLethe(place: Place, saying: RegExp, ...words: string[]) {
 }
 
 /** Takes a backup by the command; answers its id. */
-export async function takeBackup(place: Place): Promise<string> {
-  const { code, err, out } = await lethe(place, 'backup', 'create')
+export async function takeBackup(dirs: BackupDirs): Promise<string> {
+  const { code, err, out } = await lethe(dirs, 'backup', 'create')
   assert.equal(code, 0, err)
   const [id = '', status] = out.split(/ +/)
   assert.equal(status, 'ready')
@@ -101,31 +101,31 @@ export interface Process {
 
 type Changes = Partial<Omit<BackupChildOptions, 'settings'>>
 
-export async function serve(place: Place, changes: Changes = {}): Promise<Process> {
-  const child = start(place, changes)
+export async function serve(dirs: BackupDirs, changes: Changes = {}): Promise<Process> {
+  const child = start(dirs, changes)
   return { ...child, address: await child.listening }
 }
 
-export async function serveReady(place: Place, changes: Changes = {}): Promise<Process> {
-  const service = await serve(place, changes)
+export async function serveReady(dirs: BackupDirs, changes: Changes = {}): Promise<Process> {
+  const service = await serve(dirs, changes)
   await service.ready
   return service
 }
 
 /** Begins a restore and kills it at a failpoint. */
 export async function killRestoreAt(
-  place: Place,
+  dirs: BackupDirs,
   point: string,
   restore: NonNullable<BackupChildOptions['restore']>,
 ): Promise<void> {
-  const child = start(place, { restore, standStill: point })
+  const child = start(dirs, { restore, standStill: point })
   await child.standing
   await child.kill()
 }
 
-function start(place: Place, changes: Changes) {
+function start(dirs: BackupDirs, changes: Changes) {
   const options: BackupChildOptions = {
-    settings: place.settings,
+    settings: dirs.settings,
     organisations: [],
     standStill: null,
     restore: null,
