@@ -1,6 +1,6 @@
-// The README's first minutes, as somebody has them who pastes block after block: the service in a terminal of its own,
-// everything else in another, in a copy of the project with a data folder, a home and ports of its own. The blocks run as
-// they are written; what isn't run is listed here.
+// The README's first minutes, as a reader has them who pastes block after block: the service in a terminal of its own,
+// everything else in another, in a copy of the project with a data folder, a home and ports of its own. The blocks of
+// docs/deletion.md follow in the same terminal. All blocks run as they are written; those that are not run are listed here.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -17,10 +17,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 /** The block that is given a terminal of its own. */
 const service = 'npm start\n'
 
-/** Blocks that aren't run, by how they begin, and why. */
+/** Blocks that are not run, by how they begin, and why. */
 const notRun: Readonly<Record<string, string>> = {
-  'npm run demo': 'two weeks of telemetry take minutes; the demo has tests of its own',
-  'npm test': 'it is what runs this',
+  'npm run demo':
+    'two weeks of telemetry take minutes, and the demo has tests of its own; `npm test` is what runs this',
 }
 
 const folder = temporaryFolder()
@@ -98,7 +98,7 @@ function paste(
   })
 }
 
-test('whoever pastes the README block by block has a log record, an erasure and a certificate that holds', async () => {
+test('pasting the README and docs/deletion.md block by block gives a log record, erasures and certificates that hold', async () => {
   const blocks = blocksOf(readFileSync(join(root, 'README.md'), 'utf8'))
   for (const begin of Object.keys(notRun)) {
     assert.ok(
@@ -111,7 +111,8 @@ test('whoever pastes the README block by block has a log record, an erasure and 
   makeClone()
   const env = await environment()
   await startInTerminal(env)
-  const { code, err, out } = await paste(wanted.slice(1), env)
+  const more = blocksOf(readFileSync(join(root, 'docs', 'deletion.md'), 'utf8'))
+  const { code, err, out } = await paste([...wanted.slice(1), ...more], env)
   assert.equal(code, 0, `${out}\n${err}`)
   assert.doesNotMatch(err, /curl: |lethe: |error/i)
   assert.match(out, /"tenant_id":"default"/)
@@ -119,6 +120,7 @@ test('whoever pastes the README block by block has a log record, an erasure and 
   assert.match(out, /"schedule_minutes":10/)
   assert.match(out, /Nothing is erased/)
   assert.match(out, /completed {2}100 %/)
-  assert.match(out, /certificate\.json: the certificate holds/)
+  assert.match(out, /"scope":"range"/)
+  assert.equal(out.match(/certificate\.json: the certificate holds/g)?.length, 2)
   assert.match(readFileSync(join(clone, 'certificate.html'), 'utf8'), /<html/i)
 })
