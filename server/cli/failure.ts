@@ -1,4 +1,4 @@
-// How a command ends. Exit codes are a promise to scripts: they are listed in the help and in the README.
+// How a command ends. Exit codes are a promise to scripts: they are listed in the help and in docs/command-line.md.
 
 export const exitCodes = {
   /** A wrong option, a refusal, a failure. */
