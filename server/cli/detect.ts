@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
-import type { Verdict } from '../detection/alarms/alarm.ts'
+import type { Evaluation } from '../detection/alarms/alarm.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
 import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
@@ -53,7 +53,7 @@ const drawnMax = 4
 interface Judged {
   readonly group: string | null
   readonly series: Series
-  readonly verdict: Verdict
+  readonly evaluation: Evaluation
   readonly findings: readonly Finding[]
 }
 
@@ -67,7 +67,7 @@ export async function detect(options: DetectOptions): Promise<void> {
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
   const stepMinutes = span?.stepMinutes ?? 1
-  const states = judged.map(({ verdict }) => verdict.state)
+  const states = judged.map(({ evaluation }) => evaluation.state)
   const { note, status } = summariseRun(states, 0, stepMinutes)
   if (options.json) {
     printJson({ status, note, anomalies: findings.map(rowOf) })
@@ -106,11 +106,11 @@ function judge(
   const peers = peersOf(all, choice)
   return [...groups.keys()].map((group, i) => {
     const series = all[i] ?? buildSeries(span, [])
-    const verdict = evaluateSeries(series, choice, undefined, peers[i])
+    const evaluation = evaluateSeries(series, choice, undefined, peers[i])
     const subject = { metricName: 'value', unit: '', scope: group ?? '', peers: peers[i] ?? [] }
     const groupKey = JSON.stringify(group === null ? {} : { group })
-    const findings = findingsOf({ series, verdict, params: choice.params, groupKey, subject })
-    return { group, series, verdict, findings }
+    const findings = findingsOf({ series, evaluation, params: choice.params, groupKey, subject })
+    return { group, series, evaluation, findings }
   })
 }
 
@@ -182,8 +182,8 @@ function drawSome(judged: readonly Judged[]): void {
   if (judged.length > drawn.length) print(`  and ${judged.length - drawn.length} series that are not drawn`)
 }
 
-function chartOf({ findings, group, series, verdict }: Judged): Chart {
-  const { lower, upper } = verdict.scores
+function chartOf({ findings, group, series, evaluation }: Judged): Chart {
+  const { lower, upper } = evaluation.scores
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const bucketOf = (ns: bigint) => Number((ns - series.startNs) / stepNs)
   return {
@@ -211,8 +211,8 @@ function printScores(judged: readonly Judged[]): void {
   const cell = (column: Float64Array, i: number) => (Number.isNaN(at(column, i)) ? '' : String(at(column, i)))
   const isGrouped = judged.some(({ group }) => group !== null)
   print(`timestamp,${isGrouped ? 'group,' : ''}value,score,lower,upper`)
-  for (const { group, series, verdict } of judged) {
-    const { lower, score, upper } = verdict.scores
+  for (const { group, series, evaluation } of judged) {
+    const { lower, score, upper } = evaluation.scores
     for (let i = 0; i < series.values.length; i++) {
       const columns = [series.values, score, lower, upper].map((column) => cell(column, i))
       const labels = group === null ? [] : [group]

@@ -141,7 +141,7 @@ export class GrpcIngest {
     const place = { tenantId, placement }
     const body = await this.#read(tenantId, encoding, stream)
     try {
-      const [outcome] = await this.#options.intake.take(place, signal, {
+      const [result] = await this.#options.intake.take(place, signal, {
         bodyBytes: body.bytes.length,
         job: () => {
           const receivedNs = this.#options.clock.nowNs()
@@ -149,8 +149,8 @@ export class GrpcIngest {
         },
         release: () => body.release(),
       })
-      assert(outcome)
-      const { rejected, reasons } = outcome
+      assert(result)
+      const { rejected, reasons } = result
       return encodeExportResponse(signal, 'protobuf', { rejected, message: reasons })
     } finally {
       body.release()

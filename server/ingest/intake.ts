@@ -43,7 +43,7 @@ export interface IntakeOptions {
 }
 
 /** What became of a request, or of one of the kinds of record in it. */
-export interface Outcome {
+export interface IntakeResult {
   readonly accepted: number
   readonly rejected: number
   /** Counts by reason; empty when nothing was rejected. */
@@ -58,25 +58,25 @@ export class Intake {
   }
 
   /**
-   * Takes a request. Answers an outcome for each kind of record that its protocol has, in their order. Throws what its
+   * Takes a request. Answers a result for each kind of record that its protocol has, in their order. Throws what its
    * decoder throws, `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the
    * writer throws; nothing then counts against the quota.
    *
    * @param body is not looked at where the quota refuses it
    */
-  async take(place: TenantPlace, signal: Signal, body: Undecoded): Promise<readonly Outcome[]> {
+  async take(place: TenantPlace, signal: Signal, body: Undecoded): Promise<readonly IntakeResult[]> {
     this.#options.requireRoom()
     const admission = await this.#options.quota.admit(place.tenantId, body.bodyBytes)
     try {
       this.#options.writer.requireRoom(place)
       const parts = await this.#options.decoder.decode(place.tenantId, body)
-      const { committed, outcomes, late } = this.#begin(place, admission, parts)
+      const { committed, results, late } = this.#begin(place, admission, parts)
       await committed
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
-      const [accepted, rejected] = [total(outcomes, 'accepted'), total(outcomes, 'rejected')]
+      const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
       this.#options.onExport(signal, accepted, rejected)
       await admission.count(accepted, rejected)
-      return outcomes
+      return results
     } catch (error) {
       admission.giveBack()
       throw error
@@ -86,28 +86,28 @@ export class Intake {
   /** From late rows to the commit in one breath: a fence comes down only after late rows are refused. Keeps no rows. */
   #begin(place: TenantPlace, admission: Admission, decoded: readonly DecodedExport[]) {
     const parts = decoded.map((part) => this.#inTime(place.tenantId, part))
-    const outcomes = parts.map(({ outcome }) => outcome)
-    admission.takeRows(total(outcomes, 'accepted'))
+    const results = parts.map(({ result }) => result)
+    admission.takeRows(total(results, 'accepted'))
     const batch = parts.flatMap((part) => part.batch)
     requireFewPartitions(batch)
     const committed = this.#options.writer.commit(place, batch)
-    return { committed, outcomes, late: parts.map((part) => part.late) }
+    return { committed, results, late: parts.map((part) => part.late) }
   }
 
   #inTime(tenantId: string, decoded: DecodedExport) {
     const { batch, late } = withoutLate(decoded.batch, this.#options.lateSelections(tenantId))
     const lateRows = [...late.values()].reduce((sum, rows) => sum + rows, 0)
-    const outcome: Outcome = {
+    const result: IntakeResult = {
       accepted: decoded.accepted - lateRows,
       rejected: decoded.rejected + lateRows,
       reasons: lateRows === 0 ? decoded.reasons : withLate(decoded.reasons, lateRows),
     }
-    return { batch, late, outcome }
+    return { batch, late, result }
   }
 }
 
-function total(outcomes: readonly Outcome[], field: 'accepted' | 'rejected'): number {
-  return outcomes.reduce((sum, outcome) => sum + outcome[field], 0)
+function total(results: readonly IntakeResult[], field: 'accepted' | 'rejected'): number {
+  return results.reduce((sum, result) => sum + result[field], 0)
 }
 
 function withLate(reasons: string, lateRows: number): string {

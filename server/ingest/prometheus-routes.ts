@@ -10,7 +10,7 @@ import { ErrorBody } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import { callerOf, mediaTypeOf } from '../http/route.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { type Intake, type Outcome, senders } from './intake.ts'
+import { type Intake, type IntakeResult, senders } from './intake.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { unsnappedLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
@@ -106,7 +106,7 @@ async function take(
     const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
     const { tenantId, placement } = callerOf(request)
     const place = { tenantId, placement }
-    const outcomes = await intake.take(place, 'metrics', {
+    const results = await intake.take(place, 'metrics', {
       bodyBytes,
       job: () => {
         const body = compressedOf(request)
@@ -117,19 +117,19 @@ async function take(
     for (const [i, kind] of kinds.entries()) {
       reply.header(
         `x-prometheus-remote-write-${kind.toLowerCase()}-written`,
-        String(outcomes[i]?.accepted ?? 0),
+        String(results[i]?.accepted ?? 0),
       )
     }
-    const left = outcomes.filter(({ rejected }) => rejected > 0)
+    const left = results.filter(({ rejected }) => rejected > 0)
     if (left.length === 0) return reply.status(204).send(null)
-    throw new AppError('partial_write', { sentence: partialSentence(outcomes, left) })
+    throw new AppError('partial_write', { sentence: partialSentence(results, left) })
   } finally {
     release(request)
   }
 }
 
-function partialSentence(outcomes: readonly Outcome[], left: readonly Outcome[]): string {
-  const stored = outcomes.reduce((sum, { accepted }) => sum + accepted, 0)
+function partialSentence(results: readonly IntakeResult[], left: readonly IntakeResult[]): string {
+  const stored = results.reduce((sum, { accepted }) => sum + accepted, 0)
   const reasons = left.map(({ reasons: text }) => text).join('; ')
   return `Left out: ${reasons}. The rest (${stored}) is stored; do not repeat the request.`
 }

@@ -88,7 +88,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
       const { tenantId, placement } = callerOf(request)
       const place = { tenantId, placement }
       try {
-        const [outcome] = await options.intake.take(place, signal, {
+        const [result] = await options.intake.take(place, signal, {
           bodyBytes: bytesOf(request).length,
           isJson: encoding === 'json',
           job: () => {
@@ -97,8 +97,8 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
           },
           release: () => release(request),
         })
-        assert(outcome)
-        const { rejected, reasons: message } = outcome
+        assert(result)
+        const { rejected, reasons: message } = result
         return send(reply, 200, encoding, encodeExportResponse(signal, encoding, { rejected, message }))
       } finally {
         release(request)

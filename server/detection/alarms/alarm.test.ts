@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AlarmPolicy, raiseAlarms, type Verdict } from './alarm.ts'
+import { type AlarmPolicy, type Evaluation, raiseAlarms } from './alarm.ts'
 import { bucketKind } from './evidence.ts'
 
 const exact: AlarmPolicy = {
@@ -27,7 +27,10 @@ const banded: AlarmPolicy = { ...exact, budgetPerBucket: 1 }
 const kindOf = { _: bucketKind.missing, '?': bucketKind.unknown, t: bucketKind.thin }
 
 /** Values on a band of 90 to 110, with `_` for missing, `?` for erased and `t` for thin buckets. */
-function verdictOn(buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy>): Verdict {
+function evaluationOf(
+  buckets: readonly (number | '_' | '?' | 't')[],
+  policy: Partial<AlarmPolicy>,
+): Evaluation {
   const values = Float64Array.from(buckets, (bucket) => (typeof bucket === 'number' ? bucket : Number.NaN))
   const kinds = Uint8Array.from(buckets, (bucket) =>
     typeof bucket === 'number' ? bucketKind.value : kindOf[bucket],
@@ -44,14 +47,15 @@ function verdictOn(buckets: readonly (number | '_' | '?' | 't')[], policy: Parti
   return raiseAlarms({ series, kinds }, scores, { ...exact, ...policy })
 }
 
-const spans = (verdict: Verdict) => verdict.incidents.map((each) => [each.startIndex, each.lastIndex])
+const spans = (evaluation: Evaluation) =>
+  evaluation.incidents.map((each) => [each.startIndex, each.lastIndex])
 const statusAfter = (buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy> = {}) =>
-  verdictOn(buckets, policy).state.status
+  evaluationOf(buckets, policy).state.status
 
 test('what is over before sixteen buckets were judged is not told, and what lasts is told then', () => {
   const waiting = { ...banded, waitsForScores: true, clearN: 2 }
   const after = (buckets: readonly (number | '_')[], policy: Partial<AlarmPolicy> = waiting) => {
-    const { incidents, state } = verdictOn(buckets, policy)
+    const { incidents, state } = evaluationOf(buckets, policy)
     return { told: incidents.map((each) => [each.startIndex, each.openedIndex]), state }
   }
   const calm = (count: number) => Array<number>(count).fill(100)
@@ -84,9 +88,9 @@ test('what is over before sixteen buckets were judged is not told, and what last
 })
 
 test('n of m violations open an incident, at the bucket that completes them', () => {
-  const verdict = verdictOn([100, 120, 100, 130, 100], {})
-  assert.equal(verdict.incidents.length, 1)
-  assert.deepEqual(verdict.incidents[0], {
+  const evaluation = evaluationOf([100, 120, 100, 130, 100], {})
+  assert.equal(evaluation.incidents.length, 1)
+  assert.deepEqual(evaluation.incidents[0], {
     kind: 'high',
     startIndex: 1,
     openedIndex: 3,
@@ -102,41 +106,41 @@ test('n of m violations open an incident, at the bucket that completes them', ()
 })
 
 test('fewer violations, or too far apart, open none', () => {
-  assert.deepEqual(spans(verdictOn([100, 120, 100, 100, 100], {})), [])
-  assert.deepEqual(spans(verdictOn([120, 100, 100, 120, 100, 100, 120], {})), [])
+  assert.deepEqual(spans(evaluationOf([100, 120, 100, 100, 100], {})), [])
+  assert.deepEqual(spans(evaluationOf([120, 100, 100, 120, 100, 100, 120], {})), [])
 })
 
 test('a value on the edge does not violate', () => {
-  assert.deepEqual(spans(verdictOn([110, 110, 90, 90], {})), [])
+  assert.deepEqual(spans(evaluationOf([110, 110, 90, 90], {})), [])
 })
 
 test('an incident goes on until clear_n calm buckets in a row, and is one incident with one peak', () => {
-  const verdict = verdictOn([120, 120, 100, 100, 150, 130, 100, 100, 100, 100], {})
-  assert.deepEqual(spans(verdict), [[0, 5]])
-  assert.equal(verdict.incidents[0]?.endIndex, 5)
-  assert.equal(verdict.incidents[0]?.peakValue, 150)
-  assert.equal(verdict.incidents[0]?.peakIndex, 4)
+  const evaluation = evaluationOf([120, 120, 100, 100, 150, 130, 100, 100, 100, 100], {})
+  assert.deepEqual(spans(evaluation), [[0, 5]])
+  assert.equal(evaluation.incidents[0]?.endIndex, 5)
+  assert.equal(evaluation.incidents[0]?.peakValue, 150)
+  assert.equal(evaluation.incidents[0]?.peakIndex, 4)
 })
 
 test('violations from before an incident closed do not open the next one', () => {
   const policy = { violateN: 2, windowM: 6, clearN: 1 }
-  assert.deepEqual(spans(verdictOn([120, 120, 100, 120, 100, 100], policy)), [[0, 1]])
+  assert.deepEqual(spans(evaluationOf([120, 120, 100, 120, 100, 100], policy)), [[0, 1]])
 })
 
 test('only the chosen direction alarms', () => {
   const buckets = [120, 120, 100, 100, 100, 70, 70]
-  assert.deepEqual(spans(verdictOn(buckets, { direction: 'up' })), [[0, 1]])
-  assert.deepEqual(spans(verdictOn(buckets, { direction: 'down' })), [[5, 6]])
-  assert.equal(verdictOn(buckets, { direction: 'down' }).incidents[0]?.kind, 'low')
-  assert.equal(verdictOn(buckets, { direction: 'both' }).incidents.length, 2)
+  assert.deepEqual(spans(evaluationOf(buckets, { direction: 'up' })), [[0, 1]])
+  assert.deepEqual(spans(evaluationOf(buckets, { direction: 'down' })), [[5, 6]])
+  assert.equal(evaluationOf(buckets, { direction: 'down' }).incidents[0]?.kind, 'low')
+  assert.equal(evaluationOf(buckets, { direction: 'both' }).incidents.length, 2)
 })
 
 test('the least deviations move the edges out, and the score counts from there', () => {
-  const absolute = verdictOn([140, 140, 141, 141], { ...banded, minAbsDev: 40 })
+  const absolute = evaluationOf([140, 140, 141, 141], { ...banded, minAbsDev: 40 })
   assert.deepEqual(spans(absolute), [[2, 3]])
   assert.equal(absolute.scores.upper[0], 140)
   assert.equal(absolute.scores.score[0], 1)
-  const relative = verdictOn([40, 40, 30, 30], { ...banded, minRelDev: 0.65 })
+  const relative = evaluationOf([40, 40, 30, 30], { ...banded, minRelDev: 0.65 })
   assert.deepEqual(spans(relative), [[2, 3]])
   assert.equal(relative.scores.lower[0], 35)
 })
@@ -150,15 +154,15 @@ test('feedback widens each side by its own factor, after everything else has', (
     widening: { above: 2, below: 1 },
   }
   const first = [100, 100, 100, 100, 100]
-  const verdict = verdictOn([...first, 139, 100, 79], { ...policy, windowM: 1 })
-  assert.deepEqual([verdict.scores.upper[5], verdict.scores.lower[5]], [140, 80])
-  assert.equal(verdict.scores.score[5], 39 / 40)
+  const evaluation = evaluationOf([...first, 139, 100, 79], { ...policy, windowM: 1 })
+  assert.deepEqual([evaluation.scores.upper[5], evaluation.scores.lower[5]], [140, 80])
+  assert.equal(evaluation.scores.score[5], 39 / 40)
   assert.deepEqual(
-    spans(verdictOn([...first, 100, 79], policy)),
+    spans(evaluationOf([...first, 100, 79], policy)),
     [[6, 6]],
     'only the side that was left alone',
   )
-  assert.deepEqual(spans(verdictOn([...first, 141], policy)), [[5, 5]], 'it is no blindfold')
+  assert.deepEqual(spans(evaluationOf([...first, 141], policy)), [[5, 5]], 'it is no blindfold')
 })
 
 test('each side of a lopsided band has its own measure', () => {
@@ -166,35 +170,35 @@ test('each side of a lopsided band has its own measure', () => {
   const fill = (value: number) => new Float64Array(2).fill(value)
   const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(2), volumes: null }
   const scores = { score: Float64Array.of(1.5, 0.5), expected: fill(100), lower: fill(40), upper: fill(120) }
-  const verdict = raiseAlarms({ series, kinds: new Uint8Array(2) }, scores, banded)
-  assert.deepEqual([...verdict.scores.score], [1.5, 0.5])
+  const evaluation = raiseAlarms({ series, kinds: new Uint8Array(2) }, scores, banded)
+  assert.deepEqual([...evaluation.scores.score], [1.5, 0.5])
 })
 
 test('an exact method keeps its edges whatever the deviations', () => {
-  assert.deepEqual(spans(verdictOn([111, 111], { minAbsDev: 40 })), [[0, 1]])
+  assert.deepEqual(spans(evaluationOf([111, 111], { minAbsDev: 40 })), [[0, 1]])
 })
 
 test('buckets that are missing, thin or erased count neither for nor against', () => {
   for (const gap of ['_', 't', '?'] as const) {
-    assert.deepEqual(spans(verdictOn([120, gap, gap, gap, 120], {})), [[0, 4]], `opens across ${gap}`)
-    const closing = verdictOn([120, 120, gap, gap, gap, gap, 100], {})
+    assert.deepEqual(spans(evaluationOf([120, gap, gap, gap, 120], {})), [[0, 4]], `opens across ${gap}`)
+    const closing = evaluationOf([120, 120, gap, gap, gap, gap, 100], {})
     assert.equal(closing.incidents[0]?.endIndex, null, `does not close across ${gap}`)
   }
 })
 
 test('silence opens an incident under the policy "alert", after the first value only', () => {
-  const verdict = verdictOn(['_', '_', '_', 100, '_', '_', '_'], { silenceAlarms: true })
-  assert.deepEqual(spans(verdict), [[4, 6]])
-  const { kind, peakValue, score } = verdict.incidents[0] ?? {}
+  const evaluation = evaluationOf(['_', '_', '_', 100, '_', '_', '_'], { silenceAlarms: true })
+  assert.deepEqual(spans(evaluation), [[4, 6]])
+  const { kind, peakValue, score } = evaluation.incidents[0] ?? {}
   assert.deepEqual({ kind, peakValue, score }, { kind: 'silent', peakValue: null, score: 1 })
 })
 
 test('erased buckets are not silence', () => {
-  assert.deepEqual(spans(verdictOn([100, '?', '?', '?', '?', '?'], { silenceAlarms: true })), [])
+  assert.deepEqual(spans(evaluationOf([100, '?', '?', '?', '?', '?'], { silenceAlarms: true })), [])
 })
 
 test('erased buckets have no band', () => {
-  const { scores } = verdictOn([100, '?', 't'], {})
+  const { scores } = evaluationOf([100, '?', 't'], {})
   assert.ok(Number.isNaN(scores.upper[1]))
   assert.equal(scores.upper[2], 110)
 })
@@ -202,10 +206,10 @@ test('erased buckets have no band', () => {
 test('within the cool-down only what is clearly worse opens again; the rest is muted', () => {
   const first = [130, 130, 100, 100, 100]
   const policy = { cooldownBuckets: 10 }
-  assert.deepEqual(spans(verdictOn([...first, 140, 140], policy)), [[0, 1]])
+  assert.deepEqual(spans(evaluationOf([...first, 140, 140], policy)), [[0, 1]])
   assert.equal(statusAfter([...first, 140, 140], policy), 'muted')
   assert.equal(statusAfter([...first, 140, 140, 100, 100], policy), 'ok')
-  assert.deepEqual(spans(verdictOn([...first, 145, 145], policy)), [
+  assert.deepEqual(spans(evaluationOf([...first, 145, 145], policy)), [
     [0, 1],
     [5, 6],
   ])
@@ -213,7 +217,7 @@ test('within the cool-down only what is clearly worse opens again; the rest is m
 
 test('what goes on after the cool-down opens', () => {
   const policy = { cooldownBuckets: 3 }
-  assert.deepEqual(spans(verdictOn([130, 130, 100, 100, 100, 130, 130, 130, 130], policy)), [
+  assert.deepEqual(spans(evaluationOf([130, 130, 100, 100, 100, 130, 130, 130, 130], policy)), [
     [0, 1],
     [6, 8],
   ])
@@ -243,16 +247,16 @@ test('erased time says nothing about whether data still arrives', () => {
 
 test('before warm-up the state says how many values are still needed', () => {
   const policy = { ...banded, warmupPoints: 3 }
-  assert.deepEqual(verdictOn([100, 100], { ...policy, warmupPoints: 2 }).state, { status: 'ok' })
-  assert.deepEqual(verdictOn(['_', '_', 100, 100], policy).state, { status: 'learning', pointsNeeded: 1 })
+  assert.deepEqual(evaluationOf([100, 100], { ...policy, warmupPoints: 2 }).state, { status: 'ok' })
+  assert.deepEqual(evaluationOf(['_', '_', 100, 100], policy).state, { status: 'learning', pointsNeeded: 1 })
 })
 
 test('data too sparse for the window is told from data that only needs time', () => {
-  const sparse = verdictOn([100, '_', '_', 100, '_', '_', 100], { ...banded, warmupPoints: 4 })
+  const sparse = evaluationOf([100, '_', '_', 100, '_', '_', 100], { ...banded, warmupPoints: 4 })
   assert.deepEqual(sparse.state, { status: 'insufficient_data', pointsNeeded: 1 })
-  const thin = verdictOn(['t', 't', 't'], { ...banded, warmupPoints: 2 })
+  const thin = evaluationOf(['t', 't', 't'], { ...banded, warmupPoints: 2 })
   assert.deepEqual(thin.state, { status: 'insufficient_data', pointsNeeded: 2 })
-  const erased = verdictOn([100, '?', '?', 100, '?', '?', 100], { ...banded, warmupPoints: 4 })
+  const erased = evaluationOf([100, '?', '?', 100, '?', '?', 100], { ...banded, warmupPoints: 4 })
   assert.deepEqual(erased.state, { status: 'learning', pointsNeeded: 1 })
 })
 

@@ -96,7 +96,7 @@ export type DetectorState =
   | { readonly status: 'insufficient_data'; readonly peersNeeded: number }
   | { readonly status: 'ok' | 'anomalous' | 'recovering' | 'no_data' | 'muted' }
 
-export interface Verdict {
+export interface Evaluation {
   /** In order of time; at most the last one is open. */
   readonly incidents: readonly Incident[]
   readonly state: DetectorState
@@ -105,7 +105,7 @@ export interface Verdict {
 }
 
 /** Decides over a whole window, oldest bucket first. `scores` are a method's, row for row with the evidence. */
-export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Verdict {
+export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
   const edges = copyOf(scores)
   const budget = policy.budgetPerBucket
   const length = evidence.kinds.length

@@ -28,9 +28,9 @@ function findings(
   const points = values.flatMap((value, i) => (value === null ? [] : [{ timeNs: minuteNs(i), value }]))
   const holes = erased.map((i) => ({ startNs: minuteNs(i), endNs: minuteNs(i) + 1n }))
   const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points, holes)
-  const verdict = evaluateSeries(series, { method_key: 'threshold', params })
+  const evaluation = evaluateSeries(series, { method_key: 'threshold', params })
   const subject = { metricName: 'queue', unit: '', scope: '' }
-  return findingsOf({ series, verdict, params, groupKey: '{}', subject })
+  return findingsOf({ series, evaluation, params, groupKey: '{}', subject })
 }
 
 const spanOf = ({ startedNs, seenUntilNs, isOpen }: Finding) =>
@@ -56,9 +56,9 @@ test('a finding says for when its band was meant, and whether that was a holiday
   const series = buildSeries({ startNs, stepMinutes: 60, length: hours.length }, points)
   const reasonWith = (more: object) => {
     const params = SeasonalBandParams.parse(more)
-    const verdict = evaluateSeries(series, { method_key: 'seasonal_band', params })
+    const evaluation = evaluateSeries(series, { method_key: 'seasonal_band', params })
     const subject = { metricName: 'orders', unit: '', scope: '' }
-    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).at(-1)?.reason ?? ''
+    return findingsOf({ series, evaluation, params, groupKey: '{}', subject }).at(-1)?.reason ?? ''
   }
   assert.match(reasonWith({}), /^orders 900, expected [^;]* for a Friday 02:00; 6 hours high/)
   assert.match(reasonWith({ holidays: ['09-25'] }), / for a holiday, Friday 02:00; 6 hours high/)
@@ -115,9 +115,11 @@ test('nothing of a finding comes from time after it', () => {
     const values = [...calm, 90, ...calm, ...later]
     const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
     const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
-    const verdict = evaluateSeries(series, { method_key: 'robust_band', params })
+    const evaluation = evaluateSeries(series, { method_key: 'robust_band', params })
     const subject = { metricName: 'queue', unit: '', scope: '' }
-    return findingsOf({ series, verdict, params, groupKey: '{}', subject }).find(({ value }) => value === 90)
+    return findingsOf({ series, evaluation, params, groupKey: '{}', subject }).find(
+      ({ value }) => value === 90,
+    )
   }
   assert.equal(found([])?.lower, 0, 'a band of what was never negative is not')
   assert.deepEqual(found([-1]), found([1]))
@@ -160,9 +162,9 @@ test('a standstill across erased time is one finding before and one after, both 
   const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
   const hole = { startNs: minuteNs(55), endNs: minuteNs(57) }
   const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points, [hole])
-  const verdict = evaluateSeries(series, { method_key: 'absence', params })
+  const evaluation = evaluateSeries(series, { method_key: 'absence', params })
   const subject = { metricName: 'queue', unit: '', scope: '' }
-  const found = findingsOf({ series, verdict, params, groupKey: '{}', subject })
+  const found = findingsOf({ series, evaluation, params, groupKey: '{}', subject })
   assert.deepEqual(found.map(spanOf), ['40-55', '57-70 open'])
   for (const { reason } of found) assert.match(reason, /^queue stopped changing at 4.50; \d+ minutes unusual/)
 })

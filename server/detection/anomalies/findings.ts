@@ -1,11 +1,11 @@
-// From a verdict about buckets to findings about time: what may become an anomaly on record. Time that was erased is
+// From an evaluation of buckets to findings about time: what may become an anomaly on record. Time that was erased is
 // not only unknown to the methods, it also must not lie inside an anomaly: an incident that goes on across a hole is
 // cut there, into one finding before and one after, each with a peak of its own. Otherwise the record would claim to
 // have seen what an erasure promises nobody can know, and the next verification would find it.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
-import { type Incident, sideOf, type Verdict } from '../alarms/alarm.ts'
+import { type Evaluation, type Incident, sideOf } from '../alarms/alarm.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'
@@ -40,7 +40,7 @@ export interface Finding {
 
 export interface Evaluated {
   readonly series: Series
-  readonly verdict: Verdict
+  readonly evaluation: Evaluation
   readonly params: MethodParams
   readonly groupKey: string
   readonly subject: ReasonSubject
@@ -54,7 +54,7 @@ export function findingsOf(evaluated: Evaluated): Finding[] {
   // Up to the peak only: nothing of a finding may come from time after it, or an erasure there would have to know.
   const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
   const isLearnt = learns(evaluated.params)
-  return evaluated.verdict.incidents
+  return evaluated.evaluation.incidents
     .flatMap((incident) => cutAtUnknown(incident, evaluated))
     .map((incident) => (isLearnt && isNeverNegative(incident) ? withoutNegativeBand(incident) : incident))
     .map((incident) => findingOf(incident, evaluated))
@@ -135,7 +135,7 @@ function partOf(incident: Incident, violating: readonly number[], evaluated: Eva
 }
 
 function peakOf(violating: readonly number[], evaluated: Evaluated) {
-  const { score, expected, lower, upper } = evaluated.verdict.scores
+  const { score, expected, lower, upper } = evaluated.evaluation.scores
   const scoreAt = (i: number) => (Number.isNaN(at(score, i)) ? 1 : at(score, i))
   const peakIndex = violating.reduce((worst, i) => (scoreAt(i) > scoreAt(worst) ? i : worst))
   const value = valueAt(evaluated, peakIndex)
@@ -152,11 +152,11 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
 
 /** The alarm layer's own judgement, read back from the edges it left. */
 function violationAt(evaluated: Evaluated, i: number): Incident['kind'] | null {
-  const { params, verdict } = evaluated
+  const { params, evaluation } = evaluated
   const direction = 'direction' in params ? params.direction : 'both'
   const value = valueAt(evaluated, i)
   if (Number.isNaN(value)) return params.missing === 'alert' ? 'silent' : null
-  const { expected, lower, score, upper } = verdict.scores
+  const { expected, lower, score, upper } = evaluation.scores
   if (Number.isNaN(at(upper, i))) return at(score, i) > 1 ? sideOf(value, at(expected, i)) : null
   if (direction !== 'down' && value > at(upper, i)) return 'high'
   return direction !== 'up' && value < at(lower, i) ? 'low' : null

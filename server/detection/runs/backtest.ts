@@ -217,7 +217,7 @@ class Past {
   }
 
   /** Adds the buckets that this run was the first to judge. */
-  #draw({ groupKey, series, verdict }: JudgedSeries): void {
+  #draw({ groupKey, series, evaluation }: JudgedSeries): void {
     this.#pointsJudged += series.values.length
     const points = this.#points.get(groupKey) ?? []
     this.#points.set(groupKey, points)
@@ -229,10 +229,10 @@ class Past {
       points.push({
         time: formatInstant(timeNs),
         value: finite(series.values, i),
-        expected: finite(verdict.scores.expected, i),
-        lower: finite(verdict.scores.lower, i),
-        upper: finite(verdict.scores.upper, i),
-        score: finite(verdict.scores.score, i),
+        expected: finite(evaluation.scores.expected, i),
+        lower: finite(evaluation.scores.lower, i),
+        upper: finite(evaluation.scores.upper, i),
+        score: finite(evaluation.scores.score, i),
         ...(series.unknown[i] === 1 ? { erased: true } : {}),
       })
     }

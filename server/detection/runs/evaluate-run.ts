@@ -7,7 +7,7 @@ import { type Ns, nsPerSecond } from '../../../contract/instant.ts'
 import type { SeriesGroup, SeriesRequest, SeriesSet } from '../../series/series.ts'
 import { labelsOf } from '../../series/series-statement.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
-import type { DetectorState, Verdict } from '../alarms/alarm.ts'
+import type { DetectorState, Evaluation } from '../alarms/alarm.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
 import { type Finding, findingsOf, learns } from '../anomalies/findings.ts'
@@ -41,7 +41,7 @@ export interface Run {
 export interface JudgedSeries {
   readonly groupKey: string
   readonly series: Series
-  readonly verdict: Verdict
+  readonly evaluation: Evaluation
 }
 
 export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
@@ -72,11 +72,11 @@ export async function evaluateRun(
     members.map(({ series }) => series),
     run.choice,
   )
-  const verdicts = await judgeMembers(run, members)
+  const evaluations = await judgeMembers(run, members)
   for (const [i, member] of members.entries()) {
-    const verdict = verdicts[i]
-    assert(verdict !== undefined)
-    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [], verdict })
+    const evaluation = evaluations[i]
+    assert(evaluation !== undefined)
+    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [], evaluation })
     states.push(evaluated.state)
     findings.push(...evaluated.findings)
   }
@@ -95,20 +95,20 @@ export async function evaluateRun(
   }
 }
 
-/** One verdict per member. Between two tasks whoever waits for this thread has a turn, also where it judges itself. */
+/** One evaluation per member. Between two tasks whoever waits for this thread has a turn, also where it judges itself. */
 async function judgeMembers(
   run: Run,
   members: readonly Pick<GroupMember, 'group' | 'series'>[],
-): Promise<Verdict[]> {
+): Promise<Evaluation[]> {
   const { choice, evaluate, reader, tuning } = run
   const series = members.map((member) => member.series)
   const widenings = members.map(({ group }) => tuning?.widenings.get(groupKeyOf(run, group)))
-  const verdicts: Verdict[] = []
+  const evaluations: Evaluation[] = []
   for (const task of tasksOf({ choice, series, widenings })) {
-    verdicts.push(...(await evaluate(task, reader.share)))
+    evaluations.push(...(await evaluate(task, reader.share)))
     await yieldToOthers()
   }
-  return verdicts
+  return evaluations
 }
 
 /** JSON of what `group_by` tells apart. */
@@ -135,13 +135,13 @@ interface GroupMember {
   readonly series: Series
   /** The other series, where the method compares them. */
   readonly peers: readonly Series[]
-  readonly verdict: Verdict
+  readonly evaluation: Evaluation
 }
 
 function evaluateGroup(
   run: Run,
   set: SeriesSet,
-  { group, peers, series, verdict }: GroupMember,
+  { group, peers, series, evaluation }: GroupMember,
 ): { state: SeriesState; findings: Finding[] } {
   const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
@@ -151,7 +151,7 @@ function evaluateGroup(
   const scoped =
     scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
-  run.onJudged?.({ groupKey, series, verdict })
+  run.onJudged?.({ groupKey, series, evaluation })
   const subject = {
     ...wordsFor(metric_key),
     unit: set.unit,
@@ -160,7 +160,7 @@ function evaluateGroup(
   }
   const findings = findingsOf({
     series,
-    verdict,
+    evaluation,
     params: choice.params,
     groupKey,
     subject,
@@ -168,7 +168,7 @@ function evaluateGroup(
     mutes,
   })
   const isWidened = widening !== undefined && learns(choice.params)
-  return { state: { ...quietState(verdict.state, findings, mutes, run.plan), isWidened }, findings }
+  return { state: { ...quietState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
 }
 
 /** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */

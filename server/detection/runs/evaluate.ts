@@ -2,7 +2,7 @@
 // the preview over the past and the benchmarks all call this function, so what a preview promises is what runs.
 
 import { comparesPeers, type MethodParams } from '../../../contract/detection-methods.ts'
-import type { AlarmPolicy, Verdict } from '../alarms/alarm.ts'
+import type { AlarmPolicy, Evaluation } from '../alarms/alarm.ts'
 import { raiseAlarms } from '../alarms/alarm.ts'
 import { weighEvidence } from '../alarms/evidence.ts'
 import { stateAmongPeers } from '../alarms/peer-state.ts'
@@ -13,7 +13,7 @@ import type { Series } from '../scoring/series.ts'
 const minutesPerWeek = 7 * 24 * 60
 
 /**
- * Pure: the same series and parameters give the same verdict. An empty series gives `no_data`. The series must end
+ * Pure: the same series and parameters give the same evaluation. An empty series gives `no_data`. The series must end
  * with a complete bucket. Early buckets of a window have little history behind them and are judged by the method's
  * band alone, so whoever evaluates a sliding window takes as *new* only incidents whose `openedIndex` lies in the
  * buckets added since the last run; the others were decided when they were new, with more history.
@@ -25,14 +25,14 @@ export function evaluateSeries(
   choice: MethodChoice,
   widening?: AlarmPolicy['widening'],
   peers: readonly Series[] = [],
-): Verdict {
+): Evaluation {
   const evidence = weighEvidence(series, choice.params)
   const scores = scoreSeries(choice.method_key, evidence.series, choice.params, peers)
   const policy = alarmPolicy(choice.params, series.stepMinutes)
-  const verdict = raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
-  if (choice.method_key !== 'peer_outlier') return verdict
+  const evaluation = raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
+  if (choice.method_key !== 'peer_outlier') return evaluation
   const judged = { peers, score: scores.score, series: evidence.series }
-  return { ...verdict, state: stateAmongPeers(verdict.state, judged, choice.params) }
+  return { ...evaluation, state: stateAmongPeers(evaluation.state, judged, choice.params) }
 }
 
 /**
@@ -53,8 +53,8 @@ export interface EvaluationTask {
   readonly widenings: readonly AlarmPolicy['widening'][]
 }
 
-/** The verdicts of a task, in the order of its series. Pure, and the same in any thread. */
-export function judge({ choice, series, widenings }: EvaluationTask): Verdict[] {
+/** The evaluations of a task, in the order of its series. Pure, and the same in any thread. */
+export function judge({ choice, series, widenings }: EvaluationTask): Evaluation[] {
   const peers = peersOf(series, choice)
   return series.map((one, i) => evaluateSeries(one, choice, widenings[i], peers[i]))
 }

@@ -1,4 +1,4 @@
-// Judging in other threads: the same verdicts, this thread free meanwhile, and a thread that fails as an error of its task.
+// Judging in other threads: the same evaluations, this thread free meanwhile, and a thread that fails as an error of its task.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -78,7 +78,7 @@ describe('the evaluation pool', () => {
   test('takes a crash as an error of its task, and the next task has another thread', async () => {
     const crashing = poolOf({ entry: threadOf('process.exit(1)') })
     const throwing = poolOf({ entry: threadOf("setImmediate(() => { throw new Error('broken') })") })
-    const empty = poolOf({ entry: threadOf('parentPort.postMessage({ verdicts: [] })') })
+    const empty = poolOf({ entry: threadOf('parentPort.postMessage({ evaluations: [] })') })
     const task = taskOf('threshold', [seriesOf(600, 1)])
     for (const pool of [crashing, throwing, crashing, throwing]) {
       await assert.rejects(pool.evaluate(task, share), EvaluationError)

@@ -1,14 +1,14 @@
 // Judges series in threads of their own, so that the one thread that everybody shares is free meanwhile: to score a window
 // takes up to a second. Threads are started when they are first needed, take one task at a time, by turns between
 // organisations, and keep nothing. One that crashes or doesn't end is an error of the run whose task it had; the next
-// task starts another. The verdicts are those of `judge`, which is what the thread calls.
+// task starts another. The evaluations are those of `judge`, which is what the thread calls.
 
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
 import { FairPool, type WorkKind } from '../../telemetry/fair-pool.ts'
-import type { Verdict } from '../alarms/alarm.ts'
+import type { Evaluation } from '../alarms/alarm.ts'
 import { type EvaluationTask, judge } from './evaluate.ts'
 import type { ThreadAnswer } from './evaluation-thread.ts'
 
@@ -19,8 +19,8 @@ export interface EvaluationShare {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Judges the series of one task; the verdicts are in their order. */
-export type Evaluate = (task: EvaluationTask, share: EvaluationShare) => Promise<readonly Verdict[]>
+/** Judges the series of one task; the evaluations are in their order. */
+export type Evaluate = (task: EvaluationTask, share: EvaluationShare) => Promise<readonly Evaluation[]>
 
 /** In the caller's own thread: for tests and measurements, which share it with nobody. */
 export const evaluateHere: Evaluate = async (task) => judge(task)
@@ -88,7 +88,7 @@ export class EvaluationPool {
       // Only what a task is made of is sent, whatever else its objects have come to hold.
       const answer = await this.#ask(seat, { choice, series, widenings })
       if ('error' in answer) throw new EvaluationError(answer.error)
-      return answer.verdicts
+      return answer.evaluations
     })
 
   /** Ends the threads; what they were judging fails. Idempotent. */

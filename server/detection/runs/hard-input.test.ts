@@ -137,8 +137,8 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
     if (key === 'rate_test' && name === 'huge') continue
     if (name.includes('summer time') && !('timezone' in methodParams[key].shape)) continue
     test(`${key} on input that is ${name} is ${status} and does not alarm`, () => {
-      const verdict = evaluateSeries(series, choice)
-      const seen = verdict.incidents.map(({ openedIndex }) => {
+      const evaluation = evaluateSeries(series, choice)
+      const seen = evaluation.incidents.map(({ openedIndex }) => {
         return series.values.subarray(0, openedIndex).filter((value) => !Number.isNaN(value)).length
       })
       assert.ok(
@@ -147,7 +147,7 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
       )
       const isExact = !('warmup_points' in choice.params)
       const knowsAtOnce = isExact && (status === 'learning' || status === 'insufficient_data')
-      assert.equal(verdict.state.status, knowsAtOnce ? 'ok' : status)
+      assert.equal(evaluation.state.status, knowsAtOnce ? 'ok' : status)
     })
   }
 }

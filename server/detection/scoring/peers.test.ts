@@ -40,12 +40,12 @@ const alarmsOf = (group: readonly Series[], params: object = {}) =>
 
 test('the one host that is slow is found, and no other', () => {
   const group = hosts(12, (host, i, usual) => (host === 7 && i >= 250 && i < 260 ? 1900 : usual))
-  const verdicts = judge(group)
+  const evaluations = judge(group)
   assert.deepEqual(
-    verdicts.map(({ incidents }) => incidents.length),
+    evaluations.map(({ incidents }) => incidents.length),
     [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
   )
-  const [incident] = verdicts[7]?.incidents ?? []
+  const [incident] = evaluations[7]?.incidents ?? []
   assert.equal(incident?.startIndex, 250)
   assert.equal(incident?.kind, 'high')
   assert.ok(Math.abs((incident?.expected ?? 0) - busy(250)) < 20)
@@ -70,9 +70,9 @@ test('of five hosts one may be off without hiding another', () => {
 
 test('a host that joins late is judged from its first buckets', () => {
   const group = hosts(6, (host, i, usual) => (host < 5 ? usual : i < 290 ? Number.NaN : 3000))
-  const verdict = judge(group)[5]
-  assert.equal(verdict?.incidents[0]?.startIndex, 290)
-  assert.equal(verdict?.state.status, 'anomalous')
+  const evaluation = judge(group)[5]
+  assert.equal(evaluation?.incidents[0]?.startIndex, 290)
+  assert.equal(evaluation?.state.status, 'anomalous')
   const usual = judge(hosts(6, (host, i, value) => (host === 5 && i < 290 ? Number.NaN : value)))[5]
   assert.equal(usual?.state.status, 'ok')
 })
