@@ -9,7 +9,7 @@ import { sql } from 'kysely'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { findBreak } from './chain.ts'
 import { type AuditEvent, appendAudit, appendLedger, listChain, readChain } from './log.ts'
 

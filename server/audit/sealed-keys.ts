@@ -4,7 +4,7 @@
 
 import { sql } from 'kysely'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { flushWriteAheadLog } from '../control/sqlite.ts'
+import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
 import { createKeyFile, type KeySeal, KeySealProblem, type KeySource, readSeal } from './key-seal.ts'
 
 /** Set while clear text may be left in pages of the file that are free by now. */

@@ -6,7 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { BackupRegister } from './register.ts'
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
 /** Whom the audit log names for what is done by the operator's commands. */

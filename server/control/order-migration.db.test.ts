@@ -10,7 +10,7 @@ import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
-import { openSqlite } from './sqlite.ts'
+import { openSqlite } from './sqlite/sqlite.ts'
 
 test('older requests are in the order they were written, and older backups have none', async (t) => {
   const control = openSqlite(':memory:')

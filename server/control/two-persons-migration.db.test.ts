@@ -12,7 +12,7 @@ import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
 import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
-import { openSqlite } from './sqlite.ts'
+import { openSqlite } from './sqlite/sqlite.ts'
 
 const before = {
   '0001-foundation': foundation,

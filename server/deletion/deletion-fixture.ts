@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
-import { flushWriteAheadLog } from '../control/sqlite.ts'
+import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'

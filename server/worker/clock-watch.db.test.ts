@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { ClockWatch, confirmClock, isClockInDoubt } from './clock-watch.ts'
 

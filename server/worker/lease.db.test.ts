@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { Leases } from './lease.ts'
 

@@ -11,7 +11,7 @@ import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
-import { openSqlite } from '../../server/control/sqlite.ts'
+import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import {
   type Answer,

@@ -14,7 +14,7 @@ import type { Command } from 'commander'
 import { sql } from 'kysely'
 import { hashOf } from '../../server/audit/chain.ts'
 import { buildProgram } from '../../server/cli/program.ts'
-import { openSqlite } from '../../server/control/sqlite.ts'
+import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 

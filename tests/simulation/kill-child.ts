@@ -3,7 +3,7 @@
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
-import { openSqlite } from '../../server/control/sqlite.ts'
+import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { raw } from '../../server/telemetry/sql.ts'

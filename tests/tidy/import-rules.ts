@@ -44,9 +44,9 @@ export const testSupport: readonly string[] = [
 const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] = [
   {
     module: /^node:sqlite$/,
-    files: /^server\/(?:control\/sqlite|telemetry\/folder-lock)\.ts$/,
+    files: /^server\/(?:control\/sqlite\/[\w-]+|telemetry\/folder-lock)\.ts$/,
     reason:
-      'the driver of the control plane belongs to control/sqlite.ts (and to the lock in telemetry/folder-lock.ts)',
+      'the driver of the control plane belongs to control/sqlite/ (and to the lock in telemetry/folder-lock.ts)',
   },
   {
     module: /^chdb$/,

@@ -4,9 +4,9 @@
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely, SqliteDialect, sql } from 'kysely'
-import { AppError, storageRefusal } from '../core/app-error.ts'
-import { storageFaultOf } from '../core/storage-fault.ts'
-import type { Control } from './database.ts'
+import { AppError, storageRefusal } from '../../core/app-error.ts'
+import { storageFaultOf } from '../../core/storage-fault.ts'
+import type { Control } from '../database.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
 const busyTimeoutMs = 5000

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import type { Control } from './database.ts'
-import { migrate } from './migrate.ts'
+import { temporaryFolder } from '../../../tests/fixtures.ts'
+import type { Control } from '../database.ts'
+import { migrate } from '../migrate.ts'
 import { flushWriteAheadLog, openSqlite } from './sqlite.ts'
 
 const folder = temporaryFolder()
