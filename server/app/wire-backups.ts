@@ -7,8 +7,8 @@ import { ErasureJournal } from '../backup/journal.ts'
 import type { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { migrationNames } from '../control/migrate.ts'
-import { copySqlite } from '../control/sqlite/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/eraser.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -35,7 +35,7 @@ export function wireBackups(needs: BackupNeeds): Backups {
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
     controlPath: config.controlPath,
-    copyControl: (path) => copySqlite(control, path),
+    copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: () => sideTables(engine),
   })
 }

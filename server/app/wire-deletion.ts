@@ -6,7 +6,7 @@ import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
 import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
-import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
+import { dialectOf } from '../control/dialect.ts'
 import type { Clock } from '../core/clock.ts'
 import { secondPersonCause } from '../deletion/asked-alone.ts'
 import { Decisions } from '../deletion/decisions.ts'
@@ -221,7 +221,7 @@ function createWorker(
         return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
       }),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
-    flushControl: () => flushWriteAheadLog(control),
+    flushControl: () => dialectOf(control).flushErased(control),
   })
 }
 

@@ -6,7 +6,7 @@ import { signCheckpoint } from '../audit/export.ts'
 import { chainTables, readHead } from '../audit/log.ts'
 import type { SigningKeys } from '../audit/signing.ts'
 import type { Control } from '../control/database.ts'
-import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
+import { dialectOf } from '../control/dialect.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/verifier.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -50,7 +50,7 @@ export function wireRemoval({
     },
     async flushControl() {
       try {
-        await flushWriteAheadLog(control)
+        await dialectOf(control).flushErased(control)
       } catch (err) {
         logger.warn({ err }, 'what belonged to a removed organisation leaves the log with the next erasure')
       }

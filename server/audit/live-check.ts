@@ -1,9 +1,10 @@
 // Checks the chains where they live. Beside the links of each chain, the ledger is held against the requests it tells
 // of, so that whoever changes a request without writing it down, or strikes one out, is found too.
 
-import { type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Control, DeletionRequestsTable } from '../control/database.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { ChainWalk, readEntry } from './chain.ts'
 import { type ChainName, chainTables } from './log.ts'
 
@@ -76,26 +77,20 @@ type Request = Pick<
 
 /** Both in one snapshot, because a move between two readings would look like a contradiction. */
 async function readTogether(control: Control, chain: ChainName, tenantId: string) {
-  return control.connection().execute(async (connection) => {
-    // Reads alone don't have to wait for the service, nor it for them.
-    await sql`begin deferred`.execute(connection)
-    try {
-      const rows = await connection
-        .selectFrom(chainTables[chain])
-        .select(['seq', 'entry as text', 'hash'])
-        .where('tenant_id', '=', tenantId)
-        .orderBy('seq')
-        .execute()
-      const requests: Request[] = await connection
-        .selectFrom('deletion_requests')
-        .select(['request_id', 'status', 'scope', 'signals', 'range_start_ns', 'range_end_ns'])
-        .where('tenant_id', '=', tenantId)
-        .orderBy('request_id')
-        .execute()
-      return { rows, requests }
-    } finally {
-      await sql`commit`.execute(connection)
-    }
+  return dialectOf(control).snapshot(control, async (snapshot) => {
+    const rows = await snapshot
+      .selectFrom(chainTables[chain])
+      .select(['seq', 'entry as text', 'hash'])
+      .where('tenant_id', '=', tenantId)
+      .orderBy('seq')
+      .execute()
+    const requests: Request[] = await snapshot
+      .selectFrom('deletion_requests')
+      .select(['request_id', 'status', 'scope', 'signals', 'range_start_ns', 'range_end_ns'])
+      .where('tenant_id', '=', tenantId)
+      .orderBy('request_id')
+      .execute()
+    return { rows, requests }
   })
 }
 

@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { migrate } from '../control/migrate.ts'
-import { copySqlite, openSqlite } from '../control/sqlite/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { newKeyPair, verifyJws } from './jws.ts'
 import { KeySeal, KeySealProblem } from './key-seal.ts'
@@ -89,7 +90,7 @@ test('keys of an older version are sealed, and no byte of them is left in clear 
   await sign(await prepareSeal(control, source))
   for (const d of secrets) assert.deepEqual(filesWith(folder, d), [])
   const copy = join(folder, 'copy.db')
-  await copySqlite(control, copy)
+  await dialectOf(control).copyTo(control, copy)
   for (const d of secrets) assert.ok(!readFileSync(copy).includes(d), 'a backup of it holds none')
   const key = readFileSync(source.file, 'utf8').trim()
   assert.ok(!readFileSync(copy).includes(key), 'nor what opens them')

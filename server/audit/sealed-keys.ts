@@ -2,9 +2,8 @@
 // retired ones have no private half any more. What an older version left in clear text leaves the file, free pages and
 // log included. Nothing here makes another key in place of one that can't be opened.
 
-import { sql } from 'kysely'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { createKeyFile, type KeySeal, KeySealProblem, type KeySource, readSeal } from './key-seal.ts'
 
 /** Set while clear text may be left in pages of the file that are free by now. */
@@ -115,7 +114,6 @@ async function eraseClearText(control: Control): Promise<void> {
     .where('key', '=', clearTextMark)
     .executeTakeFirst()
   if (mark === undefined) return
-  await sql`vacuum`.execute(control)
-  await flushWriteAheadLog(control)
+  await dialectOf(control).rewrite(control)
   await control.deleteFrom('instance').where('key', '=', clearTextMark).execute()
 }

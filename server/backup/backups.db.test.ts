@@ -17,8 +17,9 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { migrate } from '../control/migrate.ts'
-import { copySqlite, openSqlite } from '../control/sqlite/sqlite.ts'
+import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -85,7 +86,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     serviceVersion: '1.2.3',
     migration: '0004-quiet',
     controlPath,
-    copyControl: (path) => copySqlite(control, path),
+    copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: async () => [],
     failpoint: async () => {},
     ...changes,
@@ -159,7 +160,7 @@ test('ingest goes on while the engine is copied', async () => {
     copyControl: async (path) => {
       await insertRows(engine, acme, batchOf('otel_logs', [3n * 10n ** 18n]))
       inserted++
-      await copySqlite(control, path)
+      await dialectOf(control).copyTo(control, path)
     },
   })
   await insertRows(engine, acme, batchOf('otel_logs', [4n * 10n ** 18n]))

@@ -1,5 +1,5 @@
-// Brings a control-plane database to the newest schema at start, in one transaction per migration. Migrations
-// are imported by name rather than found in a folder, so that a missing one is an error of the type checker.
+// Brings a control-plane database to the newest schema at start, in one transaction. Migrations are imported by name
+// rather than found in a folder, so that a missing one is an error of the type checker.
 
 import { Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'
@@ -26,7 +26,7 @@ const migrations = {
 /** Names of all migrations this program knows, oldest first. */
 export const migrationNames: readonly string[] = Object.keys(migrations).sort()
 
-/** Throws when a migration fails; the database is then as it was before that migration. */
+/** Throws when a migration fails; the database is then as it was. */
 export async function migrate(control: Control): Promise<void> {
   const migrator = new Migrator({ db: control, provider: { getMigrations: async () => migrations } })
   const { error } = await migrator.migrateToLatest()

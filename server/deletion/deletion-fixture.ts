@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
-import { flushWriteAheadLog } from '../control/sqlite/sqlite.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -88,7 +88,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       journalled: async () => journal,
       countAnomalies: async () => 0,
       removeAnomalies: async () => 0,
-      flushControl: () => flushWriteAheadLog(stores.control),
+      flushControl: () => dialectOf(stores.control).flushErased(stores.control),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,

@@ -1,7 +1,9 @@
-// The first schema of the control plane. The ledger and the audit log are append-only by trigger: not even our
-// own code can change or remove an entry without changing the schema first.
+// The first schema of the control plane. The database itself keeps the ledger and the audit log append-only: not even our
+// own code can change or remove an entry without changing the schema first. Databases that are older than this text have
+// `real` where it says `double precision`; SQLite stores both alike.
 
 import { type Kysely, sql } from 'kysely'
+import { dialectOf } from '../dialect.ts'
 
 const statements = [
   `create table organisations (
@@ -107,11 +109,11 @@ const statements = [
     ended_at_ns text,
     seen_until_ns text not null,
     peak_at_ns text not null,
-    value real,
-    expected real,
-    lower real,
-    upper real,
-    score real not null,
+    value double precision,
+    expected double precision,
+    lower double precision,
+    upper double precision,
+    score double precision not null,
     reason text not null,
     created_at_ms bigint not null,
     updated_at_ms bigint not null
@@ -126,14 +128,7 @@ export const foundation = {
   async up(db: Kysely<unknown>): Promise<void> {
     for (const statement of statements) await sql.raw(statement).execute(db)
     for (const table of ['ledger_entries', 'audit_entries']) {
-      for (const verb of ['update', 'delete']) {
-        await sql
-          .raw(
-            `create trigger ${table}_no_${verb} before ${verb} on ${table}
-             begin select raise(abort, '${table} is append-only'); end`,
-          )
-          .execute(db)
-      }
+      await dialectOf(db).schema.makeAppendOnly(db, table)
     }
   },
 }

@@ -1,11 +1,11 @@
-// The order of requests and backups by counters instead of clocks. SQLite has counted the rows of older requests. How
+// The order of requests and backups by counters instead of clocks. Older requests are numbered as they were inserted. How
 // older backups and erasures stand to each other nobody has counted, so such a backup counts as holding what they erased.
 
 import { type Kysely, sql } from 'kysely'
+import { dialectOf } from '../dialect.ts'
 
 const statements = [
   'alter table deletion_requests add column seq integer not null default 0',
-  'update deletion_requests set seq = rowid',
   'create index deletion_requests_by_seq on deletion_requests (seq)',
   'alter table backups add column order_known integer not null default 0',
   `create table erasure_backups (
@@ -19,5 +19,6 @@ const statements = [
 export const order = {
   async up(db: Kysely<unknown>): Promise<void> {
     for (const statement of statements) await sql.raw(statement).execute(db)
+    await dialectOf(db).schema.numberAsInserted(db, 'deletion_requests', 'seq')
   },
 }

@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { Migrator } from 'kysely/migration'
 import { temporaryFolder } from '../../../tests/fixtures.ts'
 import type { Control } from '../database.ts'
+import { dialectOf } from '../dialect.ts'
 import { migrate } from '../migrate.ts'
-import { flushWriteAheadLog, openSqlite } from './sqlite.ts'
+import { openSqlite } from './sqlite.ts'
 
 const folder = temporaryFolder()
 const control = openSqlite(join(folder, 'control.db'))
@@ -38,19 +40,19 @@ test('what was deleted is in no file of the folder once the write-ahead log is f
   // Long values overflow onto pages of their own, short ones share a page: both must be overwritten.
   await insertInstance('short', `${canary}-short`)
   await insertInstance('long', `${canary}-long `.repeat(2_000))
-  await flushWriteAheadLog(control)
+  await dialectOf(control).flushErased(control)
   assert.ok(filesWith(canary).length > 0, 'it was there')
 
   await control.deleteFrom('instance').where('key', 'in', ['short', 'long']).execute()
-  await flushWriteAheadLog(control)
+  await dialectOf(control).flushErased(control)
   assert.deepEqual(filesWith(canary), [])
 })
 
 test('what was overwritten is gone too', async () => {
   await insertInstance('changed', 'written-first '.repeat(500))
-  await flushWriteAheadLog(control)
+  await dialectOf(control).flushErased(control)
   await control.updateTable('instance').set({ value: 'then' }).where('key', '=', 'changed').execute()
-  await flushWriteAheadLog(control)
+  await dialectOf(control).flushErased(control)
   assert.deepEqual(filesWith('written-first'), [])
 })
 
@@ -58,7 +60,7 @@ test('the flush is needed: before it the deleted bytes wait in the write-ahead l
   await insertInstance('waiting', 'still-in-the-log '.repeat(500))
   await control.deleteFrom('instance').where('key', '=', 'waiting').execute()
   assert.notDeepEqual(filesWith('still-in-the-log'), [])
-  await flushWriteAheadLog(control)
+  await dialectOf(control).flushErased(control)
   assert.deepEqual(filesWith('still-in-the-log'), [])
 })
 
@@ -69,9 +71,9 @@ test('a flush that another reader holds up is an error and not a quiet success',
     reader.prepare('select count(*) from instance').get()
     await insertInstance('held', 'held-up-by-a-reader')
     await sql`pragma busy_timeout = 0`.execute(control)
-    await assert.rejects(flushWriteAheadLog(control), /could not be emptied/)
+    await assert.rejects(dialectOf(control).flushErased(control), /could not be emptied/)
     reader.exec('commit')
-    await flushWriteAheadLog(control)
+    await dialectOf(control).flushErased(control)
   } finally {
     reader.close()
     await sql`pragma busy_timeout = 5000`.execute(control)
@@ -131,7 +133,7 @@ test('a question asked before sees what another process has written since, and c
   await sql`alter table instance add column later text`.execute(theirs)
   assert.deepEqual(await ask(), [{ key: 'shared', value: 'two', later: null }])
   // A question that was asked holds nothing up.
-  await flushWriteAheadLog(theirs)
+  await dialectOf(theirs).flushErased(theirs)
   await ours.destroy()
   await theirs.destroy()
   rmSync(folder, { recursive: true, force: true })
@@ -204,6 +206,24 @@ test('a migration that finds no room fails with that and not with what follows f
   await sql`pragma max_page_count = 4`.execute(empty)
   await assert.rejects(migrate(empty), { code: 'storage_full' })
   await empty.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('a migration that fails leaves the database as it was, also what it had done by then', async () => {
+  const folder = temporaryFolder()
+  const half = openSqlite(join(folder, 'half.db'))
+  const failing = {
+    async up(db: Control) {
+      await sql`create table half_done (id text)`.execute(db)
+      throw new Error('the power went')
+    },
+  }
+  const migrator = new Migrator({ db: half, provider: { getMigrations: async () => ({ failing }) } })
+  assert.match(String((await migrator.migrateToLatest()).error), /the power went/)
+  const tables = (await half.introspection.getTables()).map(({ name }) => name)
+  assert.ok(!tables.includes('half_done'), tables.join())
+  await migrate(half)
+  await half.destroy()
   rmSync(folder, { recursive: true, force: true })
 })
 

@@ -3,13 +3,11 @@
 // freed pages, so that an erased anomaly leaves no bytes behind in the file).
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { Kysely, SqliteDialect, sql } from 'kysely'
+import { Kysely } from 'kysely'
 import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
-
-/** How long a statement waits for another process, such as the command line, to end its transaction. */
-const busyTimeoutMs = 5000
+import { busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
@@ -26,32 +24,7 @@ export function openSqlite(path: string): Control {
   ]) {
     refusing(() => database.exec(`pragma ${pragma}`))
   }
-  return new Kysely({ dialect: new SqliteDialect({ database: driverOf(database) }) })
-}
-
-/**
- * Moves everything out of the write-ahead log and empties it, so that no erased byte waits in it. Throws where
- * another reader of the file holds it up; it doesn't wait, because waiting here would stop the whole process.
- */
-export async function flushWriteAheadLog(control: Control): Promise<void> {
-  const busy = await control.connection().execute(async (connection) => {
-    await sql`pragma busy_timeout = 0`.execute(connection)
-    try {
-      const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(connection)
-      return rows[0]?.busy
-    } finally {
-      await sql`pragma busy_timeout = ${sql.raw(String(busyTimeoutMs))}`.execute(connection)
-    }
-  })
-  if (busy !== 0) throw new Error('The write-ahead log could not be emptied: another reader holds it.')
-}
-
-/**
- * Writes a copy of one moment to `path`, where nothing may be yet. Freed pages are not in it. Everything else on
- * this connection waits meanwhile: it takes as long as reading and writing the file once.
- */
-export async function copySqlite(control: Control, path: string): Promise<void> {
-  await sql`vacuum into ${path}`.execute(control)
+  return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database) }) })
 }
 
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */

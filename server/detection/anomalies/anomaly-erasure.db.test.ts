@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
-import { flushWriteAheadLog } from '../../control/sqlite/sqlite.ts'
+import { dialectOf } from '../../control/dialect.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
@@ -172,10 +172,10 @@ test('no byte of a redacted band is left in the files, and the neighbour’s is'
     // Longer than a page: what a smaller row no longer needs is then freed rather than written over.
     await record(await create(place), [finding(0, 5, { reason: `${'-'.repeat(9000)}${secretOf(place)}` })])
   }
-  await flushWriteAheadLog(fixture.control)
+  await dialectOf(fixture.control).flushErased(fixture.control)
   assert.ok(bytesOnDisk().includes(secretOf(acme)))
   await erase(between(-50, -40))
-  await flushWriteAheadLog(fixture.control)
+  await dialectOf(fixture.control).flushErased(fixture.control)
   assert.ok(!bytesOnDisk().includes(secretOf(acme)))
   assert.ok(bytesOnDisk().includes(secretOf(globex)))
 })

@@ -73,7 +73,7 @@ export async function recordedAnomalies(
   const rows = await trx
     .selectFrom('anomalies')
     .select(['id', 'detector_id', 'group_key', 'metric_key', 'started_at_ns', 'seen_until_ns', 'ended_at_ns'])
-    .where(ofDetectors(first.detector.tenantId, [...windows.keys()]))
+    .where(ofDetectors(trx, first.detector.tenantId, [...windows.keys()]))
     .where((where) =>
       where.or([where('ended_at_ns', 'is', null), where(ns('seen_until_ns'), '>', bound(startNs))]),
     )

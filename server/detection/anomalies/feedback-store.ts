@@ -97,7 +97,7 @@ export class FeedbackStore {
       .selectFrom('anomalies')
       .selectAll()
       .select(nthVerdict.as('nth'))
-      .where(ofDetectors(tenantId, ids))
+      .where(ofDetectors(trx, tenantId, ids))
       .where('verdict', 'is not', null)
     const rows = await trx
       .selectFrom(given.as('given'))

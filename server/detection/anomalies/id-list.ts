@@ -2,6 +2,8 @@
 // prepared once per text and what is kept of texts is limited: a text for each number of ids would soon fill it.
 
 import { type SqlBool, sql } from 'kysely'
+import type { Control, ControlTransaction } from '../../control/database.ts'
+import { dialectOf } from '../../control/dialect.ts'
 
 /** Detectors asked for at once. Also runs recorded in one transaction: what costs there is the wait for the disk. */
 export const idsMax = 25
@@ -14,9 +16,10 @@ export function idList(ids: readonly string[]): string[] {
 }
 
 /**
- * Rows of anomalies that belong to these detectors of the organisation. The plus keeps the planner from the index by
- * organisation, which it takes to be the narrower one beside a list: it would read every anomaly there ever was.
+ * Rows of anomalies that belong to these detectors of the organisation. By no index on the organisation: SQLite takes that
+ * to be the narrower one beside a list, and would read every anomaly there ever was.
  */
-export function ofDetectors(tenantId: string, ids: readonly string[]) {
-  return sql<SqlBool>`+tenant_id = ${tenantId} and detector_id in (${sql.join(idList(ids))})`
+export function ofDetectors(db: Control | ControlTransaction, tenantId: string, ids: readonly string[]) {
+  const organisation = dialectOf(db).unindexed('tenant_id')
+  return sql<SqlBool>`${organisation} = ${tenantId} and detector_id in (${sql.join(idList(ids))})`
 }

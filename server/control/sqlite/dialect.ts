@@ -1,0 +1,76 @@
+// What the control plane asks of its database (control/dialect.ts), said to SQLite. There is one writer at a time: a
+// transaction begins by taking the write lock of the whole file, and waits where another process has it.
+
+import { SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import type { Control } from '../database.ts'
+import type { ControlAdapter, ControlDialect } from '../dialect.ts'
+import { sqliteSchema } from './schema.ts'
+
+/** How long a statement waits for another process, such as the command line, to end its transaction. */
+export const busyTimeoutMs = 5000
+
+const dialect: ControlDialect = {
+  // Nothing is left to lock: a transaction has the whole file from its beginning (`begin immediate`, see sqlite.ts).
+  async lock() {},
+
+  snapshot(control, read) {
+    return control.connection().execute(async (connection) => {
+      await sql`begin deferred`.execute(connection)
+      try {
+        return await read(connection)
+      } finally {
+        await sql`commit`.execute(connection)
+      }
+    })
+  },
+
+  flushErased,
+
+  async rewrite(control) {
+    await sql`vacuum`.execute(control)
+    await flushErased(control)
+  },
+
+  // Everything else on this connection waits meanwhile: it takes as long as reading and writing the file once.
+  async copyTo(control, path) {
+    await sql`vacuum into ${path}`.execute(control)
+  },
+
+  // The plus makes an expression of the column, and an index is of columns.
+  unindexed: (column) => sql`+${sql.ref(column)}`,
+
+  schema: sqliteSchema,
+}
+
+/**
+ * Freed pages are overwritten as they are freed (`secure_delete`), so erased bytes wait in the write-ahead log alone: it is
+ * moved into the file and emptied. Waiting for another reader would stop the whole process, so nobody waits.
+ */
+async function flushErased(control: Control): Promise<void> {
+  const busy = await control.connection().execute(async (connection) => {
+    await sql`pragma busy_timeout = 0`.execute(connection)
+    try {
+      const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(connection)
+      return rows[0]?.busy
+    } finally {
+      await sql`pragma busy_timeout = ${sql.raw(String(busyTimeoutMs))}`.execute(connection)
+    }
+  })
+  if (busy !== 0) throw new Error('The write-ahead log could not be emptied: another reader has it open.')
+}
+
+class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
+  readonly controlDialect = dialect
+
+  /** SQLite can; Kysely runs migrations without a transaction where this is not said. */
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+}
+
+/** Kysely's dialect of SQLite, which brings ours along. */
+export class SqliteControlDialect extends SqliteDialect {
+  override createAdapter(): SqliteControlAdapter {
+    return new SqliteControlAdapter()
+  }
+}

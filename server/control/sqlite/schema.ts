@@ -1,0 +1,39 @@
+// What migrations say to SQLite in its own words. Databases in use have these triggers: a change here reaches only new ones.
+
+import { sql } from 'kysely'
+import type { SchemaDialect } from '../dialect.ts'
+
+export const sqliteSchema: SchemaDialect = {
+  async makeAppendOnly(db, table) {
+    for (const verb of ['update', 'delete']) {
+      await sql
+        .raw(
+          `create trigger ${table}_no_${verb} before ${verb} on ${table}
+             begin select raise(abort, '${table} is append-only'); end`,
+        )
+        .execute(db)
+    }
+  },
+
+  async keepHeldAnomalies(db) {
+    await sql.raw(heldAnomaliesStay).execute(db)
+  },
+
+  async numberAsInserted(db, table, column) {
+    await sql`update ${sql.table(table)} set ${sql.ref(column)} = rowid`.execute(db)
+  },
+}
+
+const heldAnomaliesStay = `create trigger held_anomalies_stay before delete on anomalies
+   when exists (
+     select 1 from legal_holds as hold
+     where hold.tenant_id = old.tenant_id and hold.released_at_ms is null
+       and (hold.range_start_ns is null
+         or cast(old.seen_until_ns as integer) > cast(hold.range_start_ns as integer))
+       and (hold.range_end_ns is null
+         or cast(old.started_at_ns as integer) < cast(hold.range_end_ns as integer))
+       and exists (
+         select 1 from json_each(hold.signals) as held
+         where ',' || old.signal || ',' like '%,' || held.value || ',%')
+   )
+   begin select raise(abort, 'a legal hold keeps this anomaly'); end`
