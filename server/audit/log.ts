@@ -3,6 +3,7 @@
 // stand or fall together; there is no update and no delete here, and triggers in the database refuse both.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { instantText } from '../core/clock.ts'
 import { chainStart, type SealedEntry, seal } from './chain.ts'
 
@@ -59,6 +60,7 @@ async function append(
   tenantId: string,
   facts: Record<string, unknown>,
 ): Promise<number> {
+  await lock(trx, { tenantId })
   const last = await readHead(trx, table, tenantId)
   const seq = last.entries + 1
   const { text, hash } = seal({ ...facts, tenant_id: tenantId, seq, prev_hash: last.head })

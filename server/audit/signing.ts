@@ -3,6 +3,7 @@
 // error. A retired key has none any more.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import type { Clock } from '../core/clock.ts'
 import { newKeyPair, type PublicKey, signJws } from './jws.ts'
 import type { KeySeal } from './key-seal.ts'
@@ -52,6 +53,7 @@ export class SigningKeys {
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, 'signing_keys')
       const retired = await findCurrent(trx)
       await trx
         .updateTable('signing_keys')
@@ -59,7 +61,8 @@ export class SigningKeys {
         .where('retired_at_ms', 'is', null)
         .execute()
       const { kid } = await insertKey(trx, made, nowMs)
-      for (const { tenant_id } of await trx.selectFrom('organisations').select('tenant_id').execute()) {
+      const organisations = trx.selectFrom('organisations').select('tenant_id').orderBy('tenant_id')
+      for (const { tenant_id } of await organisations.execute()) {
         await appendAudit(trx, tenant_id, nowMs, {
           actor,
           action: 'signing_key.rotated',
@@ -78,9 +81,10 @@ export class SigningKeys {
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
     // Two first uses at once make two keys and keep one: the second waits for the first one's transaction and finds its key.
-    return this.#control
-      .transaction()
-      .execute(async (trx) => (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs)))
+    return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, 'signing_keys')
+      return (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs))
+    })
   }
 
   async #make(): Promise<NewKey> {

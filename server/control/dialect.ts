@@ -7,18 +7,18 @@ import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Control, ControlTransaction } from './database.ts'
 
 /**
- * What a transaction locks before it reads what it decides by. An organisation's lock covers the heads of its chains and
- * every count of its rows that has a limit. The others cover what is counted over all organisations. Who needs several
- * takes the organisation's first, then the others in the order in which they stand here.
+ * What a transaction locks before it reads what it decides by. Who needs several locks takes them in the order in which
+ * they stand here, and those of organisations in the order of tenant_id.
  */
 export type ControlLock =
-  | { readonly tenantId: string }
-  /** The next number of a deletion request. */
-  | 'deletion_order'
-  /** The placement of the next organisation. */
-  | 'placements'
   /** Which key signs. */
   | 'signing_keys'
+  /** Everything of one organisation: the heads of its chains, and every count of its rows that has a limit. */
+  | { readonly tenantId: string }
+  /** The placement of the next organisation. */
+  | 'placements'
+  /** The next number of a deletion request, of all organisations. */
+  | 'deletion_order'
 
 export interface ControlDialect {
   /**
@@ -55,6 +55,11 @@ export interface SchemaDialect {
 /** Kysely's adapter of a control plane, which brings the dialect along to wherever a handle or a transaction goes. */
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
+}
+
+/** {@link ControlDialect.lock} in the transaction's own database. */
+export function lock(trx: ControlTransaction, what: ControlLock): Promise<void> {
+  return dialectOf(trx).lock(trx, what)
 }
 
 /** The dialect of the database that a handle or a transaction is of. */

@@ -1,7 +1,9 @@
 // Which new request is taken: not one that is there already, not one too many, and none beside a full erasure that
-// is at work. Every check reads inside the transaction that writes the request, so two askers can't both pass.
+// is at work. Every check reads inside the transaction that writes the request, with the lock of its organisation, so two
+// requests at once can't both pass.
 
 import type { ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { type DeletionSelection, openRequestsMax, openStatuses } from './deletion.ts'
 import { type RequestRow, readSignals } from './deletion-record.ts'
@@ -16,6 +18,7 @@ export async function findExisting(
   idempotencyKey: string | null,
   selectionHash: string,
 ): Promise<RequestRow | null> {
+  await lock(trx, { tenantId })
   const own = trx.selectFrom('deletion_requests').selectAll().where('tenant_id', '=', tenantId)
   if (idempotencyKey !== null) {
     const same = await own.where('idempotency_key', '=', idempotencyKey).executeTakeFirst()
@@ -76,6 +79,16 @@ export async function refuseBesideAll(
       sentence: `The full erasure ${conflict.request_id} is running; nothing is left to select until it ends.`,
     })
   }
+}
+
+/** The number of the next request in the order in which requests are put on record, over all organisations. */
+export async function nextSeq(trx: ControlTransaction): Promise<number> {
+  await lock(trx, 'deletion_order')
+  const newest = await trx
+    .selectFrom('deletion_requests')
+    .select((select) => select.fn.max('seq').as('seq'))
+    .executeTakeFirstOrThrow()
+  return Number(newest.seq ?? 0) + 1
 }
 
 /**

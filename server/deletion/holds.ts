@@ -7,6 +7,7 @@ import type { LegalHold, PlaceHold } from '../../contract/deletion-governance.ts
 import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -46,6 +47,7 @@ export class LegalHolds {
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
     await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       await refuseTooManyHolds(trx, tenantId)
       await refuseBesideActs(trx, tenantId, { signals, range })
       await trx

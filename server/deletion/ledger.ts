@@ -9,7 +9,7 @@ import { appendAudit, appendLedger } from '../audit/log.ts'
 import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import { findExisting, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
+import { findExisting, nextSeq, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
 import { type FindRelated, secondPersonCause } from './asked-alone.ts'
 import {
   approvalWaitMs,
@@ -309,10 +309,7 @@ interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
-  const newest = await trx
-    .selectFrom('deletion_requests')
-    .select((select) => select.fn.max('seq').as('seq'))
-    .executeTakeFirstOrThrow()
+  const seq = await nextSeq(trx)
   await trx
     .insertInto('deletion_requests')
     .values({
@@ -347,7 +344,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       attempts_forgiven: request.attempts ?? 0,
       has_mark: request.status === 'completed' ? 1 : 0,
       came_back: request.cameBack === true ? 1 : 0,
-      seq: Number(newest.seq ?? 0) + 1,
+      seq,
     })
     .execute()
   if (request.status === 'completed') await noteBackups(trx, request.requestId)

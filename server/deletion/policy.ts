@@ -9,6 +9,7 @@ import {
 } from '../../contract/deletion-governance.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { type BoundedRange, coveredNs, type TimeRange } from '../core/time-range.ts'
@@ -86,6 +87,7 @@ export class DeletionPolicies {
   async set(tenantId: string, approval: ApprovalRule, actor: string): Promise<OwnPolicy> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       const before = await readPolicy(trx, tenantId, nowMs)
       const isLooser = approvalRules.indexOf(approval) < approvalRules.indexOf(before.approval)
       const after: StoredPolicy = isLooser

@@ -2,6 +2,7 @@
 // Counts are written before a step acts, so that a crash in between loses the moment, never the number.
 
 import type { Control } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
 import { type ErasureAction, ErasureError } from './eraser.ts'
 import { type ActiveHold, acting, hasUnseenHold, promised } from './holds-and-steps.ts'
@@ -90,6 +91,7 @@ export class StepStore {
     action: typeof acting | typeof promised = acting,
   ): Promise<void> {
     await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, request)
       if (await hasUnseenHold(trx, request.tenantId, request, holds)) {
         throw new ErasureError('A legal hold was placed while a step began; the next attempt keeps to it')
       }

@@ -6,6 +6,7 @@
 import type { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
@@ -108,6 +109,7 @@ async function removeRows(
   actor: string,
   nowMs: number,
 ): Promise<void> {
+  await lock(trx, { tenantId })
   // Again, because everybody could still ask for deletions and holds until this transaction began.
   const erasedBy = await requireErased(trx, tenantId)
   const removed: Record<string, number> = {}

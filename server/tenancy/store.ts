@@ -4,6 +4,7 @@
 import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
@@ -52,6 +53,8 @@ export class TenancyStore {
     const nowMs = this.#clock.nowMs()
     const { tenantId, name, actor } = organisation
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
+      await lock(trx, 'placements')
       const rows = await trx.selectFrom('organisations').select(['tenant_id', 'placement']).execute()
       if (rows.some((row) => row.tenant_id === tenantId)) {
         throw new AppError('name_taken', { sentence: `The organisation ${tenantId} exists.` })

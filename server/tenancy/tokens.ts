@@ -11,6 +11,7 @@ import {
 } from '../../contract/tenancy.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -50,6 +51,7 @@ interface Line {
  * `token_expired` or `token_line_expired` where the token it is made with has ended, or one that this descends from.
  */
 export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
+  await lock(trx, token)
   const id = newId('tok', nowMs)
   const secretHash = hashSecret(token.secret)
   await refuseTakenSecret(trx, secretHash)
@@ -180,6 +182,7 @@ export async function revokeTokens(
   { actor, actorRole, id, tenantId, withDescendants }: Revocation,
   nowMs: number,
 ): Promise<RevokedAccessToken> {
+  await lock(trx, { tenantId })
   const token = await findRow(trx, tenantId, id)
   if (token === undefined) throw new AppError('not_found')
   const below = withDescendants ? await readDescendants(trx, tenantId, id) : []

@@ -5,6 +5,7 @@
 import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
@@ -48,6 +49,7 @@ export class RetentionStore {
   ): Promise<{ retention: Retention; waits: boolean }> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       const rule = await readRule(trx, tenantId)
       const asked = askedOf(changes)
       const isGuarded = (await approvalRuleOf(trx, tenantId, nowMs)) !== 'none'
@@ -104,6 +106,7 @@ export class RetentionStore {
   ): Promise<Retention> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       const rows = (await readChanges(trx, tenantId)).filter(
         (row) => row.change_id === changeId && isWaiting(row, nowMs),
       )
@@ -125,6 +128,7 @@ export class RetentionStore {
       .execute()
     for (const { tenant_id: tenantId } of expired) {
       await this.#control.transaction().execute(async (trx) => {
+        await lock(trx, { tenantId })
         const rows = (await readChanges(trx, tenantId)).filter((row) => !isWaiting(row, nowMs))
         for (const rowsOfOne of byChange(rows)) {
           await drop(trx, { actor: retentionRequester, tenantId, nowMs }, rowsOfOne, 'retention.expired')

@@ -18,6 +18,7 @@ import type {
   ControlTransaction,
   DetectorMutesTable,
 } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
@@ -180,6 +181,7 @@ export class FeedbackStore {
     if (untilNs !== null && untilNs <= fromNs) throw new InvalidInput([endsTooEarly(null)])
     return this.#control.transaction().execute(async (trx) => {
       await forgetOld(trx, tenantId, this.#clock.nowNs())
+      await lock(trx, { tenantId })
       await refuseTooMany(trx, tenantId)
       if (asked.detector_id !== undefined) await assertDetector(trx, tenantId, asked.detector_id)
       const row: Selectable<DetectorMutesTable> = {

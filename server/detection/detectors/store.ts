@@ -10,6 +10,7 @@ import type { Anomaly, AnomalyListQuery } from '../../../contract/detection.ts'
 import type { Ns } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -119,6 +120,7 @@ export class DetectionStore {
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       await refuseTooMany(trx, tenantId)
       const id = await insertDetector(trx, { tenantId, definition, isSystem: false, nowMs })
       await appendAudit(trx, tenantId, nowMs, {
@@ -145,6 +147,7 @@ export class DetectionStore {
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       const before = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(patch.ifMatch, before.revision)) throw new AppError('precondition_failed')
       const after = definitionAfter(before, patch)
@@ -186,6 +189,7 @@ export class DetectionStore {
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
       const detector = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(ifMatch, detector.revision)) throw new AppError('precondition_failed')
       if (detector.isSystem) {
