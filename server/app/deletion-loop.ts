@@ -12,7 +12,7 @@ const deletionLoopTimes = {
   name: 'deletion',
   /** It looks by itself this often; a new request nudges it. */
   everyMs: 1000,
-  /** Longer than an erasure takes; bounds how long another process waits for one that died. */
+  /** Bounds how long another process waits for one that died. */
   leaseMs: 60_000,
 }
 
@@ -36,14 +36,14 @@ export function createDeletionLoop(needs: DeletionLoopNeeds) {
       await backups.round(signal)
       await deletion.round(signal)
     })
-  const hold = (name: string, ms: number) =>
+  const take = (name: string, ms: number) =>
     disk
-      .withReserve(() => leases.hold(name, ms))
+      .withReserve(() => leases.take(name, ms))
       .catch(async (error: unknown) => {
         // Once a second something is written here: what it fails by tells of the disk.
         await disk.faultBehind(error)
         throw error
       })
-  const spared = { hold, release: (name: string) => leases.release(name) }
+  const spared = { take, release: (name: string) => leases.release(name) }
   return { round, deletionLoop: new Periodic({ ...deletionLoopTimes, clock, leases: spared, logger, round }) }
 }

@@ -24,6 +24,7 @@ import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
+import { LeaseLost } from '../worker/lease.ts'
 import { Backups, type BackupsDeps } from './backups.ts'
 import { sealFolder } from './files.ts'
 import { ErasureJournal } from './journal.ts'
@@ -265,6 +266,19 @@ test('a stop of the service while a copy is sealed leaves nothing of it', async 
   await backups.sealed()
   const row = (await register().find(backupId)) ?? assert.fail()
   await assertFailed(row, /^The service was stopped while it was taken\.$/)
+})
+
+test('a lost lease ends it with that reason', async () => {
+  const work = new AbortController()
+  const failpoint = async (name: string) => {
+    if (name === 'backup copied') work.abort(new LeaseLost('deletion'))
+  }
+  const backupId = await register().request(backupDir, 30, 'operator')
+  const backups = newBackups({ failpoint })
+  await backups.round(work.signal)
+  await backups.sealed()
+  const row = (await register().find(backupId)) ?? assert.fail()
+  await assertFailed(row, /^The process lost its lease while it was taken\.$/)
 })
 
 test('where the system has no sync of a file system each file is synced, with the same seals', async () => {

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import { LeaseLost } from '../worker/lease.ts'
 import { copyEngine, engineBytes, engineVersion } from './engine-copy.ts'
 import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
 import { type ErasureJournal, journalFile } from './journal.ts'
@@ -167,10 +168,7 @@ export class Backups {
     } catch (err) {
       this.#deps.logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
       // What ends with the service ends in many ways; this is the one cause.
-      await this.#fail(
-        row,
-        signal.aborted ? new BackupError('The service was stopped while it was taken.') : err,
-      )
+      await this.#fail(row, signal.aborted ? stopped(signal) : err)
       return null
     }
   }
@@ -278,6 +276,11 @@ export class Backups {
       logger.warn({ backupId: name, reason: error.message }, 'a folder beside the backups is not readable')
     }
   }
+}
+
+function stopped({ reason }: AbortSignal): BackupError {
+  const what = reason instanceof LeaseLost ? 'The process lost its lease' : 'The service was stopped'
+  return new BackupError(`${what} while it was taken.`)
 }
 
 /** Removes a backup's folder, then records it. */

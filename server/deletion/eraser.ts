@@ -9,6 +9,7 @@ import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
+import { LeaseLost } from '../worker/lease.ts'
 import type { DeletionSelection, ErasureTarget } from './deletion.ts'
 import type { ActiveHold } from './holds-and-steps.ts'
 import { selectedIn } from './planner.ts'
@@ -40,10 +41,14 @@ export class ErasureError extends Error {
   }
 }
 
-/** The service is being stopped; nothing failed, and the attempt doesn't count. */
+/** The work is stopped, by the signal whose reason it names; nothing failed, and the attempt doesn't count. */
 export class ErasureStopped extends ErasureError {
-  constructor() {
-    super('The service was stopped; the erasure goes on when it starts again')
+  constructor({ reason }: AbortSignal) {
+    super(
+      reason instanceof LeaseLost
+        ? 'The process lost the lease on erasures; the erasure goes on where the lease is'
+        : 'The service was stopped; the erasure goes on when it starts again',
+    )
   }
 }
 
@@ -91,12 +96,12 @@ export async function erasePartitions<Step extends PartitionStep>(
       }),
     )
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
-    if (signal.aborted) throw new ErasureStopped()
+    if (signal.aborted) throw new ErasureStopped(signal)
     const dropped = await locked(store, (table, holds) => dropWhole(deps, table, ofStore, holds, record))
     if (dropped.length > 0) await deps.failpoint('step recorded')
     for (const step of ofStore) {
       if (dropped.includes(step)) continue
-      if (signal.aborted) throw new ErasureStopped()
+      if (signal.aborted) throw new ErasureStopped(signal)
       await locked(store, async (table, holds) => {
         const action = await eraseLocked(deps, place, table, step, holds, record)
         await record.done([step], action)

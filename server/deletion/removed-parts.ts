@@ -31,7 +31,7 @@ export async function flushUntilEmpty(
       return await flushControl()
     } catch (error) {
       if (attempt === flushAttempts) throw error
-      if (signal.aborted) throw new ErasureStopped()
+      if (signal.aborted) throw new ErasureStopped(signal)
       await clock.sleep(flushPauseMs, signal)
     }
   }
@@ -91,7 +91,7 @@ async function waitUntilGone(
     }
     waiting = left.filter(({ parts }) => parts.size > 0)
     if (waiting.length === 0) return
-    if (signal.aborted) throw new ErasureStopped()
+    if (signal.aborted) throw new ErasureStopped(signal)
     await deps.clock.sleep(removalPollMs, signal)
   }
 }

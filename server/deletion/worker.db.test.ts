@@ -13,6 +13,7 @@ import { ManualClock } from '../core/manual-clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
+import { LeaseLost } from '../worker/lease.ts'
 import { openRequestsMax } from './deletion.ts'
 import {
   all,
@@ -375,6 +376,22 @@ test('an attempt that the stop of the service ends is not held against it and go
   assert.equal(stopped.detail.next_attempt_at, null)
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
+})
+
+test('an attempt whose process loses its lease stops between two steps, says so, and goes on where the lease is', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  const lease = new AbortController()
+  erasing.faults.runAt('step recorded', () => lease.abort(new LeaseLost('deletion')))
+  await erasing.worker.round(lease.signal)
+  const stopped = await erasing.status(request.request_id)
+  assert.deepEqual([stopped.status, stopped.detail.attempts], ['incomplete', 1])
+  assert.match(String(stopped.detail.blocked_reason), /lost the lease on erasures/)
+  assert.equal((await erasing.requests.stored(erasing.own.tenantId, request.request_id)).attemptsForgiven, 1)
+  assert.equal(erasing.faults.points.filter((point) => point === 'partition dropped').length, 1)
+  await erasing.restarted().worker.round(new AbortController().signal)
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
+  await assertRows(erasing, 0)
 })
 
 test('an organisation may have only so many deletions open', async () => {

@@ -35,22 +35,22 @@ function scene() {
 
 test('of two holders one has it, and keeps it by renewing', async () => {
   const { name, clock, a, b } = scene()
-  assert.equal(await a.hold(name, 1000), true)
-  assert.equal(await b.hold(name, 1000), false)
+  assert.equal(await a.take(name, 1000), true)
+  assert.equal(await b.take(name, 1000), false)
   await clock.advance(900)
-  assert.equal(await a.hold(name, 1000), true)
+  assert.equal(await a.take(name, 1000), true)
   await clock.advance(900)
-  assert.equal(await b.hold(name, 1000), false, 'the renewal counts from when it was made')
+  assert.equal(await b.take(name, 1000), false, 'the renewal counts from when it was made')
 })
 
 test('a lease that is not renewed runs out at its end and not before', async () => {
   const { name, clock, a, b } = scene()
-  await a.hold(name, 1000)
+  await a.take(name, 1000)
   await clock.advance(999)
-  assert.equal(await b.hold(name, 1000), false)
+  assert.equal(await b.take(name, 1000), false)
   await clock.advance(1)
-  assert.equal(await b.hold(name, 1000), true)
-  assert.equal(await a.hold(name, 1000), false, 'who lost it can’t renew it')
+  assert.equal(await b.take(name, 1000), true)
+  assert.equal(await a.take(name, 1000), false, 'who lost it can’t renew it')
 })
 
 test('of many that try at once exactly one gets it', async () => {
@@ -59,34 +59,34 @@ test('of many that try at once exactly one gets it', async () => {
     { length: 10 },
     (_, i) => new Leases(i % 2 === 0 ? controlA : controlB, clock, `holder-${i}`),
   )
-  const held = await Promise.all(holders.map((holder) => holder.hold(name, 1000)))
+  const held = await Promise.all(holders.map((holder) => holder.take(name, 1000)))
   assert.equal(held.filter(Boolean).length, 1)
   await clock.advance(1000)
-  const again = await Promise.all(holders.map((holder) => holder.hold(name, 1000)))
+  const again = await Promise.all(holders.map((holder) => holder.take(name, 1000)))
   assert.equal(again.filter(Boolean).length, 1)
 })
 
 test('a released lease is free at once, and only its holder can release it', async () => {
   const { name, a, b } = scene()
-  await a.hold(name, 1000)
+  await a.take(name, 1000)
   await b.release(name)
-  assert.equal(await b.hold(name, 1000), false)
+  assert.equal(await b.take(name, 1000), false)
   await a.release(name)
-  assert.equal(await b.hold(name, 1000), true)
+  assert.equal(await b.take(name, 1000), true)
 })
 
 test('leases of different names have nothing to do with each other', async () => {
   const { name, a, b } = scene()
-  assert.equal(await a.hold(name, 1000), true)
-  assert.equal(await b.hold(`${name}-other`, 1000), true)
+  assert.equal(await a.take(name, 1000), true)
+  assert.equal(await b.take(`${name}-other`, 1000), true)
 })
 
 test('a clock that steps back never gives the lease to two, and its holder renews from the new time', async () => {
   const { name, clock, a, b } = scene()
-  await a.hold(name, 1000)
+  await a.take(name, 1000)
   await clock.advance(-3_600_000)
-  assert.equal(await b.hold(name, 1000), false)
-  assert.equal(await a.hold(name, 1000), true)
+  assert.equal(await b.take(name, 1000), false)
+  assert.equal(await a.take(name, 1000), true)
   await clock.advance(1000)
-  assert.equal(await b.hold(name, 1000), true, 'and nobody waits an hour for it')
+  assert.equal(await b.take(name, 1000), true, 'and nobody waits an hour for it')
 })

@@ -1,7 +1,9 @@
-// Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by
-// compare-and-set, so that two processes on one control database never both believe they hold it. A lease that
-// is not renewed runs out by itself.
+// Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by compare-and-set, so that
+// two processes on one control database never both have it. A lease that is not renewed runs out by itself; who works
+// longer than it lasts renews it meanwhile, and is stopped where that fails. A lease does not fence: a process that stood
+// still may act once more before it learns that its lease is gone. What must not happen twice is fenced where it happens.
 
+import type { FastifyBaseLogger } from 'fastify'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
 
@@ -17,8 +19,8 @@ export class Leases {
     this.#holder = holder
   }
 
-  /** Takes or renews the lease for `ms` from now; false while someone else holds it. */
-  async hold(name: string, ms: number): Promise<boolean> {
+  /** Takes or renews the lease for `ms` from now; false while another process has it. */
+  async take(name: string, ms: number): Promise<boolean> {
     const nowMs = this.#clock.nowMs()
     const result = await this.#control
       .insertInto('leases')
@@ -35,12 +37,103 @@ export class Leases {
     return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
   }
 
-  /** Gives the lease up, so that another process needn't wait for it to run out. */
+  /** Gives the lease up, so that another process need not wait for it to run out. */
   async release(name: string): Promise<void> {
     await this.#control
       .deleteFrom('leases')
       .where('name', '=', name)
       .where('holder', '=', this.#holder)
       .execute()
+  }
+}
+
+/** The lease of some work ran out, or another process has it: the reason that the work's signal aborts with. */
+export class LeaseLost extends Error {
+  constructor(name: string) {
+    super(`The lease "${name}" was lost while its work was under way.`)
+    this.name = 'LeaseLost'
+  }
+}
+
+export interface LeaseRenewal {
+  readonly name: string
+  /** How long each renewal lasts. */
+  readonly ms: number
+  readonly leases: Pick<Leases, 'take'>
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+}
+
+/** Renewals are asked for this often, as a share of the lease: one that fails is tried twice more before it is lost. */
+const renewEveryShare = 1 / 5
+
+/** The share of the lease after which it counts as lost: the rest is for the work to stop in. */
+const lostAfterShare = 3 / 4
+
+/**
+ * Runs `work` under a lease that was taken just now, and renews it until the work has ended. Where it can't be renewed
+ * `onLost` is called once, while the last renewal still has a quarter of its time, or as soon as another process turns out
+ * to have the lease; the work is to stop then, and its result or error is passed on as it is.
+ */
+export async function whileRenewed<T>(
+  renewal: LeaseRenewal,
+  onLost: (reason: LeaseLost) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController()
+  const renewing = renewUntil(ended.signal, renewal, onLost)
+  try {
+    return await work()
+  } finally {
+    ended.abort()
+    await renewing
+  }
+}
+
+async function renewUntil(
+  ended: AbortSignal,
+  renewal: LeaseRenewal,
+  onLost: (reason: LeaseLost) => void,
+): Promise<void> {
+  const { clock, logger, ms, name } = renewal
+  // By the clock that nobody sets, and from before the renewal was asked for: the answer may come late.
+  let renewedMs = clock.steady().ms
+  const lostInMs = () => renewedMs + ms * lostAfterShare - clock.steady().ms
+  for (;;) {
+    await clock.sleep(Math.min(ms * renewEveryShare, lostInMs()), ended)
+    if (ended.aborted) return
+    const askedMs = clock.steady().ms
+    const outcome = lostInMs() > 0 ? await renew(renewal, lostInMs(), ended) : 'late'
+    if (ended.aborted) return
+    if (outcome === 'renewed') renewedMs = askedMs
+    if (outcome !== 'taken' && outcome !== 'late') continue
+    logger.error({ loop: name }, 'a lease was lost while its work was under way; the work is stopped')
+    return onLost(new LeaseLost(name))
+  }
+}
+
+/** `taken`: another process has it. `late`: no answer came in time. `failed`: the store did; it is asked again. */
+type Renewed = 'renewed' | 'taken' | 'late' | 'failed'
+
+async function renew(
+  { clock, leases, logger, ms, name }: LeaseRenewal,
+  withinMs: number,
+  ended: AbortSignal,
+): Promise<Renewed> {
+  const answered = new AbortController()
+  const stop = () => answered.abort()
+  ended.addEventListener('abort', stop, { once: true })
+  const taking = leases.take(name, ms).then(
+    (isOurs): Renewed => (isOurs ? 'renewed' : 'taken'),
+    (err: unknown): Renewed => {
+      logger.error({ err, loop: name }, 'a lease was not renewed; it is tried again')
+      return 'failed'
+    },
+  )
+  try {
+    return await Promise.race([taking, clock.sleep(withinMs, answered.signal).then((): Renewed => 'late')])
+  } finally {
+    stop()
+    ended.removeEventListener('abort', stop)
   }
 }

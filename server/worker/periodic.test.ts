@@ -8,12 +8,13 @@ import pino from 'pino'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { Leases } from './lease.ts'
+import { LeaseLost, Leases } from './lease.ts'
 import { Periodic } from './periodic.ts'
 
 const control = openSqlite(':memory:')
 await migrate(control)
 const everyMs = 1000
+const leaseMs = 10_000
 let loops = 0
 
 /** Lets everything that is ready run until the condition holds; a condition that never holds ends the test run. */
@@ -21,16 +22,20 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn()
 }
 
-function scene(round: (signal: AbortSignal) => Promise<void>) {
+/** `storeOf` puts something between the loop and its leases. */
+function scene(
+  round: (signal: AbortSignal) => Promise<void>,
+  storeOf: (leases: Leases) => Pick<Leases, 'take' | 'release'> = (leases) => leases,
+) {
   const clock = new ManualClock(0)
   const name = `loop-${++loops}`
   const logged: string[] = []
   const loop = new Periodic({
     name,
     everyMs,
-    leaseMs: 10_000,
+    leaseMs,
     clock,
-    leases: new Leases(control, clock, 'this process'),
+    leases: storeOf(new Leases(control, clock, 'this process')),
     logger: pino({ level: 'error' }, { write: (line: string) => void logged.push(line) }),
     round,
   })
@@ -138,7 +143,7 @@ test('a round that throws is logged with the loop’s name, and the next one com
 test('while another process holds the lease there is no round, and there is one when it runs out', async () => {
   let rounds = 0
   const { clock, loop, name, others } = scene(async () => void rounds++)
-  assert.equal(await others.hold(name, 1500), true)
+  assert.equal(await others.take(name, 1500), true)
   loop.start()
   await until(() => clock.waiting === 1)
   await clock.advance(everyMs)
@@ -147,6 +152,119 @@ test('while another process holds the lease there is no round, and there is one 
   await clock.advance(everyMs)
   await until(() => clock.waiting === 1)
   assert.equal(rounds, 1)
+  await loop.stop()
+})
+
+/** A round that stands still until it is let go, and what its signal said. */
+function longRound() {
+  const end = door()
+  const seen: { begun: number; reason: object | null } = { begun: 0, reason: null }
+  const round = async (signal: AbortSignal) => {
+    seen.begun++
+    const stopped = door()
+    signal.addEventListener('abort', () => {
+      seen.reason = signal.reason
+      stopped.open()
+    })
+    await Promise.race([end.passed, stopped.passed])
+  }
+  return { end, seen, round }
+}
+
+test('a round that takes longer than its lease keeps it, and gives it up in the end', async () => {
+  const { end, round, seen } = longRound()
+  const { clock, loop, logged, name, others } = scene(round)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  for (let passedMs = 0; passedMs < 5 * leaseMs; passedMs += 1000) {
+    await clock.advance(1000)
+    assert.equal(await others.take(name, 1000), false, `after ${passedMs} ms`)
+    await until(() => clock.waiting === 1)
+  }
+  assert.deepEqual([seen.reason, logged], [null, []])
+  end.open()
+  await until(() => clock.waiting === 1)
+  await loop.stop()
+  assert.equal(await others.take(name, 1000), true)
+})
+
+test('a round whose lease another process has got is stopped with that reason, and begins anew when it is free', async () => {
+  const { round, seen } = longRound()
+  const { clock, loop, logged, name, others } = scene(round)
+  loop.start()
+  await until(() => clock.waiting === 1)
+  // Somebody sets the clock, so that the lease looks as if it had run out.
+  clock.set(leaseMs)
+  assert.equal(await others.take(name, 2 * leaseMs), true)
+  await clock.advance(leaseMs / 4)
+  await until(() => clock.waiting === 1)
+  assert.ok(seen.reason instanceof LeaseLost)
+  assert.match(logged.join(), /a lease was lost/)
+  assert.equal(seen.begun, 1)
+  await clock.advance(everyMs)
+  await until(() => clock.waiting === 1)
+  assert.equal(seen.begun, 1, 'the other process has it')
+  await others.release(name)
+  seen.reason = null
+  await clock.advance(everyMs)
+  await until(() => seen.begun === 2)
+  assert.equal(seen.reason, null, 'the new round is not stopped by the reason of the old one')
+  await loop.stop()
+})
+
+test('a renewal that fails is tried again, and one that goes on failing loses the lease before it has run out', async () => {
+  let isAway = false
+  const { round, seen } = longRound()
+  const { clock, loop, name, others } = scene(round, (leases) => ({
+    take: async (...asked) => {
+      if (isAway) throw new Error('the store is away')
+      return leases.take(...asked)
+    },
+    release: (given) => leases.release(given),
+  }))
+  loop.start()
+  await until(() => clock.waiting === 1)
+  const pass = async (ms: number) => {
+    await clock.advance(ms)
+    await until(() => clock.waiting === 1)
+  }
+  isAway = true
+  await pass(leaseMs / 5)
+  await pass(leaseMs / 5)
+  isAway = false
+  await pass(leaseMs / 5)
+  isAway = true
+  await pass(leaseMs / 5)
+  await pass(leaseMs / 5)
+  await pass(leaseMs / 5)
+  assert.equal(seen.reason, null, 'it counts from the renewal that was made')
+  await clock.advance(leaseMs / 5)
+  await until(() => seen.reason !== null)
+  assert.deepEqual(String(seen.reason), String(new LeaseLost(name)))
+  assert.equal(await others.take(name, 1000), false, 'there was still time to stop')
+  await loop.stop()
+})
+
+test('a renewal that is never answered loses the lease in time', async () => {
+  const unanswered = door()
+  let asked = 0
+  const { round, seen } = longRound()
+  const { clock, loop, name, others } = scene(round, (leases) => ({
+    take: async (...given) => {
+      if (++asked > 1) await unanswered.passed
+      return leases.take(...given)
+    },
+    release: (given) => leases.release(given),
+  }))
+  loop.start()
+  await until(() => clock.waiting === 1)
+  await clock.advance(leaseMs / 5)
+  await until(() => asked === 2 && clock.waiting === 1)
+  await clock.advance((3 * leaseMs) / 4 - leaseMs / 5)
+  await until(() => seen.reason !== null)
+  assert.ok(seen.reason instanceof LeaseLost)
+  assert.equal(await others.take(name, 1000), false, 'there was still time to stop')
+  unanswered.open()
   await loop.stop()
 })
 
@@ -171,11 +289,11 @@ test('stopping tells the round under way, waits for it, and gives the lease up',
   })
   await turn()
   assert.deepEqual([signalled, finished, stopped], [true, false, false])
-  assert.equal(await others.hold(name, 1000), false)
+  assert.equal(await others.take(name, 1000), false)
   gate.open()
   await stopping
   assert.equal(finished, true)
-  assert.equal(await others.hold(name, 1000), true)
+  assert.equal(await others.take(name, 1000), true)
 })
 
 test('stopping during the pause ends at once, without another round', async () => {

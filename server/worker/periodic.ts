@@ -1,27 +1,29 @@
-// One periodic loop, the shape of all background work: hold the lease, do one round, sleep, again. A round
-// that throws is logged and tried again after the same pause; a nudge ends the pause early; stopping waits for
-// the round under way. Rounds of one loop never overlap.
+// One periodic loop, the shape of all background work: take the lease, do one round, sleep, again. The lease is renewed
+// during a round, and the round is stopped where that fails. A round that throws is logged and tried again after the same
+// pause; a nudge ends the pause early; stopping waits for the round under way. Rounds of one loop never overlap.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
-import type { Leases } from './lease.ts'
+import { type Leases, whileRenewed } from './lease.ts'
 
 export interface PeriodicOptions {
   /** Name of the loop and of its lease. */
   readonly name: string
   readonly everyMs: number
-  /** How long the lease outlives a process that died; longer than a round should take. */
+  /** How long the lease outlives a process that died. A round may take longer: the lease is renewed meanwhile. */
   readonly leaseMs: number
   readonly clock: Clock
-  readonly leases: Pick<Leases, 'hold' | 'release'>
+  readonly leases: Pick<Leases, 'take' | 'release'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
-  /** One round; `signal` aborts when the loop is being stopped. */
+  /** One round; `signal` aborts when the loop is being stopped, and with LeaseLost when its lease is lost. */
   readonly round: (signal: AbortSignal) => Promise<void>
 }
 
 export class Periodic {
   readonly #options: PeriodicOptions
-  readonly #stop = new AbortController()
+  #isStopping = false
+  /** Aborts what rounds do; made anew after a lost lease. */
+  #work = new AbortController()
   #pause = new AbortController()
   #running: Promise<void> | null = null
 
@@ -40,21 +42,22 @@ export class Periodic {
 
   /** Ends the loop after the round under way and gives the lease up. */
   async stop(): Promise<void> {
-    this.#stop.abort()
+    this.#isStopping = true
+    this.#work.abort()
     this.#pause.abort()
     await this.#running
   }
 
   async #run(): Promise<void> {
     const { clock, everyMs, leases, logger, name } = this.#options
-    while (!this.#stop.signal.aborted) {
+    while (!this.#isStopping) {
       this.#pause = new AbortController()
       try {
         await this.#round()
       } catch (err) {
         logger.error({ err, loop: name }, 'a round of background work failed')
       }
-      if (!this.#stop.signal.aborted) await clock.sleep(everyMs, this.#pause.signal)
+      if (!this.#isStopping) await clock.sleep(everyMs, this.#pause.signal)
     }
     // A lease that can't be given up runs out; whoever stops the loop has stores to close.
     await leases.release(name).catch((err) => logger.error({ err, loop: name }, 'a lease was not given up'))
@@ -62,6 +65,13 @@ export class Periodic {
 
   async #round(): Promise<void> {
     const { leaseMs, leases, name, round } = this.#options
-    if (await leases.hold(name, leaseMs)) await round(this.#stop.signal)
+    if (!(await leases.take(name, leaseMs)) || this.#isStopping) return
+    if (this.#work.signal.aborted) this.#work = new AbortController()
+    const work = this.#work
+    await whileRenewed(
+      { ...this.#options, ms: leaseMs },
+      (reason) => work.abort(reason),
+      () => round(work.signal),
+    )
   }
 }
