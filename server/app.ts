@@ -2,11 +2,12 @@
 // over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
 // served, and stopping lets requests and commits finish before the stores close.
 
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
+import { assertSameFolder, endLeasesOfOlderVersion, readFolderSecret } from './app/instance.ts'
 import { wireBackups } from './app/wire-backups.ts'
 import { wireCertificates } from './app/wire-certificates.ts'
 import { type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
@@ -19,13 +20,13 @@ import { addAuditRoutes } from './audit/routes.ts'
 import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
 import { settleRestore } from './backup/restore.ts'
-import { type Config, ConfigError } from './config.ts'
+import type { Config } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
 import { openSqlite } from './control/sqlite/sqlite.ts'
 import type { Caller } from './core/caller.ts'
 import { type Clock, elapsedMs } from './core/clock.ts'
-import { newSecret } from './core/ids.ts'
+import { instanceOf } from './core/instance.ts'
 import { LoopTurns } from './core/loop-turns.ts'
 import { version } from './core/version.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
@@ -131,48 +132,15 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     mkdirSync(dirname(config.controlPath), { recursive: true })
     const control = openSqlite(config.controlPath)
     await migrate(control)
-    await assertSameInstance(control, readInstanceId(config.dataDir))
+    const folderSecret = readFolderSecret(config.dataDir)
+    await assertSameFolder(control, folderSecret)
+    await endLeasesOfOlderVersion(control, folderSecret)
     const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
     return await wireRooms(options, { engine, control, disk, keys })
   } catch (error) {
     await engine.close()
     throw error
   }
-}
-
-/**
- * Names this data folder as a holder of leases. The folder belongs to one process at a time, so a process that
- * finds its own name on a lease is the successor of one that died, and need not wait for the lease to run out.
- */
-function readInstanceId(dataDir: string): string {
-  const path = join(dataDir, 'instance-id')
-  if (!existsSync(path)) {
-    // The control plane keeps this on the disk at once: a name without its letters would be another folder's.
-    writeFileSync(`${path}.new`, newSecret(), { mode: 0o600, flush: true })
-    renameSync(`${path}.new`, path)
-  }
-  return readFileSync(path, 'utf8')
-}
-
-/**
- * A control plane and a data folder belong together from their first start: with another folder's telemetry, an
- * erasure would be verified where it never was, and what was erased here would be readable there.
- */
-async function assertSameInstance(control: Control, instanceId: string): Promise<void> {
-  await control
-    .insertInto('instance')
-    .values({ key: 'data_folder', value: instanceId })
-    .onConflict((conflict) => conflict.column('key').doNothing())
-    .execute()
-  const { value } = await control
-    .selectFrom('instance')
-    .select('value')
-    .where('key', '=', 'data_folder')
-    .executeTakeFirstOrThrow()
-  if (value === instanceId) return
-  throw new ConfigError(
-    'The control-plane database belongs to another data folder; set LETHE_DATA_DIR and LETHE_CONTROL_URL to a pair that was started together.',
-  )
 }
 
 /** What every organisation starts with. */
@@ -203,11 +171,20 @@ async function openShared(
   const trustedNowMs = () => watch.now()
   await trustedNowMs()
   const tenancy = new TenancyStore(control, clock)
-  const instanceSecret = readInstanceId(config.dataDir)
+  const folderSecret = readFolderSecret(config.dataDir)
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const rooms = { disk, engine, control, keys, gate, tenancy }
-  return { config, ...clocks, logger, erasuresAtOnce, failpoint, ...rooms, instanceSecret }
+  return {
+    config,
+    ...clocks,
+    logger,
+    erasuresAtOnce,
+    failpoint,
+    ...rooms,
+    folderSecret,
+    ...instanceOf(folderSecret),
+  }
 }
 
 interface OpenStores {
@@ -221,7 +198,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const { control, disk } = opened
   const { config, clock, logger } = options
   const stores = await openShared(options, opened)
-  const { gate, instanceSecret, tenancy, trustedNowMs } = stores
+  const { gate, leaseHolder, tenancy, trustedNowMs } = stores
   const deletion = wireDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = wireBackups(issuing)
@@ -241,7 +218,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const evaluations = new EvaluationPool()
   const { evaluate } = evaluations
   const runner = new DetectorRunner({ ...stores, store: detectors, evaluate })
-  const leases = new Leases(control, clock, instanceSecret)
+  const leases = new Leases(control, clock, leaseHolder)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 

@@ -22,16 +22,16 @@ export interface BackupNeeds {
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly register: BackupRegister
-  readonly instanceSecret: string
+  readonly folderSecret: string
+  readonly journalSeal: string
   readonly serviceVersion: string
 }
 
 export function wireBackups(needs: BackupNeeds): Backups {
-  const { config, control, engine, instanceSecret } = needs
+  const { config, control, engine, journalSeal } = needs
   return new Backups({
     ...needs,
-    instanceId: instanceSecret,
-    journal: new ErasureJournal(config.backupDir, instanceSecret),
+    journal: new ErasureJournal(config.backupDir, journalSeal),
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
     controlPath: config.controlPath,

@@ -16,20 +16,19 @@ export interface CertificateNeeds {
   readonly keys: SigningKeys
   readonly engine: TelemetryEngine
   readonly register: BackupRegister
-  /** Certified as a hash. */
-  readonly instanceSecret: string
+  readonly certificateIssuer: string
   readonly serviceVersion: string
 }
 
 export function wireCertificates(needs: CertificateNeeds): CertificateStore {
-  const { clock, control, engine, instanceSecret, keys, register, serviceVersion } = needs
+  const { certificateIssuer, clock, control, engine, keys, register, serviceVersion } = needs
   return new CertificateStore({
     clock,
     control,
     keys,
     backupsHolding: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
-      instanceId: instanceSecret,
+      instanceSha256: certificateIssuer,
       serviceVersion,
       schemaVersion: migrationNames.at(-1) ?? '',
       engineVersion: await versionOf(engine),

@@ -55,8 +55,7 @@ export interface DeletionNeeds {
   readonly control: Control
   readonly gate: TelemetryGate
   readonly tenancy: TenancyStore
-  /** Seals the journal. */
-  readonly instanceSecret: string
+  readonly journalSeal: string
 }
 
 export interface WiredDeletion {
@@ -183,14 +182,14 @@ function createWorker(
     erasuresAtOnce,
     failpoint,
     gate,
-    instanceSecret,
+    journalSeal,
     logger,
     tenancy,
     trustedNowMs,
   }: DeletionNeeds,
   rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
 ): DeletionWorker {
-  const journal = new ErasureJournal(config.backupDir, instanceSecret)
+  const journal = new ErasureJournal(config.backupDir, journalSeal)
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),

@@ -32,7 +32,7 @@ import { manifestFile, readManifest } from './manifest.ts'
 import { BackupRegister, type BackupRow } from './register.ts'
 
 const dayMs = 86_400_000
-const instanceId = 'secret of this folder'
+const folderSecret = 'secret of this folder'
 const folder = temporaryFolder()
 // A name that a path in a statement or in the engine's settings could trip over.
 const backupDir = join(folder, "back'ups & <more>")
@@ -77,13 +77,13 @@ after(async () => {
 function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
   return new Backups({
     register: register(),
-    journal: new ErasureJournal(backupDir, instanceId),
+    journal: new ErasureJournal(backupDir, folderSecret),
     engine,
     clock,
     trustedNowMs: async () => clock.nowMs(),
     logger: silent,
     backupDir,
-    instanceId,
+    folderSecret,
     serviceVersion: '1.2.3',
     migration: '0004-quiet',
     controlPath,
@@ -126,7 +126,7 @@ test('a backup is whole, private and sealed', async () => {
   const manifest = await readManifest(row.folder)
   assert.equal(manifest?.backup_id, row.backup_id)
   assert.equal(manifest.migration, '0004-quiet')
-  assert.ok(!readFileSync(join(row.folder, manifestFile), 'utf8').includes(instanceId))
+  assert.ok(!readFileSync(join(row.folder, manifestFile), 'utf8').includes(folderSecret))
   let bytes = 0
   const files = readdirSync(row.folder, { recursive: true, withFileTypes: true })
   for (const file of files) {

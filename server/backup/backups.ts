@@ -37,8 +37,8 @@ export interface BackupsDeps {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
-  /** The data folder's secret. */
-  readonly instanceId: string
+  /** The data folder's secret; a copy is restored only into the same folder, or with the secret into an empty one. */
+  readonly folderSecret: string
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
@@ -186,11 +186,11 @@ export class Backups {
 
   /** Engine and control plane are in the folder when this resolves; answers from when, and what was erased by then. */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
-    const { clock, copyControl, engine, failpoint, instanceId, register } = this.#deps
+    const { clock, copyControl, engine, failpoint, folderSecret, register } = this.#deps
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
-    await writeFile(join(folder, instanceFile), instanceId, { mode: 0o600 })
+    await writeFile(join(folder, instanceFile), folderSecret, { mode: 0o600 })
     const takenAtMs = clock.nowMs()
     const erased = await register.completedErasures()
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
@@ -237,7 +237,7 @@ export class Backups {
     { takenAtMs, erased }: CopyMoment,
     files: Manifest['files'],
   ): Promise<Manifest> {
-    const { engine, instanceId, migration, serviceVersion } = this.#deps
+    const { engine, folderSecret, migration, serviceVersion } = this.#deps
     return {
       format: 1,
       backup_id: row.backup_id,
@@ -248,23 +248,24 @@ export class Backups {
       engine_version: await engineVersion(engine),
       telemetry_schema: telemetrySchemaHash(),
       migration,
-      instance_hash: instanceHash(instanceId),
+      instance_hash: instanceHash(folderSecret),
       files,
     }
   }
 
   /** Half-taken folders of another data folder that shares the place are none of our business. */
   async #removeUnfinished(folder: string, name: string): Promise<void> {
-    const { instanceId, register } = this.#deps
+    const { folderSecret, register } = this.#deps
     const isKnown = (await register.find(name.slice(0, -takingSuffix.length))) !== null
-    if (isKnown || (await readIfThere(join(folder, instanceFile))) === instanceId) await removeFolder(folder)
+    if (isKnown || (await readIfThere(join(folder, instanceFile))) === folderSecret)
+      await removeFolder(folder)
   }
 
   async #adopt(folder: string, name: string): Promise<void> {
-    const { instanceId, logger, register } = this.#deps
+    const { folderSecret, logger, register } = this.#deps
     try {
       const manifest = await readManifest(folder)
-      if (manifest?.backup_id !== name || manifest.instance_hash !== instanceHash(instanceId)) return
+      if (manifest?.backup_id !== name || manifest.instance_hash !== instanceHash(folderSecret)) return
       const taken = {
         takenAtMs: manifest.taken_at_ms,
         bytes: bytesOf(manifest.files),

@@ -1,6 +1,6 @@
 // The erasure journal: a file beside the backups that names every erasure that began. A control plane that is
 // restored from a backup doesn't know what was erased after it; the journal does, and is never part of a restore.
-// Each line is sealed with the data folder's secret over the seal of the line before it. What can't be
+// Each line is sealed with the service's journal seal, a secret, over the seal of the line before it. What can't be
 // read back exactly stops the start: somebody changed what must be erased.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -86,13 +86,13 @@ const start: Known = { entries: new Map(), lastMac: '', sizeBytes: 0 }
 /** One process appends at a time: the one that holds the telemetry engine. */
 export class ErasureJournal {
   readonly path: string
-  readonly #secret: string
+  readonly #seal: string
   #left: Left | null = null
 
-  /** `secret` is the data folder's instance id, which a backup carries too. */
-  constructor(backupDir: string, secret: string) {
+  /** `seal` is the key of the seals; a backup carries what it comes from. */
+  constructor(backupDir: string, seal: string) {
     this.path = join(backupDir, journalFile)
-    this.#secret = secret
+    this.#seal = seal
   }
 
   /** Every erasure that began, oldest first; none where there is no file. Throws JournalError naming the first bad line. */
@@ -194,7 +194,7 @@ export class ErasureJournal {
 
   /** Over the seal before it, so that a line taken out of the middle is missed. */
   #mac(previousMac: string, text: string): string {
-    return createHmac('sha256', this.#secret).update(`${previousMac}\n${text}`, 'utf8').digest('hex')
+    return createHmac('sha256', this.#seal).update(`${previousMac}\n${text}`, 'utf8').digest('hex')
   }
 }
 

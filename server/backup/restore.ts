@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { instanceOf } from '../core/instance.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { restoreEngine } from './engine-copy.ts'
@@ -81,15 +82,15 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const lock = lockFolder(places.telemetry, { command: 'lethe backup restore' })
   try {
     await settleRestore(options)
-    const instanceId = await assertSameInstance(options, manifest)
+    const folderSecret = await assertSameInstance(options, manifest)
     const isControlKept = existsSync(options.controlPath) && !options.isControlReplaced
-    if (isControlKept) await assertControlOf(options.controlPath, instanceId)
+    if (isControlKept) await assertControlOf(options.controlPath, folderSecret)
     const difference = await findDifference(backup, manifest.files, (path) => path !== manifestFile)
     if (difference !== null)
       throw new BackupError(`The backup ${backup} ${difference}; it can't be restored.`)
     const lack = await findLackOfSpace(dataDir, bytesOf(manifest.files))
     if (lack !== null) throw new BackupError(lack)
-    const journalled = bringJournal(options, instanceId, isControlKept)
+    const journalled = bringJournal(options, folderSecret, isControlKept)
     const control = await build(options, isControlKept).catch(async (error: unknown) => {
       await rm(places.building, { recursive: true, force: true })
       throw error
@@ -151,22 +152,22 @@ function assertReadable(manifest: Manifest): void {
 /** Answers the secret that the folder and the backup share. */
 async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest: Manifest): Promise<string> {
   const places = placesOf(dataDir)
-  const instanceId = await readFile(join(backup, instanceFile), 'utf8').catch(() => '')
-  if (instanceHash(instanceId) !== manifest.instance_hash) {
+  const folderSecret = await readFile(join(backup, instanceFile), 'utf8').catch(() => '')
+  if (instanceHash(folderSecret) !== manifest.instance_hash) {
     throw new BackupError(
       `The backup ${backup} has another ${instanceFile} than it had; it can't be restored.`,
     )
   }
   const isForeign = existsSync(places.instance)
-    ? (await readFile(places.instance, 'utf8')) !== instanceId
+    ? (await readFile(places.instance, 'utf8')) !== folderSecret
     : existsSync(places.engine)
-  if (!isForeign) return instanceId
+  if (!isForeign) return folderSecret
   throw new BackupError(
     `${dataDir} holds the telemetry of another data folder than the backup's; restore into an empty folder with --into.`,
   )
 }
 
-async function assertControlOf(controlPath: string, instanceId: string): Promise<void> {
+async function assertControlOf(controlPath: string, folderSecret: string): Promise<void> {
   const value = await readControl(controlPath, async (control) => {
     const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
     return (await query.executeTakeFirst())?.value
@@ -176,7 +177,7 @@ async function assertControlOf(controlPath: string, instanceId: string): Promise
       { cause },
     )
   })
-  if (value === instanceId) return
+  if (value === folderSecret) return
   throw new BackupError(`The control plane ${controlPath} belongs to another data folder than the backup.`)
 }
 
@@ -185,9 +186,10 @@ async function assertControlOf(controlPath: string, instanceId: string): Promise
  * of itself what was erased since; one from the backup doesn't, so that without a journal erased telemetry would be
  * readable again. Answers the number of entries.
  */
-function bringJournal(options: RestoreOptions, instanceId: string, isControlKept: boolean): number {
-  const beside = new ErasureJournal(dirname(options.backup), instanceId)
-  const journal = new ErasureJournal(options.backupDir, instanceId)
+function bringJournal(options: RestoreOptions, folderSecret: string, isControlKept: boolean): number {
+  const { journalSeal } = instanceOf(folderSecret)
+  const beside = new ErasureJournal(dirname(options.backup), journalSeal)
+  const journal = new ErasureJournal(options.backupDir, journalSeal)
   const isLost = !existsSync(beside.path) && !existsSync(journal.path)
   if (isLost && !isControlKept && !options.isJournalLost) {
     throw new BackupError(

@@ -12,6 +12,7 @@ import {
   DeletionCertificate,
 } from '../../../contract/certificate.ts'
 import { newKeyPair, signJws } from '../../audit/jws.ts'
+import { instanceOf } from '../../core/instance.ts'
 import { noProgress, type RequestRow } from '../deletion-record.ts'
 import type { StoredStep } from '../steps.ts'
 import { buildCertificate, type CertificateFacts } from './certificate.ts'
@@ -72,7 +73,7 @@ const step = (store: string, action: string, rows: number, more: Partial<StoredS
 
 const facts: CertificateFacts = {
   issuer: {
-    instanceId: 'SECRET-INSTANCE-ID',
+    instanceSha256: instanceOf('SECRET-INSTANCE-ID').certificateIssuer,
     serviceVersion: '0.1.0',
     schemaVersion: '0002-proof',
     engineVersion: '26.5.1',

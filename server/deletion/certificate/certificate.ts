@@ -31,8 +31,8 @@ export interface Completion {
 
 /** What issues certificates. */
 export interface Issuer {
-  /** The secret name of this instance; only its hash is certified. */
-  readonly instanceId: string
+  /** What the service is known by, in hexadecimal; it says nothing of the secret that it comes from. */
+  readonly instanceSha256: string
   readonly serviceVersion: string
   readonly schemaVersion: string
   readonly engineVersion: string
@@ -77,17 +77,16 @@ export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
   const read = toStored(request)
   // A request that an older version completed lacks the counts that were added since.
   const stored = { ...read, progress: { ...noProgress, ...read.progress } }
-  const instanceHash = hashOf(`lethe instance ${issuer.instanceId}`)
   const clearByMs = facts.backups.map(({ expires_at_ms }) => expires_at_ms)
   return {
-    iss: `lethe:instance:${instanceHash}`,
+    iss: `lethe:instance:${issuer.instanceSha256}`,
     iat: Math.floor(facts.issuedAtMs / 1000),
     jti: numberOf(facts),
     certificate_version: certificateVersion,
     issued_at: instantText(facts.issuedAtMs),
     supersedes: facts.supersedes,
     issuer: {
-      instance_sha256: instanceHash,
+      instance_sha256: issuer.instanceSha256,
       service: 'Lethe',
       service_version: issuer.serviceVersion,
       schema_version: issuer.schemaVersion,

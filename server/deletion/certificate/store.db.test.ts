@@ -14,6 +14,7 @@ import { SigningKeys } from '../../audit/signing.ts'
 import { migrate } from '../../control/migrate.ts'
 import { openSqlite } from '../../control/sqlite/sqlite.ts'
 import { AppError } from '../../core/app-error.ts'
+import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { noProgress } from '../deletion-record.ts'
 import type { CoveredBackup } from './certificate.ts'
@@ -42,7 +43,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
     keys,
     backupsHolding: async (requestId: string) => (requestId === 'del_1' ? backups : []),
     issuer: async () => ({
-      instanceId: 'x',
+      instanceSha256: instanceOf('x').certificateIssuer,
       serviceVersion: '0.1.0',
       schemaVersion: '2',
       engineVersion: '26',

@@ -1,0 +1,48 @@
+// The secret of the data folder, and that control plane and folder belong together.
+
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { instanceFile } from '../backup/manifest.ts'
+import { ConfigError } from '../config.ts'
+import type { Control } from '../control/database.ts'
+import { newSecret } from '../core/ids.ts'
+
+/** Reads the secret of a data folder; makes one where the folder is new. */
+export function readFolderSecret(dataDir: string): string {
+  const path = join(dataDir, instanceFile)
+  if (!existsSync(path)) {
+    // The control plane has this on the disk at once: a file without its letters would be another folder's.
+    writeFileSync(`${path}.new`, newSecret(), { mode: 0o600, flush: true })
+    renameSync(`${path}.new`, path)
+  }
+  return readFileSync(path, 'utf8')
+}
+
+/**
+ * A control plane and a data folder belong together from their first start: with another folder's telemetry, an
+ * erasure would be verified where it never was, and what was erased here would be readable there. Throws ConfigError.
+ */
+export async function assertSameFolder(control: Control, folderSecret: string): Promise<void> {
+  await control
+    .insertInto('instance')
+    .values({ key: 'data_folder', value: folderSecret })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .execute()
+  const { value } = await control
+    .selectFrom('instance')
+    .select('value')
+    .where('key', '=', 'data_folder')
+    .executeTakeFirstOrThrow()
+  if (value === folderSecret) return
+  throw new ConfigError(
+    'The control-plane database belongs to another data folder; set LETHE_DATA_DIR and LETHE_CONTROL_URL to a pair that was started together.',
+  )
+}
+
+/**
+ * Versions before took leases under the folder's secret. The process that did so has ended, since the folder belongs to one
+ * process at a time, so nobody waits for its leases to run out.
+ */
+export async function endLeasesOfOlderVersion(control: Control, folderSecret: string): Promise<void> {
+  await control.deleteFrom('leases').where('holder', '=', folderSecret).execute()
+}
