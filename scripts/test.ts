@@ -1,9 +1,9 @@
-// Runs tests with Node's own runner: `fast` for those that need no store, everything otherwise, or just the
-// files named. Test files run one process each, because the embedded engine allows one data folder per process.
+// Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a control plane
+// (LETHE_TEST_CONTROL_PLANE names the database, see tests/control-planes.ts), everything otherwise, or just the files named. Test files run one process each, because the embedded engine allows one data folder per process.
 
 import { spawnSync } from 'node:child_process'
-import { globSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -14,7 +14,11 @@ const isLong = (file: string) => file.startsWith('tests/simulation/')
 const found = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
 const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
-const files = wanted[0] === 'fast' ? all.filter(isFast) : wanted.length > 0 ? wanted : all
+const opensControl = (file: string) =>
+  /\bopen(?:(?:Shared)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
+const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
+const kind = kinds[wanted[0] ?? '']
+const files = kind !== undefined ? all.filter(kind) : wanted.length > 0 ? wanted : all
 
 /** All tests take ten minutes on two cores; a run that takes this long waits for what never comes. */
 const wholeRunMs = 40 * 60_000

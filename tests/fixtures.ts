@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
-import { migrate } from '../server/control/migrate.ts'
-import { openSqlite } from '../server/control/sqlite/sqlite.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
 import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
 import { type TableName, type TableSpec, tables } from '../server/telemetry/schema/tables.ts'
+import { openSharedControlPlane, type SharedTestControl } from './control-planes.ts'
 
 export const silent = pino({ level: 'silent' })
 
@@ -21,22 +20,24 @@ export interface Stores {
   readonly folder: string
   readonly engine: TelemetryEngine
   readonly control: Control
+  /** What else a test does to the control plane. */
+  readonly plane: SharedTestControl
   close(): Promise<void>
 }
 
-/** An empty engine and control plane in a temporary folder. One at a time per process: that is the engine's rule. */
+/** An empty engine in a temporary folder, and an empty control plane. One at a time per process: that is the engine's rule. */
 export async function openStores(): Promise<Stores> {
   const folder = temporaryFolder()
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-  const control = openSqlite(join(folder, 'control.db'))
-  await migrate(control)
+  const plane = await openSharedControlPlane()
   return {
     folder,
     engine,
-    control,
+    control: plane.control,
+    plane,
     async close() {
       await engine.close()
-      await control.destroy()
+      await plane.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -2,13 +2,9 @@
 // for the rest, and the forgeries of somebody who can compute hashes as well as we can. All of it has to be found.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { seal } from './chain.ts'
 import { exportChain, signCheckpoint } from './export.ts'
@@ -19,15 +15,12 @@ import { SigningKeys } from './signing.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
 
-const folder = temporaryFolder()
-const control = openSqlite(join(folder, 'control.db'))
-await migrate(control)
+const { control, close } = await openControlPlane()
 const clock = new ManualClock(1_763_717_400_000)
 const keys = new SigningKeys(control, clock, testSeal)
 const deps = { control, clock, keys }
 after(async () => {
-  await control.destroy()
-  rmSync(folder, { recursive: true, force: true })
+  await close()
 })
 
 /** Texts whose bytes are easy to damage without the text showing it. */
@@ -215,11 +208,11 @@ test('who computes every hash anew still lacks the signature', async () => {
   })
   await found(fileOf([...forged, lines.at(-1) ?? '']), /the checkpoint ends at the hash/)
 
-  const foreign = openSqlite(':memory:')
-  await migrate(foreign)
-  const forger = { control: foreign, clock, keys: new SigningKeys(foreign, clock, testSeal) }
+  const foreign = await openControlPlane()
+  const keys = new SigningKeys(foreign.control, clock, testSeal)
+  const forger = { control: foreign.control, clock, keys }
   const checkpoint = await signCheckpoint(forger, 'audit', 'small', { entries: 3, head: prevHash })
-  await foreign.destroy()
+  await foreign.close()
   const file = fileOf([...forged, JSON.stringify({ checkpoint })])
   await found(file, /signed with the key .* not a trusted one/)
   const unchecked = await checkExport([file], 'audit', null)

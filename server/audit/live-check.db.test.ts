@@ -1,26 +1,20 @@
-// The check of the live store against an operator with a database shell: triggers dropped, rows changed, hashes
+// The check of the live store against an operator with a database shell: guards dropped, rows changed, hashes
 // computed anew. Each test shows first that the untouched store passes.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
-import { temporaryFolder } from '../../tests/fixtures.ts'
+import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { seal } from './chain.ts'
 import { checkChain, findRewriting, listTenants } from './live-check.ts'
 import { appendAudit, appendLedger, type ChainName, readHead } from './log.ts'
 
 const atMs = 1_763_717_400_000
-const folder = temporaryFolder()
-const controls: Control[] = []
+const planes: SharedTestControl[] = []
 after(async () => {
-  for (const control of controls) await control.destroy()
-  rmSync(folder, { recursive: true, force: true })
+  for (const plane of planes) await plane.close()
 })
 
 const selection = {
@@ -69,11 +63,15 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
     .execute()
 }
 
-/** A store with two finished requests of acme and its audit log, and the triggers that guard them gone. */
+/** A store with two finished requests of acme and its audit log, and what guards them gone. */
 async function openFilled(): Promise<Control> {
-  const control = openSqlite(join(folder, `${controls.length}.db`))
-  controls.push(control)
-  await migrate(control)
+  return (await openFilledPlane()).control
+}
+
+async function openFilledPlane(): Promise<SharedTestControl> {
+  const plane = await openSharedControlPlane()
+  planes.push(plane)
+  const { control } = plane
   for (const requestId of ['del_1', 'del_2']) await insertRequest(control, requestId)
   await control.transaction().execute(async (trx) => {
     for (const requestId of ['del_1', 'del_2']) {
@@ -104,10 +102,8 @@ async function openFilled(): Promise<Control> {
     const { entries, problems } = await checkChain(control, chain, 'acme')
     assert.deepEqual([entries, problems], [6, []], 'the untouched store passes')
   }
-  for (const table of ['ledger_entries', 'audit_entries']) {
-    for (const verb of ['update', 'delete']) await run(control, `drop trigger ${table}_no_${verb}`)
-  }
-  return control
+  await plane.shell.dropChainGuards()
+  return plane
 }
 
 const run = (control: Control, statement: string) => sql.raw(statement).execute(control)
@@ -220,10 +216,9 @@ test('everyone of whom anything is on record is listed, also who is gone', async
 })
 
 test('the check reads one moment while another handle writes, and makes it wait for nothing', async () => {
-  const control = await openFilled()
-  const other = openSqlite(join(folder, `${controls.length - 1}.db`))
-  controls.push(other)
-  await sql`pragma busy_timeout = 0`.execute(other)
+  const { control, another, waitAtMost } = await openFilledPlane()
+  const other = another()
+  await waitAtMost(other, 0)
   const event = { request_id: 'del_1', actor: 'x', from_status: 'completed', to_status: 'odd', facts: {} }
   const [checked] = await Promise.all([
     checkChain(control, 'ledger', 'acme'),

@@ -2,25 +2,16 @@
 // two writers at once make one chain.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { temporaryFolder } from '../../tests/fixtures.ts'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { lock } from '../control/dialect.ts'
 import { findBreak } from './chain.ts'
 import { type AuditEvent, appendAudit, appendLedger, listChain, readChain } from './log.ts'
 
-const folder = temporaryFolder()
-const path = join(folder, 'control.db')
-const control = openSqlite(path)
-await migrate(control)
-after(async () => {
-  await control.destroy()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { another, control, close, waitAtMost } = await openSharedControlPlane()
+after(close)
 
 const atMs = 1_763_717_400_000
 let organisations = 0
@@ -122,19 +113,16 @@ test('many appends at once through one handle make one chain', async () => {
 test('a second handle can’t append between the reading and the writing of the first', async () => {
   const tenantId = newTenant()
   await append(tenantId, ['a'])
-  const second = openSqlite(path)
-  try {
-    await sql`pragma busy_timeout = 0`.execute(second)
-    await control.transaction().execute(async (trx) => {
-      await trx.selectFrom('audit_entries').select('seq').where('tenant_id', '=', tenantId).execute()
-      // The first transaction has only read so far; a second one must already wait, or fail where it may not wait.
-      await assert.rejects(append(tenantId, ['between'], second), { code: 'overloaded' })
-      await appendAudit(trx, tenantId, atMs, event('b'))
-    })
-    await append(tenantId, ['c'], second)
-  } finally {
-    await second.destroy()
-  }
+  const second = another()
+  await waitAtMost(second, 0)
+  await control.transaction().execute(async (trx) => {
+    await lock(trx, { tenantId })
+    await trx.selectFrom('audit_entries').select('seq').where('tenant_id', '=', tenantId).execute()
+    // The first transaction has only read so far; a second one must already wait, or fail where it may not wait.
+    await assert.rejects(append(tenantId, ['between'], second), { code: 'overloaded' })
+    await appendAudit(trx, tenantId, atMs, event('b'))
+  })
+  await append(tenantId, ['c'], second)
   assert.deepEqual(await actionsOf(tenantId), ['a', 'b', 'c'])
   assert.equal(findBreak(await readChain(control, 'audit_entries', tenantId)), null)
 })

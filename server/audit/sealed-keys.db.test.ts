@@ -2,14 +2,13 @@
 // or none stops the start with the mend, and no key is made in place of one that can't be opened.
 
 import assert from 'node:assert/strict'
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { newKeyPair, verifyJws } from './jws.ts'
 import { KeySeal, KeySealProblem } from './key-seal.ts'
@@ -26,9 +25,8 @@ const secret = 'a secret that is long enough for this'
 async function openFolder(t: TestContext) {
   const folder = temporaryFolder()
   folders.push(folder)
-  const control = openSqlite(join(folder, 'control.db'))
-  t.after(() => control.destroy())
-  await migrate(control)
+  const { control, close, filesWith } = await openSharedControlPlane()
+  t.after(close)
   const source = { secret: null, file: join(folder, 'signing.key') }
   const sign = async (seal: KeySeal) => {
     const keys = new SigningKeys(control, new ManualClock(1000), seal)
@@ -36,7 +34,7 @@ async function openFolder(t: TestContext) {
     await verifyJws(jws, await keys.jwks(), 'test+jws')
     return jws
   }
-  return { folder, control, source, sign }
+  return { folder, control, filesWith, source, sign }
 }
 
 /** As an older version kept it. */
@@ -55,11 +53,6 @@ async function insertClear(control: Control, retiredAtMs: number | null): Promis
   return String(privateJwk.d)
 }
 
-/** Files of the folder that hold the text. */
-function filesWith(folder: string, text: string): string[] {
-  return readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text))
-}
-
 test('the first start makes a key file for its owner alone, and later ones use it', async (t) => {
   const { source, sign, control } = await openFolder(t)
   const seal = await prepareSeal(control, source)
@@ -71,7 +64,7 @@ test('the first start makes a key file for its owner alone, and later ones use i
 })
 
 test('keys of an older version are sealed, and no byte of them is left in clear text in any file', async (t) => {
-  const { control, folder, sign, source } = await openFolder(t)
+  const { control, filesWith, folder, sign, source } = await openFolder(t)
   // Rows around them and many rewrites, so that pages are split, freed and taken again.
   for (let i = 0; i < 300; i++) {
     await control
@@ -86,9 +79,9 @@ test('keys of an older version are sealed, and no byte of them is left in clear 
   ]
   await control.updateTable('signing_keys').set({ retired_at_ms: 4 }).where('retired_at_ms', '=', 3).execute()
   await control.deleteFrom('instance').where('key', 'like', 'filler 1%').execute()
-  for (const d of secrets) assert.notDeepEqual(filesWith(folder, d), [], 'they were there')
+  for (const d of secrets) assert.notDeepEqual(filesWith(d), [], 'they were there')
   await sign(await prepareSeal(control, source))
-  for (const d of secrets) assert.deepEqual(filesWith(folder, d), [])
+  for (const d of secrets) assert.deepEqual(filesWith(d), [])
   const copy = join(folder, 'copy.db')
   await dialectOf(control).copyTo(control, copy)
   for (const d of secrets) assert.ok(!readFileSync(copy).includes(d), 'a backup of it holds none')

@@ -2,15 +2,11 @@
 // not verify, and the private half never leaves its table.
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { createVerifier } from 'fast-jwt'
 import { calculateJwkThumbprint, exportSPKI, importJWK } from 'jose'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findBreak } from './chain.ts'
 import { newKeyPair, SignatureProblem, signJws, verifyJws } from './jws.ts'
@@ -20,20 +16,12 @@ import { listKeys, SigningKeys } from './signing.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
 async function openKeys(t: { after(fn: () => Promise<void>): void }) {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  const path = join(folder, 'control.db')
-  const control = openSqlite(path)
-  t.after(() => control.destroy())
-  await migrate(control)
+  const plane = await openSharedControlPlane()
+  const { control } = plane
+  t.after(plane.close)
   const clock = new ManualClock(1_763_717_400_000)
-  return { control, clock, path, keys: new SigningKeys(control, clock, testSeal) }
+  return { control, clock, plane, keys: new SigningKeys(control, clock, testSeal) }
 }
 
 const statement = { erased: 3, at: '2025-11-21T09:30:00.000Z', about: 'Grüße' }
@@ -80,11 +68,9 @@ test('another library than ours verifies it from the published key', async (t) =
 })
 
 test('twenty first uses at once make one key, and another handle finds it', async (t) => {
-  const { keys, path, clock } = await openKeys(t)
+  const { keys, plane, clock } = await openKeys(t)
   const signed = await Promise.all(Array.from({ length: 20 }, (_, i) => keys.sign({ i }, 'test+jws')))
-  const control = openSqlite(path)
-  t.after(() => control.destroy())
-  const jwks = await new SigningKeys(control, clock, testSeal).jwks()
+  const jwks = await new SigningKeys(plane.another(), clock, testSeal).jwks()
   assert.equal(jwks.keys.length, 1)
   for (const [i, jws] of signed.entries()) {
     assert.deepEqual((await verifyJws(jws, jwks, 'test+jws')).payload, { i })
@@ -135,7 +121,7 @@ test('rotations at once leave one key that signs', async (t) => {
 })
 
 test('the private key is in no file and in nothing that can be asked for, but opens for whoever has the key', async (t) => {
-  const { keys, control, path } = await openKeys(t)
+  const { keys, control, plane } = await openKeys(t)
   await keys.jwks()
   const { kid, private_jwk: sealed } = await control
     .selectFrom('signing_keys')
@@ -147,7 +133,8 @@ test('the private key is in no file and in nothing that can be asked for, but op
   const told = JSON.stringify([await keys.jwks(), await listKeys(control), jws, await keys.rotate('x')])
   assert.ok(!told.includes(d))
   assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
-  for (const file of [path, `${path}-wal`]) assert.ok(!readFileSync(file).includes(d), file)
+  assert.notDeepEqual(plane.filesWith(kid), [], 'what is looked at is where keys lie')
+  assert.deepEqual(plane.filesWith(d), [])
 })
 
 test('a retired key has no private half any more', async (t) => {

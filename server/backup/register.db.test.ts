@@ -4,27 +4,25 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
+import { openControlPlane, type TestControl } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { BackupRegister } from './register.ts'
 
 const startMs = 1_767_571_200_000
 const dayMs = 86_400_000
 
-let control: Control | undefined
+let plane: TestControl | undefined
 let clock = new ManualClock(startMs)
 let register: BackupRegister
 
 beforeEach(async () => {
-  await control?.destroy()
-  control = openSqlite(':memory:')
-  await migrate(control)
+  await plane?.close()
+  plane = await openControlPlane()
   clock = new ManualClock(startMs)
-  register = new BackupRegister(control, clock)
+  register = new BackupRegister(plane.control, clock)
 })
-after(() => control?.destroy())
+after(() => plane?.close())
 
 const idsOf = (backups: readonly { backup_id: string }[]) => backups.map(({ backup_id }) => backup_id)
 const all = async () => idsOf((await register.holding()).all)
@@ -53,7 +51,7 @@ async function complete(id: string): Promise<void> {
 }
 
 function openControl(): Control {
-  return control ?? assert.fail()
+  return plane?.control ?? assert.fail()
 }
 
 test('a backup holds what was there before it was taken, and nothing that was erased by then, whatever the clock said', async () => {

@@ -4,8 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
@@ -17,9 +16,8 @@ import { DeletionLedger } from './ledger.ts'
 import { DeletionPolicies } from './policy.ts'
 import { retentionRequester } from './retention/retention.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
-after(() => control.destroy())
+const { control, close } = await openControlPlane()
+after(close)
 
 const dayMs = 86_400_000
 const dayNs = 86_400_000_000_000n

@@ -4,11 +4,8 @@
 // is the real one; it fails where a test says so, before the statement reaches it.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { sql as controlSql } from 'kysely'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { all, between, monday, times, weekNs } from './deletion-fixture.ts'
@@ -158,19 +155,18 @@ describe('an engine that fails at', () => {
 
 test('a control plane that another holds locked ends no erasure and loses none: it goes on when it is free', async () => {
   const { scene, id } = await begun()
-  const other = openSqlite(join(stores.folder, 'control.db'))
+  const { whileLocked, waitAtMost } = stores.plane
   const [unlock, unlocked] = signal()
   const [lock, locked] = signal()
-  const holding = other.connection().execute(async (connection) => {
-    await locked
-    await controlSql`begin exclusive`.execute(connection)
-    scene.faults.points.push('locked')
-    await unlocked
-    await controlSql`rollback`.execute(connection)
-  })
+  const locking = locked.then(() =>
+    whileLocked(async () => {
+      scene.faults.points.push('locked')
+      await unlocked
+    }),
+  )
   scene.faults.runAt('before read-back', async () => {
     // The wait of a real one is five seconds; what happens afterwards is the same.
-    await controlSql`pragma busy_timeout = 20`.execute(stores.control)
+    await waitAtMost(stores.control, 20)
     lock()
     while (scene.faults.points.at(-1) !== 'locked')
       await new Promise<void>((resolve) => setImmediate(resolve))
@@ -186,9 +182,8 @@ test('a control plane that another holds locked ends no erasure and loses none: 
     'what is not on record is not hidden',
   )
   unlock()
-  await holding
-  await other.destroy()
-  await controlSql`pragma busy_timeout = 5000`.execute(stores.control)
+  await locking
+  await waitAtMost(stores.control, 5000)
   scene.faults.runAt('', () => {})
   await scene.round()
   await assertErased(scene, id)

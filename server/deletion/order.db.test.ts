@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { sql } from 'kysely'
 import { openStores, type Stores } from '../../tests/fixtures.ts'
 import { all, assertRows, between, hourNs, monday, sceneOf, times, weekNs } from './deletion-fixture.ts'
 import { type GovernedScene, governedSceneOf, minuteMs } from './governed-fixture.ts'
@@ -136,12 +135,7 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
   const by = { requester: 'owner', idempotencyKey: null }
   const hide = scene.worker.hide.bind(scene.worker)
   const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
-  await sql
-    .raw(
-      `create trigger unwritable before update on deletion_requests when new.tenant_id = '${scene.own.tenantId}'
-         and new.status in ('completed', 'incomplete') begin select raise(fail, 'no'); end`,
-    )
-    .execute(stores.control)
+  const goOn = await stores.plane.shell.failMoves(scene.own.tenantId, ['completed', 'incomplete'])
   try {
     await scene.round()
     assert.equal((await scene.status(id)).status, 'verifying')
@@ -151,7 +145,7 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
     const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
     assert.equal(done.status, 'completed')
   } finally {
-    await sql`drop trigger unwritable`.execute(stores.control)
+    await goOn()
   }
   await scene.round()
   assert.equal((await scene.status(id)).status, 'completed')

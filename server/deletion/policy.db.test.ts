@@ -5,19 +5,17 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import type { ApprovalRule } from '../../contract/deletion-governance.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { all, between, monday, weekNs } from './deletion-fixture.ts'
 import { DeletionLedger } from './ledger.ts'
 import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
-after(() => control.destroy())
+const { control, close, shell } = await openControlPlane()
+after(close)
 const dayMs = 86_400_000
 let organisations = 0
 
@@ -121,7 +119,7 @@ test('asking for a looser rule again begins the day again, and a clock set back 
 test('what is no rule of ours counts as the strictest', async () => {
   const { clock, get, rule, set, tenantId } = scene()
   await set('none')
-  await sql`pragma ignore_check_constraints = on`.execute(control)
+  await shell.dropValueChecks()
   for (const approval of ['', 'None', 'none ', 'never', '0']) {
     await sql`update deletion_policies set approval = ${approval} where tenant_id = ${tenantId}`.execute(
       control,

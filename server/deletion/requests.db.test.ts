@@ -3,8 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
@@ -13,9 +12,8 @@ import type { HoldingBackup, HoldingBackups } from './deletion-record.ts'
 import { DeletionLedger } from './ledger.ts'
 import { DeletionRequests } from './requests.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
-after(() => control.destroy())
+const { control, close } = await openControlPlane()
+after(close)
 
 const nowMs = 1_763_717_400_000
 const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): HoldingBackup => ({

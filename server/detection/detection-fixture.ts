@@ -2,12 +2,9 @@
 // test with one can't see a leak, and spans to put into a real engine.
 
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { rm } from 'node:fs/promises'
+import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
+import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import { readDraft, type StoredDetector } from './detectors/detector.ts'
@@ -16,28 +13,26 @@ import type { DetectionStore } from './detectors/store.ts'
 export const acme: TenantPlace = { tenantId: 'acme', placement: 0 }
 export const globex: TenantPlace = { tenantId: 'globex', placement: 1 }
 
-export interface ControlFixture {
+export interface ControlFixture extends SharedTestControl {
+  /** For whatever else a test opens, such as an engine. */
   readonly folder: string
-  readonly control: Control
-  close(): Promise<void>
 }
 
-/** A migrated control plane with `acme` and `globex`; `close` removes the folder. */
+/** A control plane with `acme` and `globex`; `close` removes the folder. */
 export async function openControl(): Promise<ControlFixture> {
-  const folder = await mkdtemp(join(tmpdir(), 'lethe-detection-'))
-  const control = openSqlite(join(folder, 'control.sqlite'))
-  await migrate(control)
+  const plane = await openSharedControlPlane()
+  const folder = temporaryFolder()
   for (const { tenantId, placement } of [acme, globex]) {
-    await control
+    await plane.control
       .insertInto('organisations')
       .values({ tenant_id: tenantId, name: tenantId, placement, created_at_ms: 0 })
       .execute()
   }
   const close = async () => {
-    await control.destroy()
+    await plane.close()
     await rm(folder, { recursive: true, force: true })
   }
-  return { folder, control, close }
+  return { ...plane, folder, close }
 }
 
 /** Errors by service; enabled unless said otherwise. */

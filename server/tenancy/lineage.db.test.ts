@@ -5,16 +5,14 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { areRelated, findRelated } from './lineage.ts'
 import { TenancyStore } from './store.ts'
 import { newTokenSecret, tokenIdIn } from './tenancy.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
-after(() => control.destroy())
+const { control, close } = await openControlPlane()
+after(close)
 const store = new TenancyStore(control, new ManualClock(1_763_717_400_000))
 for (const tenantId of ['acme', 'globex']) {
   await store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})

@@ -144,9 +144,9 @@ async function assertRefused(secret: string, tenantId: string, reason: RegExp): 
 
 /** Rows of a tenant in every table that names one. */
 async function countRows(tenantId: string): Promise<Record<string, number>> {
-  const { rows: named } = await sql<{ name: string }>`
-    select m.name from sqlite_master m join pragma_table_info(m.name) c
-    where m.type = 'table' and c.name = 'tenant_id' order by m.name`.execute(control)
+  const named = (await control.introspection.getTables())
+    .filter(({ columns }) => columns.some(({ name }) => name === 'tenant_id'))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const counts: Record<string, number> = {}
   for (const { name } of named) {
     const { rows } = await sql<{ n: number }>`

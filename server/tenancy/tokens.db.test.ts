@@ -6,10 +6,9 @@ import { after, beforeEach, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { sql } from 'kysely'
 import type { Role } from '../../contract/tenancy.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
@@ -17,8 +16,7 @@ import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
 
 const msPerDay = 86_400_000
-const control = openSqlite(':memory:')
-await migrate(control)
+const { control, close } = await openControlPlane()
 const clock = new ManualClock(1_763_717_400_000)
 const store = new TenancyStore(control, clock)
 const http = createHttp({
@@ -31,7 +29,7 @@ addTenancyRoutes(http, store, clock)
 await http.ready()
 after(async () => {
   await http.close()
-  await control.destroy()
+  await close()
 })
 
 let organisations = 0

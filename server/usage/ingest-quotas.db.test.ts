@@ -1,29 +1,17 @@
 // Quotas on the real control plane, on a clock that is moved by hand.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, before, beforeEach, describe, test } from 'node:test'
-import { silent, temporaryFolder } from '../../tests/fixtures.ts'
-import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { after, beforeEach, describe, test } from 'node:test'
+import { openControlPlane } from '../../tests/control-planes.ts'
+import { silent } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { IngestQuotas } from './ingest-quotas.ts'
 import { QuotaStore } from './quota-store.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
-const folder = temporaryFolder()
-let control: Control
-before(async () => {
-  control = openSqlite(join(folder, 'control.db'))
-  await migrate(control)
-})
-after(async () => {
-  await control.destroy()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { control, close } = await openControlPlane()
+after(close)
 
 let organisations = 0
 let clock: ManualClock

@@ -3,9 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
+import { openControlPlane, type TestControl } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import type { Clock } from '../core/clock.ts'
 import { ClockWatch, confirmClock, isClockInDoubt } from './clock-watch.ts'
 
@@ -13,7 +12,7 @@ const startMs = Date.UTC(2026, 0, 14, 12)
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-let control: Control | undefined
+let plane: TestControl | undefined
 let wallMs = startMs
 let steadyMs = 0
 let boot = 'first'
@@ -29,7 +28,7 @@ const clock: Clock = {
 const logger = { error: (_: unknown, text: string) => told.push(text), info: () => {} }
 
 function open(): Control {
-  return control ?? assert.fail()
+  return plane?.control ?? assert.fail()
 }
 
 function started(): ClockWatch {
@@ -37,9 +36,8 @@ function started(): ClockWatch {
 }
 
 beforeEach(async () => {
-  await control?.destroy()
-  control = openSqlite(':memory:')
-  await migrate(control)
+  await plane?.close()
+  plane = await openControlPlane()
   wallMs = startMs
   steadyMs = 0
   boot = 'first'
@@ -47,7 +45,7 @@ beforeEach(async () => {
   watch = started()
   assert.equal(await watch.now(), startMs)
 })
-after(() => control?.destroy())
+after(() => plane?.close())
 
 function pass(ms: number): void {
   wallMs += ms

@@ -2,24 +2,14 @@
 // by hand, also backwards.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { Leases } from './lease.ts'
 
-const folder = temporaryFolder()
-const path = join(folder, 'control.db')
-const [controlA, controlB] = [openSqlite(path), openSqlite(path)]
-await migrate(controlA)
-after(async () => {
-  await controlA.destroy()
-  await controlB.destroy()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { another, close, control: controlA } = await openSharedControlPlane()
+const controlB = another()
+after(close)
 
 let names = 0
 /** Two holders, a lease name nobody used before, and the clock both look at. */

@@ -5,14 +5,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import pino from 'pino'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { LeaseLost, Leases } from './lease.ts'
 import { Periodic } from './periodic.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
+const { control } = await openControlPlane()
 const everyMs = 1000
 const leaseMs = 10_000
 let loops = 0

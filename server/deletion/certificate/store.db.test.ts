@@ -2,17 +2,13 @@
 // be completed now, also when a request is carried out again.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import type { DeletionStatus } from '../../../contract/deletion.ts'
-import { temporaryFolder } from '../../../tests/fixtures.ts'
+import { openControlPlane } from '../../../tests/control-planes.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { KeySeal } from '../../audit/key-seal.ts'
 import { appendLedger, readChain } from '../../audit/log.ts'
 import { SigningKeys } from '../../audit/signing.ts'
-import { migrate } from '../../control/migrate.ts'
-import { openSqlite } from '../../control/sqlite/sqlite.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -23,17 +19,9 @@ import { CertificateStore } from './store.ts'
 const testSeal = new KeySeal('a sealing key that only this test has')
 
 const startMs = Date.UTC(2026, 0, 14, 12)
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
 async function open(t: { after(fn: () => Promise<void>): void }) {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  const control = openSqlite(join(folder, 'control.db'))
-  t.after(() => control.destroy())
-  await migrate(control)
+  const { control, close } = await openControlPlane()
+  t.after(close)
   const clock = new ManualClock(startMs)
   const keys = new SigningKeys(control, clock, testSeal)
   const backups: CoveredBackup[] = []

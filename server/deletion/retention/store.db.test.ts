@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import { openControlPlane } from '../../../tests/control-planes.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
-import { migrate } from '../../control/migrate.ts'
-import { openSqlite } from '../../control/sqlite/sqlite.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
@@ -16,9 +15,8 @@ import { approvalWaitMs } from '../deletion.ts'
 import { DeletionPolicies } from '../policy.ts'
 import { RetentionStore } from './store.ts'
 
-const control = openSqlite(':memory:')
-await migrate(control)
-after(() => control.destroy())
+const { control, close } = await openControlPlane()
+after(close)
 const dayMs = 86_400_000
 let organisations = 0
 

@@ -1,0 +1,140 @@
+// The control plane that a test's stores run on. Every suite about such stores opens it here and says nothing of one
+// database, so that the same suite holds for the next: LETHE_TEST_CONTROL_PLANE names the one to run against, and
+// `npm test control` runs all suites that open one.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import type { Control } from '../server/control/database.ts'
+import { migrate } from '../server/control/migrate.ts'
+import { openSqlite } from '../server/control/sqlite/sqlite.ts'
+
+/** A migrated, empty control plane that only this test uses. */
+export interface TestControl {
+  readonly control: Control
+  readonly shell: DatabaseShell
+  /** Closes every handle and removes what lies on the disk. */
+  close(): Promise<void>
+}
+
+/** One that other processes use too, and whose bytes lie in files. */
+export interface SharedTestControl extends TestControl {
+  /** A handle such as another process has. */
+  another(): Control
+  /** From now on a statement through the handle waits so long for the transaction of another, milliseconds. */
+  waitAtMost(handle: Control, ms: number): Promise<void>
+  /** Runs `work` while another process has the whole database locked. */
+  whileLocked<T>(work: () => Promise<T>): Promise<T>
+  /** Names of the files of the database that hold the text. */
+  filesWith(text: string): string[]
+}
+
+/** What somebody does who has the database itself, past everything that guards it. */
+export interface DatabaseShell {
+  /** Rows of the chains can be changed and removed. */
+  dropChainGuards(): Promise<void>
+  /** Columns take any value. */
+  dropValueChecks(): Promise<void>
+  /** Moves of the organisation's requests into these states fail, until the function that is returned is called. */
+  failMoves(tenantId: string, statuses: readonly string[]): Promise<() => Promise<void>>
+}
+
+interface ControlPlane {
+  open(): Promise<TestControl>
+  openShared(): Promise<SharedTestControl>
+}
+
+/** Every database that a control plane can be on. */
+const controlPlanes: Readonly<Record<string, ControlPlane>> = {
+  sqlite: { open: openInMemory, openShared: openInFolder },
+}
+
+const chosen = process.env.LETHE_TEST_CONTROL_PLANE ?? 'sqlite'
+
+function chosenPlane(): ControlPlane {
+  const plane = controlPlanes[chosen]
+  if (plane === undefined) {
+    throw new Error(
+      `LETHE_TEST_CONTROL_PLANE is ${chosen}; known are ${Object.keys(controlPlanes).join(', ')}.`,
+    )
+  }
+  return plane
+}
+
+/** Each call opens another one. */
+export function openControlPlane(): Promise<TestControl> {
+  return chosenPlane().open()
+}
+
+/** As {@link openControlPlane}, for tests with several handles or an eye on the disk. */
+export function openSharedControlPlane(): Promise<SharedTestControl> {
+  return chosenPlane().openShared()
+}
+
+async function openInMemory(): Promise<TestControl> {
+  const control = openSqlite(':memory:')
+  await migrate(control)
+  return { control, shell: sqliteShell(control), close: () => control.destroy() }
+}
+
+async function openInFolder(): Promise<SharedTestControl> {
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-control-'))
+  const path = join(folder, 'control.db')
+  const handles: Control[] = []
+  const another = () => {
+    const handle = openSqlite(path)
+    handles.push(handle)
+    return handle
+  }
+  const control = another()
+  await migrate(control)
+  return {
+    control,
+    another,
+    shell: sqliteShell(control),
+    async waitAtMost(handle, ms) {
+      await sql`pragma busy_timeout = ${sql.raw(String(ms))}`.execute(handle)
+    },
+    whileLocked: (work) =>
+      another()
+        .connection()
+        .execute(async (connection) => {
+          await sql`begin exclusive`.execute(connection)
+          try {
+            return await work()
+          } finally {
+            await sql`rollback`.execute(connection)
+          }
+        }),
+    filesWith: (text) =>
+      readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text)),
+    async close() {
+      for (const handle of handles) await handle.destroy()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function sqliteShell(control: Control): DatabaseShell {
+  const run = (text: string) => sql.raw(text).execute(control)
+  return {
+    async dropChainGuards() {
+      for (const table of ['ledger_entries', 'audit_entries']) {
+        for (const verb of ['update', 'delete']) await run(`drop trigger ${table}_no_${verb}`)
+      }
+    },
+    async dropValueChecks() {
+      await run('pragma ignore_check_constraints = on')
+    },
+    async failMoves(tenantId, statuses) {
+      await run(
+        `create trigger unwritable before update on deletion_requests when new.tenant_id = '${tenantId}'
+         and new.status in (${statuses.map((status) => `'${status}'`).join(', ')}) begin select raise(fail, 'no'); end`,
+      )
+      return async () => {
+        await run('drop trigger unwritable')
+      }
+    },
+  }
+}
