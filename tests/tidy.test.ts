@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { errorCatalogue } from '../contract/errors.ts'
+import { findForbiddenCalls } from './tidy/call-rules.ts'
 import {
   findBarrels,
   findClientsThatKnow,
@@ -19,17 +20,9 @@ import {
   findWrongModules,
   testSupport,
 } from './tidy/import-rules.ts'
-import { blankOut, parseSource, readSources, type SourceFile, type Violation } from './tidy/source-file.ts'
-import {
-  compareSizes,
-  findForbiddenCalls,
-  findLeftovers,
-  findMachinePaths,
-  findMuteFiles,
-  findUnusedCodes,
-  functionLengths,
-  measureSizes,
-} from './tidy/text-rules.ts'
+import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
+import { parseSource, readSources, type SourceFile, type Violation } from './tidy/source-file.ts'
+import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -307,6 +300,16 @@ describe('the rules of words', () => {
       'process.env.HOME',
       "console.log('x')",
       '`text ${' + 'Date.now()} text`',
+      "a / Date.now() / 'b'",
+      'Date.now',
+      'Date?.now()',
+      "process['env']",
+      'globalThis.process.env.HOME',
+      'const { env } = process',
+      "import { env } from 'node:process'",
+      "import { setTimeout as wait } from 'node:timers/promises'",
+      'const { random: chance } = Math',
+      'const date = Date(5)',
     ]) {
       assert.equal(calls('server/query/logs.ts', code), 1, code)
     }
@@ -316,6 +319,14 @@ describe('the rules of words', () => {
     assert.equal(calls('server/query/logs.ts', '// Date.now() is the caller’s business.'), 0)
     assert.equal(calls('server/query/logs.ts', "const hint = 'set process.env'; new Date(5)"), 0)
     assert.equal(calls('server/query/logs.ts', '/Date.now()/.test(text)'), 0)
+    assert.equal(calls('server/query/logs.ts', "const a = 'it\\'s Date.now()' + b // Date.now()"), 0)
+    assert.equal(calls('server/query/logs.ts', 'const a = b /* Date.now()\nDate.now() */ / c'), 0)
+    assert.equal(
+      calls('server/query/logs.ts', '`x ${' + "{ a: 'q' }.a + `Date.now() ${" + 'b}`} Date.now()`'),
+      0,
+    )
+    assert.equal(calls('server/query/logs.ts', 'const a = /[/\'"]\\/Date.now()/g; b / c / d'), 0)
+    assert.equal(calls('server/query/logs.ts', "type A = 'Date.now'; const b = { now: Date }"), 0)
     assert.equal(calls('server/core/clock.ts', 'Date.now()'), 0)
     assert.equal(calls('server/worker/periodic.ts', 'setTimeout(work, 5)'), 0)
     assert.equal(calls('server/cli/lethe.ts', 'process.env'), 0)
@@ -334,13 +345,16 @@ describe('the rules of words', () => {
       'a.ts': 'export const a = 1\n',
       'b.ts': '\n// Late.\n',
       'c.ts': '//\nexport const c = 1\n',
+      'd.ts': '// what it is\nexport const a = 1 // Here.\n',
     }
     const open = {
-      'd.ts': '// What it is.\nexport const d = 1\n',
-      'e.ts': '// What it is,\n// and more.\n\nexport const e = 1\n',
-      'f.ts': '#!/usr/bin/env node\n// What it is.\n',
+      'e.ts': '// What it is.\nexport const d = 1\n',
+      'f.ts': '// What it is,\n// and more.\n\nexport const e = 1\n',
+      'g.ts': '#!/usr/bin/env node\n// What it is.\n',
+      'g.mjs': '#!/usr/bin/env node\n// What it is.\n',
+      'h.ts': '/** What it is. */\nexport const g = 1\n',
     }
-    assert.deepEqual(places(findMuteFiles(house({ ...mute, ...open }))), ['a.ts', 'b.ts', 'c.ts'])
+    assert.deepEqual(places(findMuteFiles(house({ ...mute, ...open }))), ['a.ts', 'b.ts', 'c.ts', 'd.ts'])
   })
 
   test('find a path of one machine', () => {
@@ -358,6 +372,7 @@ describe('the rules of words', () => {
     const files = house({
       'server/a.ts': "throw new AppError('not_found')",
       'server/a.test.ts': "assert.equal(code, 'overloaded')",
+      'server/b.ts': "// 'overloaded'\nconst text = 'it is overloaded'",
     })
     assert.deepEqual(places(findUnusedCodes(files, ['not_found', 'overloaded'])), [
       'contract/errors.ts overloaded',
@@ -387,14 +402,21 @@ describe('the ratchet of sizes', () => {
       '  }',
       '}',
       'route(http, {',
-      '  handle: 1,',
+      '  scope: 1,',
+      '  handle: async () =>',
+      '    work(',
+      '    ),',
       '})',
+      'list.sort((a, b) =>',
+      '  a - b)',
       '',
     ].join('\n')
-    assert.deepEqual(functionLengths(code), [
+    assert.deepEqual(functionLengths(parseSource('a.ts', code)), [
       ['declared', 9],
-      ['const arrow = (b: number) => {', 3],
       ['#method', 5],
+      ['arrow', 3],
+      ['handle', 3],
+      ['(a, b) =>', 2],
     ])
   })
 
@@ -426,19 +448,6 @@ describe('the ratchet of sizes', () => {
   })
 })
 
-test('blanking keeps code and places, and removes comments and the insides of literals', () => {
-  const blanked = (text: string) => {
-    const out = blankOut(text)
-    assert.equal(out.length, text.length)
-    return out.replace(/ +/g, ' ')
-  }
-  assert.equal(blanked("a('x // y', b) // c"), "a(' ', b) ")
-  assert.equal(blanked('a /* b\nc */ d'), 'a \n d')
-  assert.equal(blanked("'it\\'s' + b"), "' ' + b")
-  assert.equal(
-    blanked('`x ${' + "{ a: 'q' }.a + `y ${" + 'b}`} z` + c'),
-    '` ${' + "{ a: ' ' }.a + ` ${" + 'b}`} ` + c',
-  )
-  assert.equal(blanked('a = /[/\'"]\\/x/g; b'), 'a = / /g; b')
-  assert.equal(blanked("a / b / c + 'd'"), "a / b / c + ' '")
+test('a file that does not parse is an error, not a file without violations', () => {
+  assert.throws(() => parseSource('a.ts', 'const = 1'), /a\.ts does not parse/)
 })

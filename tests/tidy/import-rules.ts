@@ -3,6 +3,7 @@
 // What tests bring along (their own files and the support files named here) may import anything, and nothing of
 // theirs is imported by what runs in production.
 
+import type { Program } from 'oxc-parser'
 import type { Import, SourceFile, Violation } from './source-file.ts'
 
 /** Floors of the house, lowest first; rooms of one floor are siblings. */
@@ -179,7 +180,7 @@ function whyNotModule(path: string, edge: Import, dependencies: readonly string[
   if (roomOf(path) === 'contract' && edge.target !== 'zod') return 'the contract imports only zod and itself'
   const names = edge.names.join()
   if (edge.isTypeOnly && names === 'FastifyBaseLogger') return null
-  if (/^setImmediate( as \w+)?$/.test(names)) return null
+  if (names === 'setImmediate') return null
   const door = moduleDoors.find(({ module, files }) => module.test(edge.target) && !files.test(path))
   if (door !== undefined) return door.reason
   const isDeclared = dependencies.some((name) => edge.target === name || edge.target.startsWith(`${name}/`))
@@ -215,16 +216,19 @@ function ownTargets(imports: readonly Import[]): string[] {
 
 /** Files that only pass on what other files export: a reader follows them for nothing. */
 export function findBarrels(sources: readonly SourceFile[]): Violation[] {
-  return sources.flatMap(({ path, code, imports }) => {
+  return sources.flatMap(({ path, program, imports }) => {
     if (/(?:^|\/)index\.ts$/.test(path))
       return [{ path, reason: 'name the file after what it holds, not index' }]
-    const rest = code
-      .replace(/^(?:import|export)\s+(?:type\s+)?[\w$*\s,{}]*?\bfrom\s*' *'/gm, '')
-      .replace(/^export\s*\{[^}]*\}/gm, '')
-      .trim()
-    if (imports.length > 0 && rest === '') return [{ path, reason: 'it only passes on what others export' }]
+    if (imports.length > 0 && program.body.every(passesOn))
+      return [{ path, reason: 'it only passes on what others export' }]
     return []
   })
+}
+
+/** Whether a statement only brings in or hands out what another file declares. */
+function passesOn(statement: Program['body'][number]): boolean {
+  if (statement.type === 'ExportNamedDeclaration') return statement.declaration === null
+  return statement.type === 'ImportDeclaration' || statement.type === 'ExportAllDeclaration'
 }
 
 /**

@@ -1,9 +1,19 @@
-// A source file as the house rules see it: its text, its code with comments and the insides of literals blanked
-// out (so that a word in a sentence is not mistaken for a call), and what it imports. Blanking keeps every
-// character's place, so a match in the code points at its line in the file.
+// A source file as the house rules see it: its text, its syntax tree and comments, what it imports and what it exports.
+// The parser is oxc's: rules ask the tree, so that a word in a sentence or a string is never mistaken for code. A file that
+// does not parse throws here, because a rule that skips a file would hold nothing.
 
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import {
+  type Comment,
+  type Declaration,
+  type ImportDeclaration,
+  type ImportDeclarationSpecifier,
+  type ModuleExportName,
+  type Program,
+  parseSync,
+  Visitor,
+} from 'oxc-parser'
 
 export interface Import {
   /** Path from the root for our own files, the module's name otherwise. */
@@ -12,8 +22,13 @@ export interface Import {
   readonly isTypeOnly: boolean
   /** Loaded when its line runs, and not with the file. */
   readonly isDynamic: boolean
-  /** Names between the braces; empty for default, namespace and dynamic imports. */
+  /** Names as the target exports them; `default`, and `*` where anything of it may be used. Empty for side effects. */
   readonly names: readonly string[]
+  readonly line: number
+}
+
+export interface Export {
+  readonly name: string
   readonly line: number
 }
 
@@ -21,8 +36,12 @@ export interface SourceFile {
   /** From the root, with forward slashes. */
   readonly path: string
   readonly text: string
-  readonly code: string
+  readonly program: Program
+  /** In order; `start` and `end` are offsets into `text`, `value` is what stands between the markers. */
+  readonly comments: readonly Comment[]
   readonly imports: readonly Import[]
+  /** A value and a type of one name are two entries. */
+  readonly exports: readonly Export[]
 }
 
 /** A broken rule, worded for whoever has to mend it. */
@@ -31,16 +50,26 @@ export interface Violation {
   readonly reason: string
 }
 
-/** Every TypeScript file of the repository, in order of path. */
+/** Every TypeScript and JavaScript file of the repository, in order of path. */
 export function readSources(root: string): SourceFile[] {
-  return globSync('{contract,server,tests,bench,scripts}/**/*.ts', { cwd: root })
+  return globSync('{contract,server,tests,bench,scripts}/**/*.{ts,mjs}', { cwd: root })
     .sort()
     .map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')))
 }
 
 export function parseSource(path: string, text: string): SourceFile {
-  const code = blankOut(text)
-  return { path, text, code, imports: readImports(path, text, code) }
+  const { program, comments, errors } = parseSync(path, text)
+  const [error] = errors
+  if (error !== undefined) throw new SyntaxError(`${path} does not parse: ${error.message}`)
+  return {
+    path,
+    text,
+    program,
+    // Of JavaScript the parser lists the line that names the program, `#!`, among the comments.
+    comments: comments.filter(({ start }) => start !== program.hashbang?.start),
+    imports: readImports(path, text, program),
+    exports: readExports(text, program),
+  }
 }
 
 /** The line, counted from 1, of an offset. */
@@ -48,133 +77,95 @@ export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }
 
-const statement =
-  /^(?:import|export)\s+(?<type>type\s+)?(?<names>[\w$*\s,{}]*?)\s*\bfrom\s*'(?<from>[^']*)'|^import\s*'(?<bare>[^']*)'|\bimport\(\s*'(?<dynamic>[^']*)'/gm
-
-/** Statements are found in the blanked code and read from the text, so an import inside a string is none. */
-function readImports(path: string, text: string, code: string): Import[] {
-  return [...code.matchAll(statement)].map((match) => {
-    const specifier = text.slice(match.index, match.index + match[0].length).match(/'([^']*)'/)?.[1] ?? ''
+function readImports(path: string, text: string, program: Program): Import[] {
+  const found: Import[] = []
+  const add = (
+    start: number,
+    specifier: string,
+    rest: Pick<Import, 'names' | 'isTypeOnly' | 'isDynamic'>,
+  ) => {
     const isOwn = specifier.startsWith('.')
-    const braced = /\{([^}]*)\}/.exec(match.groups?.names ?? '')?.[1] ?? ''
-    const names = braced
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '')
-    const isTypeOnly =
-      match.groups?.type !== undefined ||
-      (names.length > 0 && names.every((name) => name.startsWith('type ')))
-    return {
-      target: isOwn ? normalize(join(dirname(path), specifier)).replaceAll('\\', '/') : specifier,
-      isOwn,
-      isTypeOnly,
-      isDynamic: match.groups?.dynamic !== undefined,
-      names: names.map((name) => name.replace(/^type /, '')),
-      line: lineAt(text, match.index),
-    }
-  })
+    const target = isOwn ? normalize(join(dirname(path), specifier)).replaceAll('\\', '/') : specifier
+    found.push({ ...rest, target, isOwn, line: lineAt(text, start) })
+  }
+  new Visitor({
+    ImportDeclaration: (node) => {
+      const names = node.specifiers.map(importedName)
+      add(node.start, node.source.value, { names, isTypeOnly: isTypeImport(node), isDynamic: false })
+    },
+    ExportAllDeclaration: ({ start, source, exportKind }) => {
+      add(start, source.value, { names: ['*'], isTypeOnly: exportKind === 'type', isDynamic: false })
+    },
+    ExportNamedDeclaration: ({ start, source, specifiers, exportKind }) => {
+      const names = specifiers.map(({ local }) => nameOf(local))
+      if (source !== null)
+        add(start, source.value, { names, isTypeOnly: exportKind === 'type', isDynamic: false })
+    },
+    ImportExpression: ({ start, source }) => {
+      if (source.type !== 'Literal' || typeof source.value !== 'string') return
+      add(start, source.value, { names: keysRead(program), isTypeOnly: false, isDynamic: true })
+    },
+    TSImportType: ({ start, source }) => {
+      add(start, source.value, { names: ['*'], isTypeOnly: true, isDynamic: false })
+    },
+  }).visit(program)
+  return found
+}
+
+function importedName(specifier: ImportDeclarationSpecifier): string {
+  if (specifier.type === 'ImportSpecifier') return nameOf(specifier.imported)
+  return specifier.type === 'ImportDefaultSpecifier' ? 'default' : '*'
+}
+
+function isTypeImport({ importKind, specifiers }: ImportDeclaration): boolean {
+  const isType = specifiers.map((one) => one.type === 'ImportSpecifier' && one.importKind === 'type')
+  return importKind === 'type' || (isType.length > 0 && isType.every(Boolean))
 }
 
 /**
- * Spaces for comments and for what stands inside strings, templates and regular expressions; quotes, line breaks
- * and the expressions in `${}` stay.
+ * Every name that a file reads off an object, as in `(await import('./a.ts')).open()` and `const { open } = await load()`:
+ * what comes of its dynamic imports is among them.
  */
-export function blankOut(text: string): string {
-  return new Blanker(text).run()
+function keysRead(program: Program): string[] {
+  const keys = new Set<string>()
+  new Visitor({
+    MemberExpression: ({ property }) => {
+      if (property.type === 'Identifier') keys.add(property.name)
+    },
+    ObjectPattern: ({ properties }) => {
+      for (const property of properties) {
+        if (property.type === 'Property' && property.key.type === 'Identifier') keys.add(property.key.name)
+      }
+    },
+  }).visit(program)
+  return [...keys]
 }
 
-class Blanker {
-  readonly #text: string
-  #at = 0
-  #out = ''
+function readExports(text: string, program: Program): Export[] {
+  const found: Export[] = []
+  new Visitor({
+    ExportNamedDeclaration: ({ declaration, specifiers, start }) => {
+      const names = [
+        ...(declaration === null ? [] : declaredNames(declaration)),
+        ...specifiers.map(({ exported }) => nameOf(exported)),
+      ]
+      for (const name of names) found.push({ name, line: lineAt(text, start) })
+    },
+    ExportDefaultDeclaration: ({ start }) => found.push({ name: 'default', line: lineAt(text, start) }),
+  }).visit(program)
+  return found
+}
 
-  constructor(text: string) {
-    this.#text = text
+function declaredNames(declaration: Declaration): string[] {
+  if (declaration.type !== 'VariableDeclaration') {
+    return 'id' in declaration && declaration.id?.type === 'Identifier' ? [declaration.id.name] : []
   }
+  return declaration.declarations.map(({ id }) => {
+    if (id.type !== 'Identifier') throw new SyntaxError('An export that takes values apart hides its names.')
+    return id.name
+  })
+}
 
-  run(): string {
-    this.#code(false)
-    return this.#out
-  }
-
-  /** Code up to its end, or up to the brace that closes a template's expression. */
-  #code(isInTemplate: boolean): void {
-    let depth = 0
-    while (this.#at < this.#text.length) {
-      const char = this.#text[this.#at] ?? ''
-      if (isInTemplate && char === '}' && depth === 0) return
-      if (char === '{') depth++
-      if (char === '}') depth--
-      if (this.#text.startsWith('//', this.#at)) this.#blankUntil('\n', 0)
-      else if (this.#text.startsWith('/*', this.#at)) this.#blankUntil('*/', 2)
-      else if (char === "'" || char === '"') this.#literal(char)
-      else if (char === '`') this.#template()
-      else if (char === '/' && this.#startsExpression()) this.#regularExpression()
-      else this.#keep()
-    }
-  }
-
-  #keep(): void {
-    this.#out += this.#text[this.#at++] ?? ''
-  }
-
-  #blank(): void {
-    const char = this.#text[this.#at++] ?? ''
-    this.#out += char === '\n' ? '\n' : ' '
-  }
-
-  #blankUntil(end: string, length: number): void {
-    const found = this.#text.indexOf(end, this.#at + length)
-    const stop = found < 0 ? this.#text.length : found + length
-    while (this.#at < stop) this.#blank()
-  }
-
-  #literal(quote: string): void {
-    this.#keep()
-    while (this.#at < this.#text.length && this.#text[this.#at] !== quote) {
-      if (this.#text[this.#at] === '\\') this.#blank()
-      this.#blank()
-    }
-    this.#keep()
-  }
-
-  #template(): void {
-    this.#keep()
-    while (this.#at < this.#text.length && this.#text[this.#at] !== '`') {
-      if (this.#text.startsWith('${', this.#at)) {
-        this.#keep()
-        this.#keep()
-        this.#code(true)
-        this.#keep()
-      } else {
-        if (this.#text[this.#at] === '\\') this.#blank()
-        this.#blank()
-      }
-    }
-    this.#keep()
-  }
-
-  #regularExpression(): void {
-    this.#keep()
-    let isInClass = false
-    while (this.#at < this.#text.length && (isInClass || this.#text[this.#at] !== '/')) {
-      const char = this.#text[this.#at]
-      if (char === '\n') return
-      if (char === '[') isInClass = true
-      if (char === ']') isInClass = false
-      if (char === '\\') this.#blank()
-      this.#blank()
-    }
-    this.#keep()
-  }
-
-  /** Whether a slash here begins a regular expression rather than divides. */
-  #startsExpression(): boolean {
-    const before = this.#out.trimEnd()
-    return (
-      before === '' ||
-      /[(,=:[!&|?{};+\-*%<>~^]$/.test(before) ||
-      /\b(?:return|typeof|case|in|of|await)$/.test(before)
-    )
-  }
+function nameOf(node: ModuleExportName): string {
+  return node.type === 'Literal' ? node.value : node.name
 }
