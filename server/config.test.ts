@@ -2,7 +2,6 @@
 // mend, and never a secret.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -47,18 +46,6 @@ test('an empty environment is a service for this machine alone, beside its data'
     logLevel: 'info',
     bootstrap: { tenantId: null, token: null },
   })
-})
-
-test('every setting that is read is on the page of settings, and nothing else is', () => {
-  const namesIn = (path: string, pattern: RegExp) => {
-    const text = readFileSync(new URL(path, import.meta.url), 'utf8')
-    return [...new Set([...text.matchAll(pattern)].map(([, name]) => name))].sort()
-  }
-  const read = [
-    ...namesIn('config.ts', /\b(LETHE_[A-Z_]*[A-Z])\b/g),
-    ...namesIn('cli/client/settings.ts', /\benv\.(LETHE_[A-Z_]*[A-Z])\b/g),
-  ]
-  assert.deepEqual(namesIn('../docs/settings.md', /^\| `(LETHE_[A-Z_]*[A-Z])` \|/gm), read.sort())
 })
 
 test('the key of the signing keys has one source, long enough, and not among the backups', () => {
@@ -278,11 +265,29 @@ describe('every refusal names its variable', () => {
   })
 })
 
+test('several problems are told at once, a line each, and contradictions once each setting is right', () => {
+  assert.deepEqual(
+    refusalOf({ LETHE_PORT: 'http', LETHE_FSYNC: 'yes', LETHE_KEY_SECRET: 'short' }).split('\n'),
+    [
+      'LETHE_PORT must be an integer from 0 to 65535, not "http".',
+      'LETHE_KEY_SECRET must have 32 to 512 visible ASCII characters.',
+      'LETHE_FSYNC must be one of on, files, off, not "yes".',
+    ],
+  )
+  const both = { LETHE_DOCS: 'admin', LETHE_CONNECTIONS: '64', LETHE_CONNECTIONS_PER_ADDRESS: '65' }
+  assert.deepEqual(refusalOf(both).split('\n'), [
+    'LETHE_DOCS can be admin only where LETHE_ADMIN_PORT is set; set both, or neither.',
+    'LETHE_CONNECTIONS_PER_ADDRESS must be an integer from 4 to 64, not "65".',
+  ])
+})
+
 test('no refusal holds a secret: neither a token nor the password in an address', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[A-Za-z0-9]{8,30}$/), (secret) => {
       for (const env of [
         { LETHE_BOOTSTRAP_TOKEN: secret },
+        { LETHE_KEY_SECRET: secret },
+        { LETHE_OLD_KEY_SECRET: secret, LETHE_PORT: 'none' },
         { LETHE_CONTROL_URL: `postgres://lethe:${secret}@db/lethe` },
         { LETHE_TELEMETRY_URL: `https://default:${secret}@click:8443` },
       ]) {

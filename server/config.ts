@@ -1,12 +1,13 @@
-// Every setting of the service, once: name, unit, default, bounds, and why. Settings are environment variables,
-// read here and nowhere else. A setting that can't be right stops the start with a sentence that names it.
+// What the service is configured with, from environment variables that are read here and nowhere else. The schema of each
+// variable, with its default and bounds, is in config/settings.ts; here they become what the rest of the code uses, and
+// settings that contradict each other are found. A setting that can't be right stops the start with a sentence that names it.
 
 import { join, resolve } from 'node:path'
-import { TenantId } from '../contract/tenancy.ts'
-import { ClientAddresses, type ProxyHeader, proxyHeaders } from './http/limits/client-address.ts'
+import type { z } from 'zod'
+import { connectionsPerAddressDefault, grpcPortDefault, Settings } from './config/settings.ts'
+import type { ProxyHeader } from './http/limits/client-address.ts'
 import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
-import { secretLengthMax, secretLengthMin } from './tenancy/tenancy.ts'
 
 export interface Config {
   /** Address to listen on. Loopback by default: opening the service to others is a decision. */
@@ -54,7 +55,7 @@ export interface Config {
   readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
 }
 
-/** A setting is missing or out of bounds. The message names it and the mend; it never holds a secret. */
+/** A setting or an option is wrong. The message names it and says what to change; it never holds a secret. */
 export class ConfigError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -63,188 +64,104 @@ export class ConfigError extends Error {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
+type SettingValues = z.output<typeof Settings>
+
+/** Reads the settings of the service. Throws ConfigError with a line for each setting that can't be right. */
+export function readConfig(env: Environment): Config {
+  const given = Object.entries(env).filter(([, value]) => value !== '')
+  const read = SettingsToConfig.safeParse(Object.fromEntries(given))
+  if (read.success) return read.data
+  const problems = read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`)
+  throw new ConfigError(problems.join('\n'))
+}
 
 const mebibyte = 1024 * 1024
 
-export function readConfig(env: Environment): Config {
-  const dataDir = resolve(text(env, 'LETHE_DATA_DIR', './data'))
-  if (requireScheme(env, 'LETHE_TELEMETRY_URL', 'chdb:') !== '') {
-    throw new ConfigError('LETHE_TELEMETRY_URL takes no path: the engine’s files are in LETHE_DATA_DIR.')
+/** A transformation runs only where every setting is right by itself, so it sees values and no problems. */
+const SettingsToConfig = Settings.transform((settings, context) => {
+  const config = toConfig(settings)
+  for (const [name, message] of findContradictions(settings, config)) {
+    context.addIssue({ code: 'custom', path: [name], message })
   }
+  return config
+})
+
+function toConfig(settings: SettingValues): Config {
+  const dataDir = resolve(settings.LETHE_DATA_DIR)
+  const grpcPort = settings.LETHE_PORT === 0 ? 0 : grpcPortDefault
+  const adminPort = settings.LETHE_ADMIN_PORT ?? null
+  const connections = settings.LETHE_CONNECTIONS
   return {
-    host: text(env, 'LETHE_HOST', '127.0.0.1'),
-    // 8080 is what people try first; 0 lets the system choose, for tests.
-    port: integer(env, 'LETHE_PORT', { fallback: 8080, min: 0, max: 65_535 }),
-    grpcPort: readGrpcPort(env),
-    ...readListeners(env),
-    dataDir,
-    controlPath: requireScheme(env, 'LETHE_CONTROL_URL', 'sqlite:') || join(dataDir, 'control.db'),
-    keySource: readKeySource(env, dataDir),
-    oldKeySecret: readSecret(env, 'LETHE_OLD_KEY_SECRET'),
-    backupDir: readBackupDir(env, dataDir),
-    // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
-    backupKeepDays: integer(env, 'LETHE_BACKUP_KEEP_DAYS', { fallback: 30, min: 1, max: 3650 }),
-    // docs/decisions/0024 has what erasing needs on a full disk.
-    reserveBytes: integer(env, 'LETHE_RESERVE_MB', { fallback: 64, min: 0, max: 65_536 }) * mebibyte,
-    // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
-    engineMemoryBytes:
-      integer(env, 'LETHE_ENGINE_MEMORY_MB', { fallback: 2048, min: 512, max: 1_048_576 }) * mebibyte,
-    // Longer makes commits larger and cheaper (a second saves a third of the CPU), shorter acknowledges quicker.
-    commitDelayMs: integer(env, 'LETHE_COMMIT_DELAY_MS', { fallback: 200, min: 0, max: 5_000 }),
-    // docs/decisions/0007 and 0022 have the cost, and why it is paid where nothing is said.
-    commitSync: oneOf(env, 'LETHE_FSYNC', ['on', 'files', 'off'], 'on'),
-    ingestBufferBytes:
-      integer(env, 'LETHE_INGEST_BUFFER_MB', { fallback: 256, min: 1, max: 65_536 }) * mebibyte,
-    // Above what SDKs and Collectors send, below what would stall the event loop for long.
-    ingestBodyBytes: integer(env, 'LETHE_INGEST_BODY_MB', { fallback: 16, min: 1, max: 256 }) * mebibyte,
-    quota: {
-      rowsPerSecond: limit(env, 'LETHE_QUOTA_ROWS_PER_SECOND'),
-      bytesPerDay: limit(env, 'LETHE_QUOTA_BYTES_PER_DAY'),
+    host: settings.LETHE_HOST,
+    port: settings.LETHE_PORT,
+    grpcPort: settings.LETHE_GRPC_PORT === undefined ? grpcPort : settings.LETHE_GRPC_PORT,
+    admin: adminPort === null ? null : { host: settings.LETHE_ADMIN_HOST, port: adminPort },
+    docs: settings.LETHE_DOCS,
+    trustedProxies: settings.LETHE_TRUSTED_PROXIES,
+    proxyHeader: settings.LETHE_PROXY_HEADER,
+    connections: {
+      total: connections,
+      perAddress:
+        settings.LETHE_CONNECTIONS_PER_ADDRESS ?? Math.min(connectionsPerAddressDefault, connections),
     },
-    logLevel: oneOf(env, 'LETHE_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
-    bootstrap: readBootstrap(env),
+    dataDir,
+    controlPath: settings.LETHE_CONTROL_URL || join(dataDir, 'control.db'),
+    keySource: {
+      secret: settings.LETHE_KEY_SECRET,
+      file: resolve(settings.LETHE_KEY_FILE ?? join(dataDir, 'signing.key')),
+    },
+    oldKeySecret: settings.LETHE_OLD_KEY_SECRET,
+    backupDir: resolve(settings.LETHE_BACKUP_DIR ?? join(dataDir, 'backups')),
+    backupKeepDays: settings.LETHE_BACKUP_KEEP_DAYS,
+    reserveBytes: settings.LETHE_RESERVE_MB * mebibyte,
+    engineMemoryBytes: settings.LETHE_ENGINE_MEMORY_MB * mebibyte,
+    commitDelayMs: settings.LETHE_COMMIT_DELAY_MS,
+    commitSync: settings.LETHE_FSYNC,
+    ingestBufferBytes: settings.LETHE_INGEST_BUFFER_MB * mebibyte,
+    ingestBodyBytes: settings.LETHE_INGEST_BODY_MB * mebibyte,
+    quota: {
+      rowsPerSecond: settings.LETHE_QUOTA_ROWS_PER_SECOND,
+      bytesPerDay: settings.LETHE_QUOTA_BYTES_PER_DAY,
+    },
+    logLevel: settings.LETHE_LOG_LEVEL,
+    bootstrap: { tenantId: settings.LETHE_BOOTSTRAP_ORG, token: settings.LETHE_BOOTSTRAP_TOKEN },
   }
 }
 
-/**
- * 4317 is where OpenTelemetry clients look. A service whose other port the system chooses is one of several on its
- * machine, so this one is chosen too.
- */
-function readGrpcPort(env: Environment): number | null {
-  if (env.LETHE_GRPC_PORT === 'off') return null
-  const fallback = env.LETHE_PORT === '0' ? 0 : 4317
-  return integer(env, 'LETHE_GRPC_PORT', { fallback, min: 0, max: 65_535 }, ', or off')
-}
-
-function readListeners(env: Environment) {
-  const adminPort = text(env, 'LETHE_ADMIN_PORT', 'off')
-  const admin =
-    adminPort === 'off'
-      ? null
-      : {
-          // Whoever may see how the machine is doing is on it, or on a network that the operator names.
-          host: text(env, 'LETHE_ADMIN_HOST', '127.0.0.1'),
-          port: integer(env, 'LETHE_ADMIN_PORT', { fallback: 0, min: 0, max: 65_535 }, ', or off'),
-        }
-  const docs = oneOf(env, 'LETHE_DOCS', ['on', 'admin'], 'on')
-  if (docs === 'admin' && admin === null) {
-    throw new ConfigError('LETHE_DOCS can be admin only where LETHE_ADMIN_PORT is set; set both, or neither.')
-  }
-  // An idle connection takes some 15 kB, so that all of them take 60 MB. From one address a quarter of them may come:
-  // a network behind one address has hundreds of senders, and one attacker must not have them all.
-  const total = integer(env, 'LETHE_CONNECTIONS', { fallback: 4096, min: 16, max: 100_000 })
-  const perAddress = integer(env, 'LETHE_CONNECTIONS_PER_ADDRESS', {
-    fallback: Math.min(1024, total),
-    min: 4,
-    max: total,
-  })
-  const proxyHeader = oneOf(env, 'LETHE_PROXY_HEADER', proxyHeaders, 'x-forwarded-for')
-  return { admin, docs, connections: { total, perAddress }, proxyHeader, trustedProxies: readProxies(env) }
-}
-
-function readProxies(env: Environment): string[] {
-  const proxies = text(env, 'LETHE_TRUSTED_PROXIES', '')
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '')
-  try {
-    new ClientAddresses(proxies, 'x-forwarded-for')
-  } catch (cause) {
-    throw new ConfigError(
-      `LETHE_TRUSTED_PROXIES must be addresses and networks, separated by commas: ${cause instanceof Error ? cause.message : cause}`,
-      { cause },
-    )
-  }
-  return proxies
-}
-
-/** Absent and 0 are no limit. */
-function limit(env: Environment, name: string): number | null {
-  return integer(env, name, { fallback: 0, min: 0, max: Number.MAX_SAFE_INTEGER }) || null
-}
-
-function readBackupDir(env: Environment, dataDir: string): string {
-  const backupDir = resolve(text(env, 'LETHE_BACKUP_DIR', join(dataDir, 'backups')))
+/** Settings that are right by themselves and wrong together: the one to change, and what is wrong with it. */
+function findContradictions(
+  settings: SettingValues,
+  { admin, docs, connections, dataDir, backupDir, keySource }: Config,
+): (readonly [name: keyof SettingValues, problem: string])[] {
+  const { total, perAddress } = connections
   const engineDir = join(dataDir, 'telemetry')
-  if (`${backupDir}/`.startsWith(`${engineDir}/`)) {
-    throw new ConfigError(`LETHE_BACKUP_DIR must not be in ${engineDir}: a restore replaces what is there.`)
-  }
-  return backupDir
-}
-
-/** A key that lies among the backups would open what is in them. */
-function readKeySource(env: Environment, dataDir: string): Config['keySource'] {
-  const secret = readSecret(env, 'LETHE_KEY_SECRET')
-  if (secret !== null && env.LETHE_KEY_FILE) {
-    throw new ConfigError('LETHE_KEY_SECRET and LETHE_KEY_FILE both name the key; set one of them.')
-  }
-  const file = resolve(text(env, 'LETHE_KEY_FILE', join(dataDir, 'signing.key')))
-  if (file.startsWith(`${readBackupDir(env, dataDir)}/`)) {
-    throw new ConfigError(
-      'LETHE_KEY_FILE must not be in LETHE_BACKUP_DIR: it would open the keys in a backup.',
-    )
-  }
-  return { secret, file }
-}
-
-function readSecret(env: Environment, name: string): string | null {
-  const secret = env[name] || null
-  if (secret === null || new RegExp(`^[\\x21-\\x7e]{${secretLengthMin},${secretLengthMax}}$`).test(secret)) {
-    return secret
-  }
-  throw new ConfigError(
-    `${name} must have ${secretLengthMin} to ${secretLengthMax} visible ASCII characters.`,
-  )
-}
-
-function readBootstrap(env: Environment): Config['bootstrap'] {
-  const tenantId = env.LETHE_BOOTSTRAP_ORG || null
-  const token = env.LETHE_BOOTSTRAP_TOKEN || null
-  const secretShape = new RegExp(`^[\\x21-\\x7e]{${secretLengthMin},${secretLengthMax}}$`)
-  if (token !== null && !secretShape.test(token)) {
-    throw new ConfigError(
-      `LETHE_BOOTSTRAP_TOKEN must have ${secretLengthMin} to ${secretLengthMax} visible ASCII characters.`,
-    )
-  }
-  if (tenantId !== null && !TenantId.safeParse(tenantId).success) {
-    throw new ConfigError(
-      'LETHE_BOOTSTRAP_ORG must have 3 to 40 characters of a-z, 0-9 and hyphen, starting with a letter and not ending with a hyphen.',
-    )
-  }
-  return { tenantId, token }
-}
-
-function text(env: Environment, name: string, fallback: string): string {
-  return env[name] || fallback
-}
-
-/** The path behind the one scheme that this version speaks; empty where the setting is absent or names no path. */
-function requireScheme(env: Environment, name: string, scheme: string): string {
-  const value = text(env, name, scheme)
-  if (!value.startsWith(scheme)) throw new ConfigError(`${name} must start with ${scheme} in this version.`)
-  return value.slice(scheme.length).replace(/^\/\//, '')
-}
-
-function integer(
-  env: Environment,
-  name: string,
-  rule: { fallback: number; min: number; max: number },
-  also = '',
-): number {
-  const value = text(env, name, String(rule.fallback))
-  const number = Number(value)
-  if (!/^\d+$/.test(value) || number < rule.min || number > rule.max) {
-    throw new ConfigError(
-      `${name} must be an integer from ${rule.min} to ${rule.max}${also}, not "${value}".`,
-    )
-  }
-  return number
-}
-
-function oneOf<T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T {
-  const value = text(env, name, fallback)
-  const found = values.find((candidate) => candidate === value)
-  if (found === undefined)
-    throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${value}".`)
-  return found
+  const rules: readonly (readonly [isBroken: boolean, name: keyof SettingValues, problem: string])[] = [
+    [
+      docs === 'admin' && admin === null,
+      'LETHE_DOCS',
+      'can be admin only where LETHE_ADMIN_PORT is set; set both, or neither.',
+    ],
+    [
+      perAddress > total,
+      'LETHE_CONNECTIONS_PER_ADDRESS',
+      `must be an integer from 4 to ${total}, not "${perAddress}".`,
+    ],
+    [
+      `${backupDir}/`.startsWith(`${engineDir}/`),
+      'LETHE_BACKUP_DIR',
+      `must not be in ${engineDir}: a restore replaces what is there.`,
+    ],
+    [
+      keySource.secret !== null && settings.LETHE_KEY_FILE !== undefined,
+      'LETHE_KEY_SECRET',
+      'and LETHE_KEY_FILE both name the key; set one of them.',
+    ],
+    // A key that lies among the backups would open what is in them.
+    [
+      keySource.file.startsWith(`${backupDir}/`),
+      'LETHE_KEY_FILE',
+      'must not be in LETHE_BACKUP_DIR: it would open the keys in a backup.',
+    ],
+  ]
+  return rules.flatMap(([isBroken, name, problem]) => (isBroken ? [[name, problem] as const] : []))
 }

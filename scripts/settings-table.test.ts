@@ -1,0 +1,38 @@
+// docs/operating.md says what the service reads: its table of settings is the generated one, and the settings of clients and the
+// metrics that it names are those of the code.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Settings } from '../server/config/settings.ts'
+import { page, withSettings } from './settings-table.ts'
+
+const text = readFileSync(page, 'utf8')
+
+function namesIn(content: string, pattern: RegExp): string[] {
+  return [...new Set([...content.matchAll(pattern)].map(([, name = '']) => name))].sort()
+}
+
+test('the page has the table that the schemas make; npm run settings writes it', () => {
+  assert.equal(text, withSettings(text))
+  const older = text.replace('| `LETHE_PORT` | `8080` |', '| `LETHE_PORT` | `80` |')
+  assert.notEqual(older, text)
+  assert.equal(withSettings(older), text)
+})
+
+test('a page without the markers is refused instead of being written without the table', () => {
+  assert.throws(() => withSettings(text.replace('<!-- settings:end -->', '')), /has lost the markers/)
+})
+
+test('every setting that is read is on the page, and nothing else is', () => {
+  const client = readFileSync(new URL('../server/cli/client/settings.ts', import.meta.url), 'utf8')
+  const read = [...Object.keys(Settings.shape), ...namesIn(client, /\benv\.(LETHE_[A-Z_]*[A-Z])\b/g)]
+  assert.deepEqual(namesIn(text, /^\| `(LETHE_[A-Z_]*[A-Z])` \|/gm), read.sort())
+})
+
+test('every metric of the service is on the page, and nothing else is', () => {
+  const source = readFileSync(new URL('../server/metrics.ts', import.meta.url), 'utf8')
+  const served = namesIn(source, /\bname: '(lethe_\w+)'/g)
+  assert.ok(served.length > 10)
+  assert.deepEqual(namesIn(text, /`(lethe_\w+)`/g), served)
+})

@@ -1,0 +1,307 @@
+// The settings of the service as environment variables: for each a Zod schema, and what docs/operating.md says of it. A problem
+// is worded to follow the name of its variable, and says what to change. It repeats the value that it refuses, unless that may
+// hold a secret.
+
+import { z } from 'zod'
+import { TenantId } from '../../contract/tenancy.ts'
+import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'
+import { secretLengthMax, secretLengthMin } from '../tenancy/tenancy.ts'
+
+/** A setting in the table of docs/operating.md; every text is Markdown. */
+export interface SettingDescription {
+  readonly description: string
+  /** What applies where the variable is absent or empty. */
+  readonly default: string
+  /** What it may be. */
+  readonly values: string
+  readonly unit?: string
+}
+
+/** The description of every schema in {@link Settings}. */
+export const settingDescriptions = z.registry<SettingDescription>()
+
+const code = (text: string | number) => `\`${text}\``
+
+/** Where OpenTelemetry clients look. */
+export const grpcPortDefault = 4317
+
+/** A network behind one address has hundreds of senders, and one attacker must not have all connections. */
+export const connectionsPerAddressDefault = 1024
+
+const portMax = 65_535
+const diskMiBMax = 65_536
+
+interface IntegerRule {
+  readonly min: number
+  readonly max: number
+  readonly unit?: string
+}
+
+function isWithin(text: string, { min, max }: IntegerRule): boolean {
+  return /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max
+}
+
+function range({ min, max }: IntegerRule): string {
+  return max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`
+}
+
+/** A whole number in decimal digits. */
+function integerText(rule: IntegerRule) {
+  return z
+    .string()
+    .refine((text) => isWithin(text, rule), {
+      error: ({ input }) => `must be an integer from ${rule.min} to ${rule.max}, not "${input}".`,
+    })
+    .transform(Number)
+}
+
+function integer(rule: IntegerRule & { readonly default: number }, description: string) {
+  return integerText(rule)
+    .default(rule.default)
+    .register(settingDescriptions, {
+      description,
+      default: code(rule.default),
+      values: range(rule),
+      ...(rule.unit !== undefined && { unit: rule.unit }),
+    })
+}
+
+/** A number that limits an organisation; null is no limit. */
+function limit(unit: string, description: string) {
+  const rule = { min: 0, max: Number.MAX_SAFE_INTEGER, unit }
+  return integerText(rule)
+    .transform((value) => value || null)
+    .default(null)
+    .register(settingDescriptions, { description, default: 'no limit', values: range(rule), unit })
+}
+
+/** A port, or `off` for none: null. */
+function portOrOff(absent: string, description: string) {
+  const rule = { min: 0, max: portMax }
+  return z
+    .string()
+    .refine((text) => text === 'off' || isWithin(text, rule), {
+      error: ({ input }) => `must be an integer from ${rule.min} to ${rule.max}, or off, not "${input}".`,
+    })
+    .transform((text) => (text === 'off' ? null : Number(text)))
+    .optional()
+    .register(settingDescriptions, {
+      description,
+      default: absent,
+      values: `${range(rule)}, or ${code('off')}`,
+    })
+}
+
+function oneOf<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: T[number],
+  description: string,
+) {
+  return z
+    .enum(values, { error: ({ input }) => `must be one of ${values.join(', ')}, not "${input}".` })
+    .default(fallback)
+    .register(settingDescriptions, {
+      description,
+      default: code(fallback),
+      values: values.map(code).join(', '),
+    })
+}
+
+function text(rule: { readonly default: string; readonly values: string }, description: string) {
+  return z
+    .string()
+    .default(rule.default)
+    .register(settingDescriptions, { description, default: code(rule.default), values: rule.values })
+}
+
+/** A path whose default lies in the data folder. */
+function pathInDataFolder(name: string, description: string) {
+  return z
+    .string()
+    .optional()
+    .register(settingDescriptions, {
+      description,
+      default: `${code(name)} in the data folder`,
+      values: 'path',
+    })
+}
+
+/** A text that is never repeated in a problem. Null where it is absent. */
+function secret(absent: string, description: string) {
+  const length = `${secretLengthMin} to ${secretLengthMax}`
+  return z
+    .string()
+    .regex(new RegExp(`^[\\x21-\\x7e]{${secretLengthMin},${secretLengthMax}}$`), {
+      error: `must have ${length} visible ASCII characters.`,
+    })
+    .nullable()
+    .default(null)
+    .register(settingDescriptions, { description, default: absent, values: `secret of ${length} characters` })
+}
+
+/** Addresses of stores may hold a password, so their problems don't repeat them. */
+function storeAddress(scheme: string) {
+  return z
+    .string()
+    .refine((text) => text.startsWith(scheme), {
+      error: `must start with ${scheme} in this version.`,
+      abort: true,
+    })
+    .transform((text) => text.slice(scheme.length).replace(/^\/\//, ''))
+}
+
+const proxies = z.string().transform((text, context) => {
+  const entries = text.split(',').map((entry) => entry.trim())
+  const named = entries.filter((entry) => entry !== '')
+  try {
+    new ClientAddresses(named, 'x-forwarded-for')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message: `must be addresses and networks, separated by commas: ${reason}`,
+    })
+  }
+  return named
+})
+
+/** Every setting, in the order of the table. An empty variable counts as absent; the caller leaves it out. */
+export const Settings = z.object({
+  // Loopback by default: opening the service to others is a decision.
+  LETHE_HOST: text(
+    { default: '127.0.0.1', values: 'address' },
+    'address to listen on; `0.0.0.0` or `::` opens the service to other machines',
+  ),
+  // 8080 is what people try first; 0 is for tests.
+  LETHE_PORT: integer(
+    { default: 8080, min: 0, max: portMax },
+    'port of HTTP; for `0` the system chooses one',
+  ),
+  // A service whose other port the system chooses is one of several on its machine, so the system chooses this one too.
+  LETHE_GRPC_PORT: portOrOff(
+    `${code(grpcPortDefault)}; \`0\` where \`LETHE_PORT\` is \`0\``,
+    'port of OTLP/gRPC on the same address',
+  ),
+  LETHE_ADMIN_PORT: portOrOff('`off`', 'port of the [admin listener](#the-admin-listener)'),
+  // Whoever may see how the machine is doing is on it, or on a network that the operator names.
+  LETHE_ADMIN_HOST: text(
+    { default: '127.0.0.1', values: 'address' },
+    'address of the admin listener. It asks for no token: use a network of your own',
+  ),
+  LETHE_DOCS: oneOf(
+    ['on', 'admin'],
+    'on',
+    '`on`: the main port has `/docs` and `/openapi.json`; `admin`: only the admin listener has them',
+  ),
+  LETHE_TRUSTED_PROXIES: proxies.default([]).register(settingDescriptions, {
+    description:
+      'reverse proxies that are believed when they name their client; see [Behind a reverse proxy](#behind-a-reverse-proxy)',
+    default: 'none',
+    values: 'addresses and networks, separated by commas',
+  }),
+  LETHE_PROXY_HEADER: oneOf(
+    proxyHeaders,
+    'x-forwarded-for',
+    'the header in which they name it; `forwarded` is that of RFC 7239. The other one is never read',
+  ),
+  // An idle connection takes some 15 kB, so that all of them take 60 MB.
+  LETHE_CONNECTIONS: integer(
+    { default: 4096, min: 16, max: 100_000 },
+    'HTTP connections at once. At the limit a connection without a valid token, then an idle one, is closed for a new one',
+  ),
+  LETHE_CONNECTIONS_PER_ADDRESS: integerText({ min: 4, max: 100_000 })
+    .optional()
+    .register(settingDescriptions, {
+      description:
+        'the same from one address. Connections of a trusted proxy count for `LETHE_CONNECTIONS` alone',
+      default: `${code(connectionsPerAddressDefault)}, and \`LETHE_CONNECTIONS\` at most`,
+      values: '4 to `LETHE_CONNECTIONS`',
+    }),
+  LETHE_DATA_DIR: text(
+    { default: './data', values: 'path' },
+    'folder for everything that the service stores',
+  ),
+  LETHE_CONTROL_URL: storeAddress('sqlite:').optional().register(settingDescriptions, {
+    description: 'the control-plane database',
+    default: '`control.db` in the data folder',
+    values: '`sqlite:` and a path',
+  }),
+  LETHE_TELEMETRY_URL: storeAddress('chdb:')
+    .refine((path) => path === '', { error: 'takes no path: the engine’s files are in LETHE_DATA_DIR.' })
+    .default('')
+    .register(settingDescriptions, {
+      description: 'the telemetry engine; this version has the embedded one only',
+      default: '`chdb:`',
+      values: '`chdb:`',
+    }),
+  // docs/decisions/0024 has what erasing needs on a full disk.
+  LETHE_RESERVE_MB: integer(
+    { default: 64, min: 0, max: diskMiBMax, unit: 'MiB' },
+    'disk space that is kept for erasing on a [full disk](#a-full-disk); `0` keeps none',
+  ),
+  LETHE_KEY_FILE: pathInDataFolder(
+    'signing.key',
+    'file with the key that seals the signing keys; created at the first start. **No backup holds it**: keep a copy ([backup.md](backup.md))',
+  ),
+  LETHE_KEY_SECRET: secret('none', 'seals the signing keys in place of the file'),
+  LETHE_OLD_KEY_SECRET: secret('none', 'only for `lethe keys reseal`: the secret that sealed them before'),
+  LETHE_BACKUP_DIR: pathInDataFolder(
+    'backups',
+    'folder for backups and the journal of erasures; better on another disk',
+  ),
+  // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
+  LETHE_BACKUP_KEEP_DAYS: integer(
+    { default: 30, min: 1, max: 3650, unit: 'days' },
+    'age at which the service removes a backup, unless `backup create` names another',
+  ),
+  // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
+  LETHE_ENGINE_MEMORY_MB: integer(
+    { default: 2048, min: 512, max: 1_048_576, unit: 'MiB' },
+    'memory that the telemetry engine may use',
+  ),
+  // Longer makes commits larger and cheaper (a second saves a third of the CPU), shorter acknowledges sooner.
+  LETHE_COMMIT_DELAY_MS: integer(
+    { default: 200, min: 0, max: 5_000, unit: 'ms' },
+    'how long a commit waits for more rows. Longer costs less CPU, shorter acknowledges sooner',
+  ),
+  // docs/decisions/0007 and 0022 have the cost, and why it is paid by default.
+  LETHE_FSYNC: oneOf(
+    ['on', 'files', 'off'],
+    'on',
+    'how a commit reaches the disk: one sync of the file system, a sync for each file, or none. After power loss with `off`, half a minute of acknowledged telemetry may be gone',
+  ),
+  LETHE_INGEST_BUFFER_MB: integer(
+    { default: 256, min: 1, max: diskMiBMax, unit: 'MiB' },
+    'memory for rows that wait or are being committed, and as much again for request bodies. Organisations share it fairly; past it the one with the most gets 503',
+  ),
+  // Above what SDKs and Collectors send, below what would stall the event loop for long.
+  LETHE_INGEST_BODY_MB: integer(
+    { default: 16, min: 1, max: 256, unit: 'MiB' },
+    'largest body of an ingest request after decompression',
+  ),
+  LETHE_QUOTA_ROWS_PER_SECOND: limit(
+    'rows a second',
+    'what an organisation may send, unless `lethe quota set` says otherwise for it; `0` is no limit',
+  ),
+  LETHE_QUOTA_BYTES_PER_DAY: limit('bytes a UTC day', 'the same in uncompressed bytes'),
+  LETHE_BOOTSTRAP_ORG: z
+    .string()
+    .refine((text) => TenantId.safeParse(text).success, {
+      error:
+        'must have 3 to 40 characters of a-z, 0-9 and hyphen, starting with a letter and not ending with a hyphen.',
+    })
+    .nullable()
+    .default(null)
+    .register(settingDescriptions, {
+      description: 'organisation to create at the start where it doesn’t exist',
+      default: '`default` in an empty data folder',
+      values: 'tenant_id',
+    }),
+  LETHE_BOOTSTRAP_TOKEN: secret('generated, and printed once', 'owner token of that organisation'),
+  LETHE_LOG_LEVEL: oneOf(
+    ['debug', 'info', 'warn', 'error', 'silent'],
+    'info',
+    'the least severe lines that are logged',
+  ),
+})
