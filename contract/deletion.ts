@@ -8,7 +8,7 @@ import { ErrorBody } from './errors.ts'
 import { InstantInput } from './instant.ts'
 import { oldNameOf } from './old-names.ts'
 
-export const deletionScopes = ['range', 'all'] as const
+const deletionScopes = ['range', 'all'] as const
 export const DeletionScope = z.enum(deletionScopes)
 
 export const deletionStatuses = [
@@ -148,7 +148,7 @@ export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describ
  * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed because of what
  * was asked for before.
  */
-export const previewWarnings = ['future_end', 'ranges_together'] as const
+const previewWarnings = ['future_end', 'ranges_together'] as const
 
 export const DeletionPreview = z
   .object({

@@ -61,7 +61,7 @@ export const RobustBandParams = z
     'Median and MAD of the recent past, for gauges without a daily rhythm: queue length, memory, error count.',
   )
 
-export const RecordRangeParams = z
+const RecordRangeParams = z
   .strictObject({
     tolerance: z
       .number()
@@ -85,7 +85,7 @@ export const RecordRangeParams = z
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe('A new highest or lowest value of the series: cheap, and half of what detectors find.')
 
-export const ShapeDiscordParams = z
+const ShapeDiscordParams = z
   .strictObject({
     lengths: z
       .array(z.int().min(4).max(512))
@@ -129,7 +129,7 @@ export const SeasonalBandParams = z
     'What is usual at this hour of the day or the week: traffic, latency, anything that people cause.',
   )
 
-export const SpectralResidualParams = z
+const SpectralResidualParams = z
   .strictObject({
     window_points: z
       .int()
@@ -142,7 +142,7 @@ export const SpectralResidualParams = z
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe('What the eye would catch in a chart: spikes and dips in regular web traffic.')
 
-export const SubPcaParams = z
+const SubPcaParams = z
   .strictObject({
     length: z.int().min(4).max(64).default(24).describe('Values per compared stretch.'),
     history_points: z
@@ -157,7 +157,7 @@ export const SubPcaParams = z
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe('Stretches that break how values usually move together: servers, machines, smooth rhythms.')
 
-export const LevelShiftParams = z
+const LevelShiftParams = z
   .strictObject({
     k: z
       .number()
@@ -201,7 +201,7 @@ export const AbsenceParams = z
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe('A heartbeat that stopped or a reading that no longer moves.')
 
-export const RateTestParams = z
+const RateTestParams = z
   .strictObject({
     base_days: z.number().min(0.1).max(365).default(7).describe('Half-life of the rate it compares with.'),
     prior_events: z
@@ -221,7 +221,7 @@ export const RateTestParams = z
     'Ratios judged by their volume, and small counts: errors of requests, where two of three is not news.',
   )
 
-export const RcfParams = z
+const RcfParams = z
   .strictObject({
     shingle_points: z
       .int()
@@ -244,7 +244,7 @@ export const RcfParams = z
     'Random cuts set a few values in a row apart from the past the sooner, the odder they are: sudden, of any shape.',
   )
 
-export const PeerOutlierParams = z
+const PeerOutlierParams = z
   .strictObject({
     k: RobustBandParams.shape.k
       .unwrap()
@@ -277,7 +277,7 @@ export const PeerOutlierParams = z
     'One that is unlike the others of its group at the same moment: hosts, pods or shards that should look alike. Needs scope.group_by.',
   )
 
-export const AutoParams = z
+const AutoParams = z
   .strictObject({
     timezone,
     history_points: ShapeDiscordParams.shape.history_points,
@@ -338,7 +338,7 @@ export const MethodKey = z.enum(methodKeys)
 export type MethodKey = keyof typeof methodParams
 
 /** Methods that compare the series of a group with each other: without `scope.group_by` there is nothing to compare. */
-export const peerMethodKeys = ['peer_outlier'] as const satisfies readonly MethodKey[]
+const peerMethodKeys = ['peer_outlier'] as const satisfies readonly MethodKey[]
 
 export function comparesPeers(key: MethodKey): boolean {
   return peerMethodKeys.some((one) => one === key)

@@ -14,9 +14,9 @@ import { oldRangeNames, withOldNames } from './old-names.ts'
 import { Aggregation } from './telemetry.ts'
 
 /** 90 days. */
-export const windowMinutesMax = 129_600
+const windowMinutesMax = 129_600
 /** A week. */
-export const scheduleMinutesMax = 10_080
+const scheduleMinutesMax = 10_080
 
 export const detectorStatuses = [
   'learning',

@@ -18,7 +18,7 @@ export const nsPerMinute = 60n * nsPerSecond
 export const earliestNs: Ns = 0n
 export const latestNs: Ns = BigInt(Date.UTC(2149, 5, 1)) * nsPerMs
 
-export type InstantProblem = 'syntax' | 'naive' | 'bounds'
+type InstantProblem = 'syntax' | 'naive' | 'bounds'
 
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?$/
 
@@ -113,7 +113,7 @@ const unitNs: Readonly<Record<string, Ns>> = {
  * Reads `now`, `now-15m`, `-1h30m` (of ms, s, m, h, d, w), or what {@link parseInstant} reads. Only for what looks: an
  * erasure, a hold or a mute means the same instant whenever it is read.
  */
-export function parseMoment(text: string): { moment: Moment } | { problem: InstantProblem } {
+function parseMoment(text: string): { moment: Moment } | { problem: InstantProblem } {
   const match = relative.exec(text)
   if (match === null) {
     const read = parseInstant(text)

@@ -4,7 +4,7 @@
 
 import { z } from 'zod'
 
-export type LabelMap = Readonly<Record<string, string>>
+type LabelMap = Readonly<Record<string, string>>
 
 /** Checks each key and each value; a problem names the key it is at. */
 export function labelMap(key: z.ZodString = z.string(), value: z.ZodString = z.string()) {

@@ -5,7 +5,7 @@
 import type { z } from 'zod'
 
 /** Current names by the old ones. */
-export type OldNames = Readonly<Record<string, string>>
+type OldNames = Readonly<Record<string, string>>
 
 const metaKey = 'oldNames'
 

@@ -99,7 +99,7 @@ const SeriesQueryFields = z.strictObject({
 })
 export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
 
-export const Series = z.object({
+const Series = z.object({
   group: z
     .string()
     .nullable()

@@ -56,7 +56,7 @@ import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
 
-export interface AppOptions {
+interface AppOptions {
   readonly config: Config
   readonly clock: Clock
   readonly logger: FastifyBaseLogger

@@ -13,7 +13,7 @@ import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/rows/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
-export interface MetricSources {
+interface MetricSources {
   readonly writer: IngestWriter
   readonly budget: BodyBudget
   readonly requests: DeletionRequests

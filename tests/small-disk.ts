@@ -16,7 +16,7 @@ import {
 import { basename, join } from 'node:path'
 import { temporaryFolder } from './fixtures.ts'
 
-export interface SmallDisk {
+interface SmallDisk {
   /** Where it is mounted. */
   readonly folder: string
   /** Takes all room but so many bytes, as somebody else's file would. */
@@ -64,7 +64,7 @@ export function openSmallDisk(bytes: number): SmallDisk {
 }
 
 /** A disk that breaks when it is told to: from then on it is read-only, whoever has files open on it. */
-export interface BreakingDisk {
+interface BreakingDisk {
   readonly folder: string
   break(): void
   remove(): void

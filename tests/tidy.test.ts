@@ -9,6 +9,8 @@ import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { errorCatalogue } from '../contract/errors.ts'
 import { findForbiddenCalls } from './tidy/call-rules.ts'
+import { findSharedNames, findUnusedExports } from './tidy/export-rules.ts'
+import { house } from './tidy/house.ts'
 import {
   findBarrels,
   findClientsThatKnow,
@@ -21,7 +23,7 @@ import {
   testSupport,
 } from './tidy/import-rules.ts'
 import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
-import { parseSource, readSources, type SourceFile, type Violation } from './tidy/source-file.ts'
+import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
 import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -50,11 +52,6 @@ function holds(rule: string, violations: readonly Violation[]): void {
   })
 }
 
-/** A small house of files by path. */
-function house(files: Readonly<Record<string, string>>): SourceFile[] {
-  return Object.entries(files).map(([path, text]) => parseSource(path, text))
-}
-
 const places = (violations: readonly Violation[]) => violations.map(({ path }) => path)
 
 describe('the repository', () => {
@@ -70,6 +67,8 @@ describe('the repository', () => {
   holds('no file only passes on what others export', findBarrels(sources))
   holds('every import names a file that exists', findLostImports(sources))
   holds('nothing is dead', findDeadFiles(sources, entries))
+  holds('no file exports what no other imports', findUnusedExports(sources))
+  holds('each name that the server exports has one meaning', findSharedNames(sources))
   holds('time, chance, environment and output come in through their doors', findForbiddenCalls(sources))
   holds('no note to oneself is left behind', findLeftovers(sources))
   holds('every file opens by saying what it is', findMuteFiles(sources))

@@ -12,7 +12,7 @@ import { eraseOverHttp, type Product, type Range, settle } from './product.ts'
 import { dayStart, type History, historyDays, insertSql, organisationCount, tenantOf } from './rows.ts'
 
 /** Whose rows go, and how long their bytes are waited for. */
-export interface Wanted {
+interface Wanted {
   readonly organisation: number
   /** Null for everything. */
   readonly range: Range | null

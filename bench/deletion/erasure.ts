@@ -23,7 +23,7 @@ export interface Erasure {
   readonly clocks?: Clocks
 }
 
-export interface Watched {
+interface Watched {
   /** The store's process; its children count too. */
   readonly pid: number
   /** Where a file could be found again under another name. */

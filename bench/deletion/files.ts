@@ -78,7 +78,7 @@ export async function untilGone(
   }
 }
 
-export interface Used {
+interface Used {
   /** Bytes of pages dirtied, by the kernel's count. */
   readonly writtenBytes: number
   readonly cpuSeconds: number

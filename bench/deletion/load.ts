@@ -22,7 +22,7 @@ export interface Latencies {
   readonly maxMs: number
 }
 
-export interface Load {
+interface Load {
   /** Forgets what was measured so far. */
   readonly restart: () => void
   /** Latencies since the last restart; of requests that have been answered. */

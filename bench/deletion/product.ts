@@ -24,7 +24,7 @@ export interface Product {
   readonly kill: () => Promise<void>
 }
 
-export interface ProductOptions {
+interface ProductOptions {
   /** {@link organisationCount} where absent; an older folder keeps what it has. */
   readonly organisations?: number
   /** Settings beside those of this process. */

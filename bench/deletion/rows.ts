@@ -24,7 +24,7 @@ const rowsPerTick = {
   otel_traces: 1,
 } as const
 
-export type FilledTable = keyof typeof rowsPerTick
+type FilledTable = keyof typeof rowsPerTick
 
 /** Shares of the tables in the rows: all of them, or the points that a store of plain metrics can hold too. */
 export const everyTable: readonly FilledTable[] = [

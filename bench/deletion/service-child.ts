@@ -9,7 +9,7 @@ import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { systemClock } from '../../server/core/clock.ts'
 
-export interface Statement {
+interface Statement {
   readonly id: number
   readonly sql: string
 }

@@ -10,7 +10,7 @@ import type { NabFile, NabProfile } from './nab-corpus.ts'
 /** Scores of a file's rows in [0, infinity); a row fires where its score reaches the threshold, and 0 never does. */
 export type RowScores = ReadonlyMap<string, Float64Array>
 
-export interface NabScore {
+interface NabScore {
   /** 0 is "never fires", 100 is perfect. */
   readonly final: number
   readonly threshold: number
@@ -49,7 +49,7 @@ export function heldOutScore(rated: RatedCorpus, profile: NabProfile): NabScore 
   return { threshold: thresholds, final: normalised(raw, windowsOf(rated), profile) }
 }
 
-export interface SplitScore {
+interface SplitScore {
   /** The best on the groups that choose, and its score there. */
   readonly threshold: number
   readonly chosen: number
@@ -74,7 +74,7 @@ export function splitScore(
   return { threshold, chosen: normalised(raw, windows(false), profile), judged, judgedRaw }
 }
 
-export interface HeldOutChoice {
+interface HeldOutChoice {
   readonly final: number
   /** By group, the variant that was best on all other groups. */
   readonly choices: Readonly<Record<string, string>>
@@ -108,7 +108,7 @@ export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: n
 }
 
 /** Where the points up to 100 went, in points of the whole corpus. */
-export interface Loss {
+interface Loss {
   windows: number
   /** Windows without a detection. */
   missed: number

@@ -22,7 +22,7 @@ interface Minute {
   readonly durationsMs: number[]
 }
 
-export interface ShopSeries {
+interface ShopSeries {
   readonly anchorMs: number
   /** Those that are over at the anchor. */
   readonly incidents: readonly { readonly key: string; readonly startMs: number; readonly endMs: number }[]

@@ -37,14 +37,14 @@ const patienceMs = 30_000
 /** After a connection that failed, so that a service that is down doesn't make the attacker spin. */
 const pauseMs = 20
 
-export interface Call {
+interface Call {
   readonly role?: Role
   readonly json?: unknown
   readonly body?: Buffer
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface Answer {
+interface Answer {
   /** 0 where there was none. */
   readonly status: number
   readonly text: string

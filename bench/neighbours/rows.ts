@@ -28,7 +28,7 @@ export const instant = (ms: number): string => new Date(ms).toISOString()
 const nanoseconds = (ms: number): string => String(BigInt(Math.round(ms)) * nsPerMs)
 const text = (key: string, value: string) => ({ key, value: { stringValue: value } })
 
-export interface Point {
+interface Point {
   readonly atMs: number
   readonly value: number
   readonly attributes: Readonly<Record<string, string>>
@@ -47,7 +47,7 @@ export function gaugeBody(service: string, metric: string, points: readonly Poin
   return { signal: 'metrics', bytes: encodeProto('metrics', message) }
 }
 
-export interface LogLine {
+interface LogLine {
   readonly atMs: number
   readonly body: string
   readonly attributes?: Readonly<Record<string, string>>

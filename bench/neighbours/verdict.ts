@@ -10,7 +10,7 @@ export interface Latency {
   readonly p99Ms: number | null
 }
 
-export type Latencies = Readonly<Record<Door, Latency>>
+type Latencies = Readonly<Record<Door, Latency>>
 
 /** One attack as it was measured. */
 export interface Outcome {
@@ -26,10 +26,10 @@ export interface Outcome {
 }
 
 /** Half a second is what a person doesn't mind, whatever it was before. */
-export const floorMs = 500
+const floorMs = 500
 const timesCalm = 2
-export const memoryBarMb = 2500
-export const recoveryBarSeconds = 5
+const memoryBarMb = 2500
+const recoveryBarSeconds = 5
 
 /** The slowest that a door may be, by what it was. */
 export function barMs(calmP99Ms: number | null): number {

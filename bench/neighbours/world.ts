@@ -15,7 +15,7 @@ import {
 } from './rows.ts'
 import { lethe, Service } from './service.ts'
 
-export interface Organisation {
+interface Organisation {
   readonly tenantId: string
   readonly secrets: Readonly<Record<Role, string>>
 }

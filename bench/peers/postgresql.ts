@@ -17,7 +17,7 @@ export function postgresVersion(): string {
 /** A command whose standard input is statements. */
 export type PsqlCommand = readonly [string, ...string[]]
 
-export interface Postgres {
+interface Postgres {
   readonly server: Server
   readonly psql: PsqlCommand
 }
@@ -74,7 +74,7 @@ function settingFlags(own: {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
-export interface PsqlSession {
+interface PsqlSession {
   /** Runs statements, each in a transaction of its own; rejects with what the server says. */
   readonly run: (statements: string) => Promise<void>
   readonly close: () => void

@@ -9,10 +9,10 @@ import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 
-export const days = 30
+const days = 30
 const daySeconds = 86_400
 /** 2026-01-12, a Monday. */
-export const startSeconds = Date.UTC(2026, 0, 12) / 1000
+const startSeconds = Date.UTC(2026, 0, 12) / 1000
 export const endSeconds = startSeconds + days * daySeconds
 
 export const serviceNames = ['checkout', 'cart', 'payment', 'frontend', 'search', 'auth', 'mail', 'ledger']
@@ -26,14 +26,14 @@ function numbered(name: string, count: number): string[] {
 }
 
 /** Which part of an organisation's rows each table gets. */
-export const shares = {
+const shares = {
   otel_metrics_gauge: 0.25,
   otel_metrics_sum: 0.25,
   otel_metrics_histogram: 0.1,
   otel_logs: 0.2,
   otel_traces: 0.2,
 } as const satisfies Partial<Record<TableName, number>>
-export type FilledTable = keyof typeof shares
+type FilledTable = keyof typeof shares
 
 /** Spans of one trace. */
 const traceSpans = 8

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Session } from 'chdb'
 import { type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 
-export interface TableLayout {
+interface TableLayout {
   /** Table name inside the bench database. */
   readonly as: string
   readonly like: TableName
@@ -115,7 +115,7 @@ export async function untilGone(
   return performance.now() - start
 }
 
-export interface Timed<T> {
+interface Timed<T> {
   readonly value: T
   readonly ms: number
   /** CPU of the whole process in seconds, engine threads included. */

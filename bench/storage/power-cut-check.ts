@@ -33,7 +33,7 @@ export interface Sent extends SenderAccount {
   readonly spread: Spread
 }
 
-export interface Verdict {
+interface Verdict {
   readonly bodiesAcknowledged: number
   readonly rowsAcknowledged: number
   readonly bodiesLost: number

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export const filesystems = ['ext4', 'xfs'] as const
-export type Filesystem = (typeof filesystems)[number]
+type Filesystem = (typeof filesystems)[number]
 
 /** Sparse, so it takes what is written. XFS refuses to be smaller than 300 MB. */
 const usualImageBytes = 4 * 2 ** 30
@@ -38,7 +38,7 @@ export interface Disk {
   remove(): void
 }
 
-export interface DiskOptions {
+interface DiskOptions {
   readonly imageBytes?: number
   /** More for `mkfs`. */
   readonly options?: readonly string[]

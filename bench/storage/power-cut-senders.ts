@@ -15,7 +15,7 @@ export interface SenderOrders {
   readonly pauseMs?: number
 }
 
-export interface Sender {
+interface Sender {
   readonly organisation: number
   readonly secret: string
   readonly signal: Signal

@@ -29,7 +29,7 @@ const metricNames = [
 ] as const
 
 /** Whose row it is and when it happened. */
-export interface RowSource {
+interface RowSource {
   readonly organisation: number
   readonly placement: number
   /** Event time, nanoseconds since 1970. */
@@ -111,7 +111,7 @@ export function logLine(random: () => number, { organisation, placement, timeNs 
   )
 }
 
-export interface GaugeRowsQuery {
+interface GaugeRowsQuery {
   readonly organisation: number
   readonly placement: number
   readonly rows: number

@@ -13,7 +13,7 @@ import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/eraser.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 
-export interface BackupNeeds {
+interface BackupNeeds {
   readonly config: Config
   readonly clock: Clock
   readonly trustedNowMs: () => Promise<number | null>

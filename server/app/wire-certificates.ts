@@ -10,7 +10,7 @@ import { CertificateStore } from '../deletion/certificate/store.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { sql } from '../telemetry/sql.ts'
 
-export interface CertificateNeeds {
+interface CertificateNeeds {
   readonly clock: Clock
   readonly control: Control
   readonly keys: SigningKeys

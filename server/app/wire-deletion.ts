@@ -42,7 +42,7 @@ import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
-export interface DeletionNeeds {
+interface DeletionNeeds {
   readonly config: Config
   readonly clock: Clock
   readonly trustedNowMs: () => Promise<number | null>

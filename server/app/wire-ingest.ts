@@ -20,7 +20,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import { IngestQuotas } from '../usage/ingest-quotas.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 
-export interface IngestNeeds {
+interface IngestNeeds {
   readonly config: Config
   readonly clock: Clock
   readonly logger: FastifyBaseLogger

@@ -14,7 +14,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 
-export interface RemovalNeeds {
+interface RemovalNeeds {
   readonly control: Control
   readonly keys: SigningKeys
   readonly clock: Clock

@@ -9,7 +9,7 @@ import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
 export const chainStart = '0'.repeat(64)
 
 /** An entry as it is hashed and stored: everything but its own hash. */
-export interface ChainedEntry {
+interface ChainedEntry {
   readonly seq: number
   readonly prev_hash: string
   readonly [fact: string]: unknown

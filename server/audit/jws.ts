@@ -34,7 +34,7 @@ export class SignatureProblem extends Error {
   override readonly name = 'SignatureProblem'
 }
 
-export interface KeyPair {
+interface KeyPair {
   readonly publicKey: PublicKey
   /** A secret: an OKP JWK with `d`. */
   readonly privateJwk: Readonly<Record<string, unknown>>

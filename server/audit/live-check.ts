@@ -8,7 +8,7 @@ import { dialectOf } from '../control/dialect.ts'
 import { ChainWalk, readEntry } from './chain.ts'
 import { type ChainName, chainTables } from './log.ts'
 
-export interface CheckedChain {
+interface CheckedChain {
   readonly entries: number
   readonly head: string
   /** Sentences; empty where everything holds. */

@@ -17,7 +17,7 @@ export interface AuditEvent {
   readonly facts: Readonly<Record<string, unknown>>
 }
 
-export interface LedgerEvent {
+interface LedgerEvent {
   readonly request_id: string
   readonly actor: string
   readonly from_status: string | null

@@ -102,7 +102,7 @@ async function sealClear(
   })
 }
 
-export async function setPrivate(trx: ControlTransaction, kid: string, stored: string): Promise<void> {
+async function setPrivate(trx: ControlTransaction, kid: string, stored: string): Promise<void> {
   await trx.updateTable('signing_keys').set({ private_jwk: stored }).where('kid', '=', kid).execute()
 }
 

@@ -9,7 +9,7 @@ import { newKeyPair, type PublicKey, signJws } from './jws.ts'
 import type { KeySeal } from './key-seal.ts'
 import { appendAudit } from './log.ts'
 
-export interface KeyRecord {
+interface KeyRecord {
   readonly kid: string
   readonly createdAtMs: number
   readonly retiredAtMs: number | null

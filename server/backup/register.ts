@@ -17,7 +17,7 @@ import { newId } from '../core/ids.ts'
 export type BackupRow = Selectable<BackupsTable>
 
 /** A backup that may hold a copy of erased telemetry. */
-export interface HoldingBackup {
+interface HoldingBackup {
   readonly backup_id: string
   /** Null while it is still to be taken. */
   readonly taken_at_ms: number | null
@@ -33,7 +33,7 @@ export interface TakenBackup {
 }
 
 /** Which of the known backups may hold what an erasure has erased, newest first. */
-export interface HoldingBackups {
+interface HoldingBackups {
   /** Everything that is there, or will be when it is taken. */
   readonly all: readonly HoldingBackup[]
   /** Those that are not known to be from after its completion; only for the erasures that were asked about. */

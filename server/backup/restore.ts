@@ -29,12 +29,12 @@ import {
 } from './manifest.ts'
 
 /** Where a service keeps its things. */
-export interface DataPlace {
+interface DataPlace {
   readonly dataDir: string
   readonly controlPath: string
 }
 
-export interface RestoreOptions extends DataPlace {
+interface RestoreOptions extends DataPlace {
   /** The backup's folder. Only read. */
   readonly backup: string
   /** Where the service that is started on the data folder will look for backups and the journal. */
@@ -48,7 +48,7 @@ export interface RestoreOptions extends DataPlace {
   readonly failpoint: (name: string) => Promise<void>
 }
 
-export interface Restored {
+interface Restored {
   readonly manifest: Manifest
   /** What the control plane that came with the backup knows; null where the present one was kept. */
   readonly control: { readonly organisations: number; readonly liveTokens: number } | null

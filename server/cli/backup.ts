@@ -74,7 +74,7 @@ export async function removeBackupById(config: Config, backupId: string, options
   })
 }
 
-export interface RestoreCommand extends JsonOption {
+interface RestoreCommand extends JsonOption {
   readonly into?: string
   readonly controlPlane: string
   readonly withoutJournal?: boolean

@@ -25,7 +25,7 @@ import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
 
-export interface DetectOptions extends JsonOption {
+interface DetectOptions extends JsonOption {
   /** A path; `-` is standard input. */
   readonly csv: string
   /** Lines have the name of a group between timestamp and value. */

@@ -43,7 +43,7 @@ async function requireKnown(control: Control, chain: ChainName, tenantId: string
   )
 }
 
-export interface VerifyOptions extends JsonOption {
+interface VerifyOptions extends JsonOption {
   readonly org?: string
   readonly jwks?: string
   readonly live?: boolean

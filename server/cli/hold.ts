@@ -13,7 +13,7 @@ import { type JsonOption, print, printJson } from './print.ts'
 /** Holds that are listed at most; nobody has more of them than this. */
 const listMax = 500
 
-export interface HoldOptions extends JsonOption {
+interface HoldOptions extends JsonOption {
   readonly org: string
   readonly case: string
   readonly from?: string

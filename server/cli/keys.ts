@@ -21,7 +21,7 @@ export async function listKeys(config: Config, options: JsonOption): Promise<voi
   })
 }
 
-export interface RotateOptions extends JsonOption {
+interface RotateOptions extends JsonOption {
   readonly lostKey?: boolean
 }
 
@@ -36,7 +36,7 @@ export async function rotateKeys(config: Config, options: RotateOptions): Promis
   })
 }
 
-export interface ResealOptions extends JsonOption {
+interface ResealOptions extends JsonOption {
   readonly oldKeyFile?: string
 }
 

@@ -9,7 +9,7 @@ import { QuotaStore } from '../usage/quota-store.ts'
 import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
-export interface QuotaOptions extends JsonOption {
+interface QuotaOptions extends JsonOption {
   readonly org: string
   readonly rowsPerSecond?: string
   readonly bytesPerDay?: string

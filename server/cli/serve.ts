@@ -65,7 +65,7 @@ const oneWishMs = 1000
  * An error that nobody caught ends the process at once, as the system ends one. The usual way runs what the engine does at an
  * exit, which waits for statements that may never end, and folder and port would be held meanwhile.
  */
-export function endOnUncaught(): void {
+function endOnUncaught(): void {
   const end = (error: unknown) => {
     try {
       const stack = error instanceof Error ? (error.stack ?? '') : ''

@@ -2,7 +2,7 @@
 
 import { type Chart, type Column, columnsOf, minuteText, scaleOf, valueText } from './chart.ts'
 
-export interface TerminalStyle {
+interface TerminalStyle {
   /** Columns of the terminal. */
   readonly width: number
   readonly hasColour: boolean

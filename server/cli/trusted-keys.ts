@@ -7,7 +7,7 @@ import { type Config, ConfigError } from '../config.ts'
 import { fileBounds, JsonExcessError, parseBoundedJson } from '../core/json-bounds.ts'
 import { hasControl, withControl } from './open-control.ts'
 
-export interface TrustedKeys {
+interface TrustedKeys {
   readonly keys: readonly unknown[]
 }
 

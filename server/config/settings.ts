@@ -8,7 +8,7 @@ import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'
 import { secretLengthMax, secretLengthMin } from '../tenancy/tenancy.ts'
 
 /** A setting in the table of docs/operating.md; every text is Markdown. */
-export interface SettingDescription {
+interface SettingDescription {
   readonly description: string
   /** What applies where the variable is absent or empty. */
   readonly default: string

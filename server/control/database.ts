@@ -11,7 +11,7 @@ type Fixed<T> = ColumnType<T, T, never>
 /** JSON text. */
 type Json = string
 
-export interface OrganisationsTable {
+interface OrganisationsTable {
   tenant_id: Fixed<string>
   name: string
   placement: Fixed<number>
@@ -86,7 +86,7 @@ export interface DeletionRequestsTable {
 }
 
 /** What was counted for somebody who is about to erase; counts only, no telemetry. */
-export interface DeletionPreviewsTable {
+interface DeletionPreviewsTable {
   preview_id: Fixed<string>
   tenant_id: Fixed<string>
   selection_hash: Fixed<string>
@@ -96,7 +96,7 @@ export interface DeletionPreviewsTable {
   expires_at_ms: Fixed<number>
 }
 
-export interface DeletionPoliciesTable {
+interface DeletionPoliciesTable {
   tenant_id: Fixed<string>
   /** Which requests need a second person: `none`, `all` (full erasures) or `always`. */
   approval: string
@@ -119,7 +119,7 @@ export interface LegalHoldsTable {
   released_at_ms: number | null
 }
 
-export interface RetentionPoliciesTable {
+interface RetentionPoliciesTable {
   tenant_id: Fixed<string>
   signal: Fixed<string>
   days: number
@@ -137,7 +137,7 @@ export interface RetentionChangesTable {
   approve_by_ms: Fixed<number>
 }
 
-export interface SigningKeysTable {
+interface SigningKeysTable {
   kid: Fixed<string>
   public_jwk: Fixed<Json>
   /** Sealed: see audit/key-seal.ts. Empty once the key is retired. */
@@ -146,7 +146,7 @@ export interface SigningKeysTable {
   retired_at_ms: number | null
 }
 
-export interface CertificatesTable {
+interface CertificatesTable {
   request_id: Fixed<string>
   tenant_id: Fixed<string>
   jws: Fixed<string>
@@ -174,12 +174,12 @@ export interface BackupsTable {
 export const holdingStatuses = ['requested', 'running', 'ready'] as const
 
 /** Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row. */
-export interface ErasureBackupsTable {
+interface ErasureBackupsTable {
   request_id: Fixed<string>
   backup_id: Fixed<string>
 }
 
-export interface DeletionStepsTable {
+interface DeletionStepsTable {
   request_id: Fixed<string>
   ordinal: Fixed<number>
   /** Store the step works on: a telemetry table, or `anomalies`. */
@@ -192,7 +192,7 @@ export interface DeletionStepsTable {
   done_at_ms: number | null
 }
 
-export interface LedgerEntriesTable {
+interface LedgerEntriesTable {
   tenant_id: Fixed<string>
   seq: Fixed<number>
   /** The whole entry in RFC 8785 form, `hash` excepted. */
@@ -200,7 +200,7 @@ export interface LedgerEntriesTable {
   hash: Fixed<string>
 }
 
-export interface AuditEntriesTable {
+interface AuditEntriesTable {
   tenant_id: Fixed<string>
   seq: Fixed<number>
   entry: Fixed<Json>
@@ -276,7 +276,7 @@ export interface AnomaliesTable {
  * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it; kept no longer
  * than a hold covers the anomaly.
  */
-export interface HeldAnomalyVersionsTable {
+interface HeldAnomalyVersionsTable {
   anomaly_id: Fixed<string>
   /** From 1. */
   version: Fixed<number>
@@ -308,14 +308,14 @@ export interface DetectorMutesTable {
 }
 
 /** What the operator allows an organisation to send. Null is the default of the settings, 0 is no limit. */
-export interface IngestQuotasTable {
+interface IngestQuotasTable {
   tenant_id: Fixed<string>
   rows_per_second: number | null
   bytes_per_day: number | null
 }
 
 /** Counts of what an organisation sent on one UTC day; no telemetry. */
-export interface IngestUsageTable {
+interface IngestUsageTable {
   tenant_id: Fixed<string>
   /** `2026-11-21`. */
   day: Fixed<string>
@@ -325,13 +325,13 @@ export interface IngestUsageTable {
   requests_refused: number
 }
 
-export interface LeasesTable {
+interface LeasesTable {
   name: Fixed<string>
   holder: string
   until_ms: number
 }
 
-export interface InstanceTable {
+interface InstanceTable {
   key: Fixed<string>
   value: string
 }

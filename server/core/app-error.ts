@@ -5,7 +5,7 @@ import { type ErrorCode, errorCatalogue, type ValidationProblem } from '../../co
 import { shortText, shortValue } from './shortened.ts'
 import type { StorageFault } from './storage-fault.ts'
 
-export interface AppErrorOptions {
+interface AppErrorOptions {
   /** Replaces the catalogue's sentence where more can be said. Never a secret, never telemetry. */
   readonly sentence?: string
   readonly cause?: unknown

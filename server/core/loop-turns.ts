@@ -6,7 +6,7 @@
 
 import { FairQueue } from './fair-queue.ts'
 
-export interface LoopTurnsOptions {
+interface LoopTurnsOptions {
   /** A clock that never steps back, milliseconds. */
   readonly nowMs: () => number
   /** No request begins in a round of the loop in which others have used so much of it, milliseconds. */

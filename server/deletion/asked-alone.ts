@@ -17,7 +17,7 @@ export type FindRelated = (
   others: readonly string[],
 ) => Promise<ReadonlySet<string>>
 
-export interface Asker {
+interface Asker {
   readonly tenantId: string
   readonly requester: string
 }

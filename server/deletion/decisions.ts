@@ -12,7 +12,7 @@ import { ownRequest } from './policy.ts'
 import type { DeletionRequests } from './requests.ts'
 import type { ReadBack } from './verifier.ts'
 
-export interface DecisionDeps {
+interface DecisionDeps {
   readonly ledger: DeletionLedger
   readonly requests: DeletionRequests
   readonly clock: Clock

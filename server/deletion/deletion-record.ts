@@ -132,7 +132,7 @@ export interface HoldingBackups {
 const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
 
 /** When the last of the backups that may hold what this request erases is gone; null where there is none. */
-export function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
+function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
   if (givenBack.some((status) => status === row.status)) return null
   const holding = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
   return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))

@@ -255,7 +255,7 @@ export function includesSelection(wide: DeletionSelection, narrow: DeletionSelec
 }
 
 /** What the queue needs to know of a request. */
-export interface Queued {
+interface Queued {
   readonly tenantId: string
   readonly status: DeletionStatus
   readonly scope: 'range' | 'all'
@@ -303,7 +303,7 @@ export const crashesMax = 3
 /** How often an attempt may fail in an orderly way before the same. */
 export const attemptsMax = 10
 
-export const retryDelayMaxMs = 300_000
+const retryDelayMaxMs = 300_000
 
 /** Pause before the next attempt, milliseconds: one second doubling to five minutes. */
 export function retryDelayMs(attempts: number): number {

@@ -17,7 +17,7 @@ import { selectedIn } from './planner.ts'
 /** Named places at which a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
 
-export interface EraserDeps {
+interface EraserDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly failpoint: Failpoint
@@ -59,13 +59,13 @@ const copyPrefix = 'erasure_copy_'
 const swapPrefix = 'erasure_swap_'
 
 /** A partition of a table to erase from. */
-export interface PartitionStep {
+interface PartitionStep {
   readonly store: string
   readonly partitionId: string
 }
 
 /** Where is written down what becomes of the partitions. */
-export interface ErasureRecord<Step extends PartitionStep> {
+interface ErasureRecord<Step extends PartitionStep> {
   /** Told how many rows are about to go, and which holds are kept; nothing is erased before it resolves. */
   readonly begin: (rows: ReadonlyMap<Step, number>, holds: readonly ActiveHold[]) => Promise<void>
   /** Told that they will go in any case; nothing is promised before it resolves. */

@@ -7,7 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 
-export interface RoundDeps {
+interface RoundDeps {
   /** What may be attempted now, a queue per organisation. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Null for an organisation that is unknown. */

@@ -21,7 +21,7 @@ import type { LegalHolds } from './holds.ts'
 import { type DeletionPolicies, secondPerson } from './policy.ts'
 import { addRetentionRoutes, type RetentionRoutesDeps } from './retention/routes.ts'
 
-export interface GovernanceRoutesDeps extends RetentionRoutesDeps {
+interface GovernanceRoutesDeps extends RetentionRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
   /** Places a hold while no erasure acts on the organisation's placement. */

@@ -24,7 +24,7 @@ export const minuteMs = 60_000
 export const dayMs = 86_400_000
 
 /** The time of day is what a test says; a wait takes as long as it takes, because the engine's disk does too. */
-export class SetClock implements Clock {
+class SetClock implements Clock {
   #nowMs: number
 
   constructor(nowMs: number) {

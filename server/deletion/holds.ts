@@ -20,7 +20,7 @@ import { type ActiveHold, readActiveHolds, refuseBesideActs, refuseTooManyHolds 
 const operatorPrefix = 'operator:'
 
 /** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
-export type HoldReleased = (
+type HoldReleased = (
   trx: ControlTransaction,
   tenantId: string,
   standing: readonly ActiveHold[],

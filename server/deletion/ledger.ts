@@ -29,7 +29,7 @@ import {
 } from './deletion-record.ts'
 import { requireRow } from './requests.ts'
 
-export interface Created {
+interface Created {
   /** As it was written, or as it is where it was there already. */
   readonly row: RequestRow
   /** False where an identical active request, or one with the same Idempotency-Key, was there already. */

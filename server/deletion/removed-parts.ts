@@ -9,7 +9,7 @@ import { type Signal, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { ErasureError, ErasureStopped } from './eraser.ts'
 
-export interface RemovalDeps {
+interface RemovalDeps {
   readonly engine: TelemetryEngine
   readonly clock: Clock
 }

@@ -14,7 +14,7 @@ import {
 } from './deletion-record.ts'
 
 /** Which backups may hold what these requests erase. */
-export type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
+type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
 
 const stepsShownMax = 1000
 

@@ -26,7 +26,7 @@ import type { StoredDeletion } from './deletion-record.ts'
 import type { DeletionLedger } from './ledger.ts'
 import type { DeletionRequests } from './requests.ts'
 
-export interface DeletionRoutesDeps {
+interface DeletionRoutesDeps {
   readonly ledger: DeletionLedger
   readonly requests: DeletionRequests
   readonly decisions: Decisions

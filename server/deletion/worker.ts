@@ -18,7 +18,7 @@ import { settleSideTables } from './eraser.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
 import type { RecordedErasure } from './ledger.ts'
 
-export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
+interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
   /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
   readonly trustedNowMs: () => Promise<number | null>
   /** Erasures that began at any time, as written down outside the control plane. */

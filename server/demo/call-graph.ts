@@ -16,7 +16,7 @@ export const serviceNames = [
 
 export type ServiceName = (typeof serviceNames)[number]
 
-export const flowNames = ['browse', 'search', 'add_to_cart', 'checkout'] as const
+const flowNames = ['browse', 'search', 'add_to_cart', 'checkout'] as const
 
 export type FlowName = (typeof flowNames)[number]
 
@@ -48,7 +48,7 @@ export interface Flow {
 }
 
 /** What a service says when it is itself the one that fails. */
-export interface Failure {
+interface Failure {
   readonly type: string
   readonly message: string
   readonly code: number

@@ -42,7 +42,7 @@ export const demoDetectors = [
   },
 ] as const
 
-export interface Api {
+interface Api {
   /** Base URL of the service, such as `http://127.0.0.1:8080`. */
   readonly endpoint: string
   /** Of an owner. */

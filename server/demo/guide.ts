@@ -28,7 +28,7 @@ export interface GuideFacts {
 }
 
 /** An incident of the shop, and what the detectors say of it. */
-export interface Chapter {
+interface Chapter {
   readonly at: string
   readonly sentence: string
   /** Reasons of the anomalies of its time, the earliest first. */
@@ -36,7 +36,7 @@ export interface Chapter {
 }
 
 /** What the guide needs to know of an anomaly. */
-export type Found = Pick<ListedAnomaly, 'id' | 'started_at' | 'seen_until' | 'reason' | 'related_ids'>
+type Found = Pick<ListedAnomaly, 'id' | 'started_at' | 'seen_until' | 'reason' | 'related_ids'>
 
 /** The guide as text with a line break at its end; `colour` adds ANSI bold and dim. */
 export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: boolean } = {}): string {
@@ -235,7 +235,7 @@ export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
-export interface ProgressOutput {
+interface ProgressOutput {
   write(text: string): void
   /** Whether a line can be written over. */
   readonly isTerminal: boolean

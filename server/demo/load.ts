@@ -17,7 +17,7 @@ export interface LoadProgress {
   readonly elapsedMs: number
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Base URL of the service, such as `http://127.0.0.1:8080`. */
   readonly endpoint: string
   readonly token: string
@@ -36,7 +36,7 @@ export interface LoadOptions {
   readonly signal?: AbortSignal
 }
 
-export interface LoadResult {
+interface LoadResult {
   readonly rows: number
   readonly bodies: number
   readonly rawBytes: number

@@ -39,7 +39,7 @@ import { okStatus } from './traces.ts'
 const requestSigma = 0.32
 const stepSigma = 0.38
 
-export interface MetricRecorder {
+interface MetricRecorder {
   /** Takes in a minute; minutes come in order without a gap. `traces` of that minute give exemplars. */
   record(moment: ShopMinute, traces: readonly Trace[]): void
   /** Forgets what delta metrics have gathered since the last report, as if a report had been lost. */

@@ -58,7 +58,7 @@ message Exemplar { fixed64 time_unix_nano = 2; double as_double = 3; bytes span_
 
 const root = protobuf.parse(proto, { keepCase: true }).root
 
-export type Attributes = Readonly<Record<string, string | number>>
+type Attributes = Readonly<Record<string, string | number>>
 
 export interface ReadSpan {
   readonly service: string

@@ -18,7 +18,7 @@ const longestWaitMs = 15_000
 
 export type Fetch = typeof globalThis.fetch
 
-export interface Destination {
+interface Destination {
   /** Base URL of the OTLP/HTTP server, such as `http://127.0.0.1:8080`; `/v1/...` is added. */
   readonly endpoint: string
   readonly token: string
@@ -40,7 +40,7 @@ export class SendError extends Error {
   }
 }
 
-export interface Sent {
+interface Sent {
   readonly rows: number
   readonly rawBytes: number
   readonly compressedBytes: number

@@ -78,7 +78,7 @@ export interface Shop {
   startsOf(service: ServiceName, fromMinute: number, toMinute: number): readonly number[]
 }
 
-export interface Scenario {
+interface Scenario {
   /** Any whole number, 32 bits of which count. */
   readonly seed: number
   /** End of the history, nanoseconds since 1970; cut to the whole minute. */

@@ -17,7 +17,7 @@ import { backtest } from './runs/backtest.ts'
 import type { Evaluate } from './runs/evaluation-pool.ts'
 import { suggest } from './suggest.ts'
 
-export interface PreviewRouteOptions {
+interface PreviewRouteOptions {
   readonly readerOf: (caller: Caller) => TenantReader
   readonly clock: Clock
   readonly evaluate: Evaluate

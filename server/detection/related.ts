@@ -30,7 +30,7 @@ export interface Placed {
   readonly service: string | null
 }
 
-export type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
+type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
 /** Why two belong together; empty where they don't. Symmetric. */
 export function relationsOf(one: Placed, other: Placed): Relation[] {

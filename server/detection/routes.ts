@@ -42,7 +42,7 @@ import type { AnomalyPage, DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
 import type { DetectorRunner } from './runs/runner.ts'
 
-export interface DetectionRoutesOptions {
+interface DetectionRoutesOptions {
   readonly store: DetectionStore
   readonly runner: DetectorRunner
   /** Names of the metrics an organisation has sent lately. */

@@ -24,7 +24,7 @@ const plans = [
   { stepMinutes: 60, window_minutes: 60_480 },
 ] as const
 
-export interface SuggestionSubject {
+interface SuggestionSubject {
   readonly metric_key: string
   readonly service?: string | undefined
   readonly group_by?: string | undefined

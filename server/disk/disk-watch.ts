@@ -19,7 +19,7 @@ export interface WatchedDisk {
   readonly isNeeded: boolean
 }
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   readonly disks: readonly WatchedDisk[]
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>

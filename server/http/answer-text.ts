@@ -12,7 +12,7 @@ import { elapsedMs } from '../core/clock.ts'
  * @param turn resolves when the writer may go on; not called for a body that takes less than a slice
  * @throws ZodError where the body is not what the schema says, which is a defect of the service
  */
-export type WriteAnswer = (body: unknown, turn: () => Promise<void>) => Promise<string>
+type WriteAnswer = (body: unknown, turn: () => Promise<void>) => Promise<string>
 
 /** How long is written at once, milliseconds; one element may take longer. */
 const sliceMs = 1

@@ -10,7 +10,7 @@ import { type Authenticate, identify } from './authentication.ts'
 import type { ClientAddresses } from './limits/client-address.ts'
 import { RateLimit } from './limits/rate-limit.ts'
 
-export interface Credentials {
+interface Credentials {
   /** The Authorization header. */
   readonly authorization: string | undefined
   /** Whether a token may also come as the password of Basic authentication. */
@@ -20,16 +20,16 @@ export interface Credentials {
 }
 
 /** Returns the caller. Throws why there is none, or `too_many_requests` where the address has failed too often. */
-export type Identify = (credentials: Credentials) => Promise<Caller>
+type Identify = (credentials: Credentials) => Promise<Caller>
 
 /** What a request of either protocol tells of where it comes from. */
-export interface Sender {
+interface Sender {
   readonly socket: { readonly remoteAddress?: string | undefined } | undefined
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
-export interface ClientLimitsOptions {
+interface ClientLimitsOptions {
   readonly clock: Clock
   readonly authenticate: Authenticate
   readonly addresses: ClientAddresses

@@ -15,7 +15,7 @@ import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds
  */
 const bodyBounds: JsonBounds = { depth: 64, values: 2_048, containers: 2_048, shapes: 2_048 }
 
-export interface ReadBody {
+interface ReadBody {
   /** The last of repeated names counts; undefined where nothing could be read. */
   readonly value: unknown
   readonly problems: readonly ValidationProblem[]

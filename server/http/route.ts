@@ -34,7 +34,7 @@ declare module 'fastify' {
 /** The roles that may call, or `public` where no token is asked for. */
 export type RouteAccess = readonly Role[] | 'public'
 
-export interface RouteInput<Params, Query, Body> {
+interface RouteInput<Params, Query, Body> {
   readonly caller: Caller
   readonly params: Params
   readonly query: Query
@@ -53,7 +53,7 @@ export interface Answer<Body> {
   readonly html?: string
 }
 
-export interface RouteDeclaration<
+interface RouteDeclaration<
   Params extends z.ZodType,
   Query extends z.ZodType,
   Body extends z.ZodType,

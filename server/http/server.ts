@@ -41,7 +41,7 @@ declare module 'fastify' {
 }
 
 /** By URL pattern, then by method. Access is undefined on routes that aren't ours, such as the reference page's files. */
-export type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
+type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
 
 export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 
@@ -66,7 +66,7 @@ export interface HttpOptions {
 const bodyLimitBytes = 64 * 1024
 
 /** Some 15 kB each when idle, so that all of them take 60 MB. */
-export const defaultConnections = { total: 4096, perAddress: 1024 } as const
+const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
   const { clients, connections, turns } = limitsOf(options)

@@ -31,7 +31,7 @@ import { encodeExportResponse } from './otlp/response.ts'
 import { readBody } from './read-body.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
-export interface GrpcIngestOptions {
+interface GrpcIngestOptions {
   readonly intake: Intake
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>

@@ -11,7 +11,7 @@ import type { DecodedExport } from './rows/row-collector.ts'
 import type { IngestWriter } from './rows/writer.ts'
 
 /** One request's part of what its organisation may send. */
-export interface Admission {
+interface Admission {
   /** Throws `quota_exceeded`. */
   takeRows(rows: number): void
   /** To be called where nothing of the request was stored. */
@@ -20,7 +20,7 @@ export interface Admission {
   count(rowsAccepted: number, rowsRejected: number): Promise<void>
 }
 
-export interface Quota {
+interface Quota {
   /** Throws `quota_exceeded`. */
   admit(tenantId: string, bytes: number): Promise<Admission>
 }

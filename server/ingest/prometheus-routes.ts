@@ -16,7 +16,7 @@ import { unsnappedLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
 import { incomingBody } from './routes.ts'
 
-export interface RemoteWriteOptions {
+interface RemoteWriteOptions {
   readonly intake: Intake
   /** Largest body, before and after decompression, bytes. */
   readonly bodyLimitBytes: number

@@ -6,7 +6,7 @@ import { AppError } from '../core/app-error.ts'
 import { BytePool } from '../telemetry/byte-pool.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
-export interface BodyLimits {
+interface BodyLimits {
   /** Largest body, bytes. */
   readonly limitBytes: number
   readonly budget: BodyBudget

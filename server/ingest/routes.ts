@@ -19,7 +19,7 @@ import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp/resp
 import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
-export interface IngestRoutesOptions {
+interface IngestRoutesOptions {
   readonly intake: Intake
   readonly clock: Clock
   /** Largest body after decompression, bytes; what a small compressed body may blow up to. */

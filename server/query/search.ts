@@ -47,7 +47,7 @@ export const smallBlockRows = 1_024
 /** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
 export const interactiveLimits: ReadLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
 
-export interface SearchRequest {
+interface SearchRequest {
   readonly order: TimeOrder
   readonly lengths: Lengths
   readonly window: TimeWindow

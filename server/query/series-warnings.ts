@@ -11,7 +11,7 @@ import { join, type Sql, sql } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 
 /** What a question names. */
-export interface SeriesNames {
+interface SeriesNames {
   readonly metric: string
   readonly service: string | undefined
   readonly attribute: readonly (readonly [key: string, value: string])[]

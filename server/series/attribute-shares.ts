@@ -11,7 +11,7 @@ import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { eventSeriesOf } from './event-series.ts'
 
-export interface SharesRequest {
+interface SharesRequest {
   /** A built-in key of spans or of log records. */
   readonly metricKey: string
   /** `service` and attribute keys, all of which must hold. */
@@ -24,7 +24,7 @@ export interface SharesRequest {
   readonly beforeNs: Ns
 }
 
-export interface AttributeShares {
+interface AttributeShares {
   /** Events of the time, and those among them that it is about: failed, slow, or all. */
   readonly events: number
   readonly concerned: number
@@ -33,7 +33,7 @@ export interface AttributeShares {
   readonly values: readonly AttributeShare[]
 }
 
-export interface AttributeShare {
+interface AttributeShare {
   readonly key: string
   readonly value: string
   /** 0 to 1, of the concerned events. */

@@ -53,7 +53,7 @@ export function isOfParts(aggregation: Aggregation): boolean {
 export type PartGain = readonly [part: string, gained: number]
 
 /** What the parts of a family come to in one step; null where that is no number. */
-export interface Settled {
+interface Settled {
   readonly reading: number
   /** Observations. */
   readonly amount: number

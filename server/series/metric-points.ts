@@ -56,7 +56,7 @@ export interface PointSeries {
   readonly points: Point[]
 }
 
-export interface MetricPoints {
+interface MetricPoints {
   /** UCUM, as some point has it. */
   readonly unit: string
   /** Whether the points of a sum say that a rate tells more than a level. */

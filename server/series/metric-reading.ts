@@ -24,7 +24,7 @@ import { countStatement, factsStatement, familyStatement } from './point-conditi
 import { groupsOfPoints } from './point-series.ts'
 import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow } from './series-statement.ts'
 
-export interface MetricReading extends MetricChoice {
+interface MetricReading extends MetricChoice {
   readonly rows: readonly PackedGroup[]
 }
 

@@ -36,7 +36,7 @@ export interface SeriesReplay {
   window(window: ReplayWindow): Promise<SeriesSet>
 }
 
-export interface ReplayWindow {
+interface ReplayWindow {
   readonly startNs: Ns
   readonly endNs: Ns
   /** No earlier than the end. */

@@ -115,7 +115,7 @@ export function relativeTime(frame: SeriesFrame, timeColumn: string): Sql {
 }
 
 /** The step of a row inside the series, UInt32. */
-export function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
+function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
 }
 

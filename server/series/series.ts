@@ -92,7 +92,7 @@ export function countSteps(request: Pick<SeriesRequest, 'startNs' | 'endNs' | 's
 }
 
 /** The signals a metric key is derived from; any of them erased makes its values unknown. */
-export function signalsOf(metricKey: string): readonly Signal[] {
+function signalsOf(metricKey: string): readonly Signal[] {
   return eventSeriesOf(metricKey)?.signals ?? ['metrics']
 }
 

@@ -22,7 +22,7 @@ import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { removeUnsyncedParts } from './unsynced-parts.ts'
 
-export interface ChdbOptions {
+interface ChdbOptions {
   /** Folder for the engine's files; created where absent. */
   readonly folder: string
   /** Memory the engine may use for everything, bytes. Past it statements fail instead of the process. */

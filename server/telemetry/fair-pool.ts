@@ -18,7 +18,7 @@ export interface Share {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface KindRule {
+interface KindRule {
   /** Cost is divided by it: of two that always wait, the one of double weight gets double the time. */
   readonly weight: number
   /** Members that one owner occupies at once. */
@@ -29,7 +29,7 @@ export interface KindRule {
   readonly waitingByOwner: number
 }
 
-export interface FairPoolOptions {
+interface FairPoolOptions {
   readonly kinds: Readonly<Record<WorkKind, KindRule>>
   /** What waits in all; past it whatever an owner asks for is refused unless nothing of it waits. */
   readonly waiting: number

@@ -15,7 +15,7 @@ export interface FolderLock {
   close(): void
 }
 
-export interface FolderLockOptions {
+interface FolderLockOptions {
   /** How long to wait for whoever has it, milliseconds, and everything in this process with it; not at all where absent. */
   readonly waitMs?: number
   /** The command that takes it, such as `lethe backup create`; null or absent for a service. */

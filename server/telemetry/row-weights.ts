@@ -25,7 +25,7 @@ export async function weighRows(
 }
 
 /** Only for an organisation that has its placement to itself. Rows that came since count at most the whole partition. */
-export async function weighByBooks(engine: TelemetryEngine, place: TenantPlace): Promise<RowWeights> {
+async function weighByBooks(engine: TelemetryEngine, place: TenantPlace): Promise<RowWeights> {
   const sizes = await partitionSizes(engine, place.placement)
   return (table, partitionId, rows) => shareOf(sizes.get(`${table} ${partitionId}`), rows)
 }

@@ -35,7 +35,7 @@ export interface TableSelect {
 /** Table names, other databases, and functions that read elsewhere. */
 const outside = /\botel_|\bsystem\s*\.|\b(?:file|url|s3|remote|remoteSecure|cluster|merge|executable)\s*\(/i
 
-export interface TenantReaderOptions {
+interface TenantReaderOptions {
   /** Whether somebody waits for what is read; `asked` where absent. */
   readonly kind?: ReadShare['kind']
   /** Aborts when nobody wants it any more. */

@@ -10,7 +10,7 @@ import type { TelemetryEngine } from './engine.ts'
 import { instant, raw, sql } from './sql.ts'
 
 /** Names of parts, each with its table. */
-export interface BrokenParts {
+interface BrokenParts {
   /** Of commits that were not acknowledged; gone. */
   readonly removed: readonly string[]
   /** Of rows that may have been acknowledged; left among the detached parts of their table. */

@@ -11,7 +11,7 @@ import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
-export interface RemovalDeps {
+interface RemovalDeps {
   readonly control: Control
   readonly clock: Clock
   /** Nothing more can be stored for the organisation, and what was under way has settled. Answers how to undo it. */

@@ -19,7 +19,7 @@ const burstSeconds = 10
 const msPerDay = 86_400_000
 
 /** One request's part of the quota. */
-export interface Admission {
+interface Admission {
   /** Takes rows that are about to be committed. Throws `quota_exceeded`. */
   takeRows(rows: number): void
   /** To be called where nothing of the request was stored. */
@@ -38,7 +38,7 @@ interface Day {
   waiting: DayCounts
 }
 
-export interface IngestQuotasOptions {
+interface IngestQuotasOptions {
   readonly store: QuotaStore
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>

@@ -12,7 +12,7 @@ export interface IngestLimits {
 }
 
 /** A change of limits: absent leaves one as it is, null is the default of the settings, 0 is no limit. */
-export interface LimitsChange {
+interface LimitsChange {
   readonly rowsPerSecond?: number | null
   readonly bytesPerDay?: number | null
 }

@@ -27,12 +27,12 @@ const Record = z.object({
   doubt: Doubt.nullable(),
 })
 
-export type ClockDoubt = Readonly<z.infer<typeof Doubt>>
+type ClockDoubt = Readonly<z.infer<typeof Doubt>>
 /** What is kept of the clock between two looks. */
 export type ClockRecord = Readonly<z.infer<typeof Record>>
 
 /** Both clocks at one moment. */
-export interface ClockReading {
+interface ClockReading {
   readonly wallMs: number
   readonly steady: SteadyTime
 }
@@ -51,7 +51,7 @@ export function readingOf(clock: Clock): ClockReading {
 }
 
 /** The record of a clock that is right now. */
-export function recordAt({ wallMs, steady }: ClockReading): ClockRecord {
+function recordAt({ wallMs, steady }: ClockReading): ClockRecord {
   return { right_ms: wallMs, right_steady: steady, seen_ms: wallMs, seen_steady_ms: steady.ms, doubt: null }
 }
 
@@ -70,7 +70,7 @@ export function judgeClock(record: ClockRecord, reading: ClockReading): ClockRec
   return isSameBoot ? { ...record, seen_ms: wallMs, seen_steady_ms: steady.ms } : recordAt(reading)
 }
 
-export interface ClockWatchDeps {
+interface ClockWatchDeps {
   readonly control: Control
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>

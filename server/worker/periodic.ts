@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import { type Leases, whileRenewed } from './lease.ts'
 
-export interface PeriodicOptions {
+interface PeriodicOptions {
   /** Name of the loop and of its lease. */
   readonly name: string
   readonly everyMs: number

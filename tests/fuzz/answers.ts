@@ -6,7 +6,7 @@ import addFormats from 'ajv-formats'
 import type { Document } from './operations.ts'
 import type { Request } from './requests.ts'
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -21,7 +21,7 @@ const astray = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 4
 /** No answer to a request as small as these may be larger. */
 const largest = 8 * 2 ** 20
 
-export interface AnswerRules {
+interface AnswerRules {
   /** Texts that no answer may hold, such as another organisation's telemetry. */
   readonly canaries: readonly string[]
   /** Secrets of tokens, which are answered once by the operation that makes one. */

@@ -21,7 +21,7 @@ const leftOut = new Set(['postOrganisationRemove'])
 /** A request that nobody answers for this long is a fault. */
 const answerMs = 60_000
 
-export interface Finding {
+interface Finding {
   /** What is wrong, the same for all requests that show it. */
   readonly fault: string
   /** Method and path of the operation, as the document has them. */

@@ -6,7 +6,7 @@ import type { Chance } from './chance.ts'
 import { type Document, type JsonSchema, resolve } from './operations.ts'
 
 /** A value that means something to the service, by the name of its field; undefined where there is none. */
-export type Hint = (name: string) => unknown
+type Hint = (name: string) => unknown
 
 const deepest = 6
 

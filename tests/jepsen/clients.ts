@@ -14,7 +14,7 @@ import { pick, type Random, randomOf } from './schedule.ts'
 const weekS = 7 * 86_400
 const slotS = 3 * 86_400
 /** Twelve weeks, so that a range drops whole partitions and cuts others. */
-export const slots = 28
+const slots = 28
 
 /** Lets operations through, or holds them back: while there is no service, and while a restore has to be alone. */
 export class Traffic {
@@ -49,7 +49,7 @@ export class Traffic {
   }
 }
 
-export interface Timeline {
+interface Timeline {
   /** Seconds since 1970; a Monday. */
   readonly startS: number
   readonly endS: number
@@ -60,7 +60,7 @@ export function timelineBefore(nowMs: number): Timeline {
   return { startS: mondayS - 13 * weekS, endS: mondayS - weekS }
 }
 
-export interface ClientDeps {
+interface ClientDeps {
   readonly seed: number
   readonly recorder: Recorder
   readonly traffic: Traffic

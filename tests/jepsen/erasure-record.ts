@@ -5,10 +5,10 @@
 import type { ControlPlane, Operation, Selected } from './history.ts'
 import type { Row } from './world.ts'
 
-export type Effect = 'none' | 'hides' | 'maybe'
+type Effect = 'none' | 'hides' | 'maybe'
 
 /** `asked`: the answer is not known. `lost`: a control plane that doesn't know it was put in place. */
-export type State = 'asked' | 'refused' | 'open' | 'completed' | 'cancelled' | 'lost'
+type State = 'asked' | 'refused' | 'open' | 'completed' | 'cancelled' | 'lost'
 
 export interface Erasure {
   readonly key: string

@@ -14,7 +14,7 @@ import { lethe } from './service-process.ts'
 /** Everything that was asked for has ended by then, also on a busy machine. */
 const endWithinMs = 180_000
 
-export interface LastLookDeps {
+interface LastLookDeps {
   readonly nemesis: Nemesis
   readonly clients: readonly Client[]
   readonly recorder: Recorder

@@ -18,7 +18,7 @@ const keepDays = '3650'
 /** Erasures that complete between two searches through the files. */
 const erasuresPerSearch = 10
 
-export interface NemesisDeps {
+interface NemesisDeps {
   readonly service: ServiceProcess
   readonly clients: readonly Client[]
   readonly traffic: Traffic

@@ -7,7 +7,7 @@ import { Checker } from './checker.ts'
 import type { Event, Operation, Outcome, Value, Violation } from './history.ts'
 
 /** A disturbance by the harness, by name. `start` is the time from the launch of a process until it is ready. */
-export type Disturbance = 'start' | 'pause' | 'disk' | 'backup' | 'clock'
+type Disturbance = 'start' | 'pause' | 'disk' | 'backup' | 'clock'
 
 /** After a disturbance has ended, its refusals may still be on their way. */
 const afterMs = 15_000

@@ -10,14 +10,14 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const launcher = [join(root, 'scripts', 'run.mjs'), 'server/cli/lethe.ts']
 
-export interface Ended {
+interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   /** Whether it had ever been ready. */
   readonly wasReady: boolean
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly address: string
   readonly env: Readonly<Record<string, string>>
   /** Where the service's standard output and standard error go; on the disk that is filled, as they may be. */
@@ -137,7 +137,7 @@ export class ServiceProcess {
   }
 }
 
-export interface CommandResult {
+interface CommandResult {
   readonly code: number
   readonly out: string
   readonly error: string

@@ -211,7 +211,7 @@ export const arbitraryExport: Readonly<Record<Signal, fc.Arbitrary<object>>> = {
 }
 
 /** How a client may write the same message in JSON. */
-export interface JsonStyle {
+interface JsonStyle {
   readonly snakeCase: boolean
   readonly reversed: boolean
   readonly bareIntegers: boolean

@@ -15,7 +15,7 @@ import { withoutRepeatedKeys } from './repeated-keys.ts'
 
 const receivedNs = 1_700_000_000_000_000_007n
 
-export interface FuzzCount {
+interface FuzzCount {
   bodies: number
   refused: number
   rows: number

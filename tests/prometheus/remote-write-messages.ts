@@ -41,7 +41,7 @@ const requests = {
   '2.0': protobuf.parse(messages['2.0'], { keepCase: true }).root.lookupType('Request'),
 }
 
-export interface TestSample {
+interface TestSample {
   readonly value: number
   readonly timestamp: number | string
 }

@@ -17,7 +17,7 @@ export const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-charact
 export const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
 
 /** Monday 2026-01-05T00:00:00Z. */
-export const mondayMs = 1_767_571_200_000
+const mondayMs = 1_767_571_200_000
 
 const childProgram = fileURLToPath(new URL('backup-child.ts', import.meta.url))
 const cli = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
@@ -211,7 +211,7 @@ export async function bodiesOf(service: Process, { secret }: { secret: string })
   return bodies.sort()
 }
 
-export interface Deletion {
+interface Deletion {
   readonly request_id: string
   readonly status: string
   readonly backups_clear_by: string | null

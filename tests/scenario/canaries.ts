@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { unpackColumns } from './engine-files.ts'
 
 /** Where a canary was put, such as `log body`, and the bytes it is found by. */
-export interface Canary {
+interface Canary {
   readonly place: string
   readonly bytes: Buffer
 }

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-export const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
 export const nodeWords = ['--disable-warning=ExperimentalWarning', program] as const
 
 export interface Ended {

@@ -23,7 +23,7 @@ const paths = {
   traces: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
 } as const satisfies Record<Signal, string>
 
-export interface GrpcAnswer {
+interface GrpcAnswer {
   /** 0 is success. */
   readonly code: number
   readonly message: string

@@ -20,7 +20,7 @@ export type Tenant = (typeof tenants)[number]
 /** A token of an organisation by its role, such as `acme/owner`. */
 export type Who = `${Tenant}/${Role}`
 
-export interface ServiceOptions {
+interface ServiceOptions {
   /** Settings that mean something to the test, by their environment variable. */
   readonly settings?: Readonly<Record<string, string>>
   /** The machine's own where absent. */

@@ -11,7 +11,7 @@ export interface Range {
   readonly endNs: bigint | null
 }
 
-export interface Selected {
+interface Selected {
   readonly signals: readonly Signal[]
   readonly range: Range
 }
@@ -55,7 +55,7 @@ export interface Request extends Selected {
   readonly doneAtMs: number | null
 }
 
-export interface Hold extends Selected {
+interface Hold extends Selected {
   readonly id: string
   readonly tenantId: string
   readonly isActive: boolean
@@ -70,7 +70,7 @@ export interface Arrival extends SentRow {
 
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
-export function signalOfTable(table: Place): Signal {
+function signalOfTable(table: Place): Signal {
   return signalOf.get(table as TableName) ?? assert.fail(`${table} has no signal.`)
 }
 
@@ -95,11 +95,11 @@ export function isMove(from: string | null, to: string): boolean {
     : moves.has(`${from} ${to}`)
 }
 
-export function contains({ startNs, endNs }: Range, timeNs: bigint): boolean {
+function contains({ startNs, endNs }: Range, timeNs: bigint): boolean {
   return (startNs === null || timeNs >= startNs) && (endNs === null || timeNs < endNs)
 }
 
-export function selects({ signals, range }: Selected, row: { signal: Signal; timeNs: bigint }): boolean {
+function selects({ signals, range }: Selected, row: { signal: Signal; timeNs: bigint }): boolean {
   return signals.includes(row.signal) && contains(range, row.timeNs)
 }
 

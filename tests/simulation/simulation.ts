@@ -72,7 +72,7 @@ export const firstSeed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted
 export function endSoonAfterAll(): void {
   after(() => setTimeout(() => process.exit(1), 30_000).unref())
 }
-export type Weighted = readonly (readonly [weight: number, step: Step])[]
+type Weighted = readonly (readonly [weight: number, step: Step])[]
 
 const peoplesSteps: Weighted = [
   [38, send],

@@ -4,7 +4,7 @@
 const dayMs = 86_400_000
 
 /** A backup that is on the disk. */
-export interface Taken {
+interface Taken {
   readonly folder: string
   readonly expiresAtMs: number
   /** Erasures that were completed when it was taken: it holds nothing of them. */

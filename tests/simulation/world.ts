@@ -21,7 +21,7 @@ export interface Organisation {
 }
 
 /** A write or a hold that waits until an erasure gives its placement free. */
-export interface Waiting {
+interface Waiting {
   readonly settled: Promise<() => Promise<void>>
 }
 

@@ -81,7 +81,7 @@ export function isTest(path: string): boolean {
 }
 
 /** The room of a production file: `core` of `server/core/ids.ts`, `app` of `server/app.ts`. */
-export function roomOf(path: string): string {
+function roomOf(path: string): string {
   const [top, second = ''] = path.split('/')
   return top === 'server' ? second.replace(/\.ts$/, '') : (top ?? '')
 }

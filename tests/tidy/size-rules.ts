@@ -5,13 +5,13 @@ import { type ArrowFunctionExpression, type Function as FunctionNode, type Node,
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
 
 /** Lines by file, and by `file function` for functions. */
-export interface Sizes {
+interface Sizes {
   readonly files: Readonly<Record<string, number>>
   readonly functions: Readonly<Record<string, number>>
 }
 
-export const fileLinesMax = 400
-export const functionLinesMax = 70
+const fileLinesMax = 400
+const functionLinesMax = 70
 
 /**
  * Everything past the yardsticks. A test file is a list of cases and may be as long as there are cases; a benchmark

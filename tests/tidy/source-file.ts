@@ -27,7 +27,7 @@ export interface Import {
   readonly line: number
 }
 
-export interface Export {
+interface Export {
   readonly name: string
   readonly line: number
 }

@@ -9,7 +9,7 @@ import type { Erasure } from '../erasure.ts'
 import type { Clients } from '../load.ts'
 import { type History, historyDays, organisationCount, pointSelect, type Slice } from '../rows.ts'
 
-export interface PeerOptions {
+interface PeerOptions {
   /** Empty; everything the store keeps goes below it. */
   readonly folder: string
   readonly history: History

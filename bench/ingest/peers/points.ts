@@ -16,11 +16,11 @@ export interface Shape {
   readonly endMs: number
 }
 
-export const roundMs = 60_000
+const roundMs = 60_000
 const processesPerSender = 8
 const attributeSetsPerMetric = 5
 
-export interface PointSeries {
+interface PointSeries {
   readonly id: number
   readonly name: string
   readonly kind: 'counter' | 'gauge'

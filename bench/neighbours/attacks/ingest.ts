@@ -8,7 +8,7 @@ const protobuf = { 'content-type': 'application/x-protobuf' }
 const weekMs = 7 * 86_400_000
 
 /** Posts the bodies in turn on so many connections. */
-export async function post(
+async function post(
   attacker: Attacker,
   connections: number,
   path: string,

@@ -8,7 +8,7 @@ import { readPages } from './pages.ts'
 import type { Connection } from './settings.ts'
 import { durationText } from './text.ts'
 
-export interface AnomalyOptions extends JsonOption {
+interface AnomalyOptions extends JsonOption {
   readonly open?: boolean
   readonly muted?: boolean
   readonly detector?: string

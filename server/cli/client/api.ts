@@ -14,7 +14,7 @@ export interface Answer<T> {
 }
 
 /** The request was not sent, or its answer did not come whole. */
-export class ServiceUnreachable extends CommandFailure {
+class ServiceUnreachable extends CommandFailure {
   /** Whether the service may have taken the request. */
   readonly mayBeTaken: boolean
 
@@ -60,7 +60,7 @@ interface Received {
   readonly retryAfterSeconds: number
 }
 
-export interface Sent {
+interface Sent {
   readonly json?: unknown
   readonly idempotencyKey?: string
 }

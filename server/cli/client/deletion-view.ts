@@ -19,7 +19,7 @@ interface Selection {
   readonly range_end: string | null
 }
 
-export function rangeText({ range_end, range_start, scope }: Selection): string {
+function rangeText({ range_end, range_start, scope }: Selection): string {
   if (scope === 'all' || range_end === null) return 'everything'
   return range_start === null ? `everything before ${range_end}` : `from ${range_start} to ${range_end}`
 }

@@ -11,7 +11,7 @@ import { deletionPath, requireCompleted, watchOnOutput } from './follow.ts'
 import { readPages } from './pages.ts'
 import type { Connection } from './settings.ts'
 
-export interface ListOptions extends JsonOption {
+interface ListOptions extends JsonOption {
   readonly status?: string
   readonly limit: string
 }
@@ -43,7 +43,7 @@ export async function watchDeletion(
   requireCompleted(await watchOnOutput({ api: new ApiClient(connection), clock, ...options }, id))
 }
 
-export type Decision = 'cancel' | 'approve' | 'reject' | 'retry'
+type Decision = 'cancel' | 'approve' | 'reject' | 'retry'
 
 export async function decideDeletion(
   connection: Connection,
@@ -68,7 +68,7 @@ export async function verifyDeletion(connection: Connection, id: string, options
   print(value.is_clean ? 'Nothing that it selects is left.' : 'NOT CLEAN: see the rows above.')
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   readonly html?: boolean
   readonly output?: string
 }

@@ -20,7 +20,7 @@ import { followDeletion, requireCompleted, watchOnOutput } from './follow.ts'
 import type { Connection } from './settings.ts'
 import { countText, parseDuration } from './text.ts'
 
-export interface EraseOptions extends JsonOption {
+interface EraseOptions extends JsonOption {
   readonly from?: string
   readonly until?: string
   readonly signals?: string

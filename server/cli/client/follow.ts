@@ -12,7 +12,7 @@ const pollMs = 500
 /** Longer than a service takes to start again. */
 const waitMs = 60_000
 
-export interface Follower extends JsonOption {
+interface Follower extends JsonOption {
   readonly api: ApiClient
   readonly clock: Clock
 }

@@ -18,7 +18,7 @@ export class CertificateProblem extends Error {
   override readonly name = 'CertificateProblem'
 }
 
-export interface CheckedCertificate {
+interface CheckedCertificate {
   readonly certificate: DeletionCertificate
   /** The key that signed, by its RFC 7638 thumbprint. */
   readonly kid: string

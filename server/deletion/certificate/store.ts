@@ -17,7 +17,7 @@ import { requireRow } from '../requests.ts'
 import { StepStore, type StoredStep } from '../steps.ts'
 import { buildCertificate, type Completion, type CoveredBackup, type Issuer } from './certificate.ts'
 
-export interface CertificateDeps {
+interface CertificateDeps {
   readonly control: Control
   readonly clock: Clock
   readonly keys: Pick<SigningKeys, 'sign'>

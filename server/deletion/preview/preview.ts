@@ -40,7 +40,7 @@ export interface PreviewedBackup {
 }
 
 /** Who asks, where their telemetry is, and whether somebody still waits for the answer. */
-export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
+type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine

@@ -12,9 +12,9 @@ import type { DeletionSelection, ErasureTarget } from '../deletion.ts'
 import { selectedIn } from '../planner.ts'
 
 /** Services named per signal; enough to recognise what one is about to erase. */
-export const servicesMax = 100
+const servicesMax = 100
 
-export interface SignalCount {
+interface SignalCount {
   readonly signal: Signal
   readonly rows: number
   /** What they take on disk, as far as the organisation may know. */
@@ -27,7 +27,7 @@ export interface SignalCount {
   readonly servicesTotal: number
 }
 
-export interface ErasureWork {
+interface ErasureWork {
   /** Those in which nothing of the organisation is left. */
   readonly partitionsDropped: number
   readonly partitionsRewritten: number

@@ -13,7 +13,7 @@ import { planErasure } from '../planner.ts'
 import { cutOffNs, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
-export interface RetentionWorkerDeps {
+interface RetentionWorkerDeps {
   readonly store: RetentionStore
   readonly ledger: DeletionLedger
   readonly engine: TelemetryEngine

@@ -31,7 +31,7 @@ export interface Excess {
 }
 
 /** A generalised Pareto law. Scale in units of the excesses; shape 0 is the exponential law, larger is heavier. */
-export interface ParetoTail {
+interface ParetoTail {
   readonly scale: number
   readonly shape: number
   /** How plausible it is beside the others; all add up to 1. */

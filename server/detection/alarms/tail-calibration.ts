@@ -45,7 +45,7 @@ const fewestPeaks = 3
 /** From fewer scores than this there is no edge but the method's own. */
 export const fewestScores = 16
 
-export interface CalibrationPolicy {
+interface CalibrationPolicy {
   readonly violateN: number
   readonly windowM: number
   readonly clearN: number
@@ -150,7 +150,7 @@ class ScoreTail {
   }
 }
 
-export interface ScoreHistory {
+interface ScoreHistory {
   /** In order of time. */
   readonly scores: Float64Array
   /** 1 where an incident opened: the score is then the least that its peak was. */

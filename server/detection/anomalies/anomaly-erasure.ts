@@ -13,7 +13,7 @@ import { blindStatuses } from './run-summary.ts'
 /** Rows per statement; each is a variable bound to it. */
 const pageSize = 500
 
-export interface DerivedCounts {
+interface DerivedCounts {
   /** About the range. */
   readonly inRange: number
   /** About time outside the range, with a band learnt from inside. */

@@ -30,7 +30,7 @@ export interface Erasure {
 }
 
 /** `redacted`: band, score and reason go, the rest stays. */
-export type AnomalyFate = 'kept' | 'redacted' | 'removed'
+type AnomalyFate = 'kept' | 'redacted' | 'removed'
 
 /**
  * An anomaly about held time is evidence and kept as it is, even where another of its signals is erased. Learning

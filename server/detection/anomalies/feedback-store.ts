@@ -40,7 +40,7 @@ const verdictsMax = 500
  */
 const keptNs = 90n * 86_400_000_000_000n
 
-export interface MutePage {
+interface MutePage {
   readonly limit: number
   readonly beforeId: string | null
   readonly detectorId: string | undefined

@@ -38,7 +38,7 @@ export interface Finding {
   readonly alsoRead: Widening['learntFrom']
 }
 
-export interface Evaluated {
+interface Evaluated {
   readonly series: Series
   readonly evaluation: Evaluation
   readonly params: MethodParams

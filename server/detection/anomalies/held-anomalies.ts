@@ -21,7 +21,7 @@ export type ReadHolds = (
 ) => Promise<readonly StandingHold[]>
 
 /** A change that is about to be made to a stored anomaly. */
-export interface AnomalyChange {
+interface AnomalyChange {
   readonly holds: readonly StandingHold[]
   readonly nowMs: number
   readonly by: string
@@ -42,7 +42,7 @@ const chunkSize = 250
 const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
-export function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): StandingHold[] {
+function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): StandingHold[] {
   return holds.filter((hold) => isHeldBy(hold, anomaly))
 }
 

@@ -31,7 +31,7 @@ export interface RunWindow {
   readonly isTruncated: boolean
 }
 
-export interface AnomalyChanges {
+interface AnomalyChanges {
   readonly create: readonly Finding[]
   readonly update: readonly { readonly id: string; readonly finding: Finding }[]
   /** Recorded as open but seen no more: they ended where they were last seen. */

@@ -15,7 +15,7 @@ const actor = 'system:detection'
 /** Rows read at once; each is a variable bound to the statement. */
 const chunkSize = 500
 
-export interface RunEffect {
+interface RunEffect {
   /** What is on record of the detector in the run's time. */
   readonly recorded: readonly RecordedAnomaly[]
   readonly seen: RunFound

@@ -47,7 +47,7 @@ export interface StoredDetector {
 /** A definition before it is checked: any JSON. */
 export type Draft = Readonly<Record<string, unknown>>
 
-export type DefinitionField = keyof DetectorDefinition
+type DefinitionField = keyof DetectorDefinition
 
 const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 

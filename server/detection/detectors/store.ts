@@ -49,7 +49,7 @@ export interface DueDetector {
   readonly id: string
 }
 
-export interface DetectorPatch {
+interface DetectorPatch {
   readonly fields: Draft
   /** Merge `params` and `scope` instead of replacing them. */
   readonly isMerge: boolean

@@ -58,7 +58,7 @@ export const auto: Method<'auto'> = {
   },
 }
 
-export interface AutoMembers {
+interface AutoMembers {
   readonly dense: DenseValues
   /** Buckets of the series. */
   readonly length: number

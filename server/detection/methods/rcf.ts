@@ -29,10 +29,7 @@ export const rcf: Method<'rcf'> = {
   },
 }
 
-export type ForestParams = Pick<
-  MethodParams<'rcf'>,
-  'trees' | 'sample_points' | 'shingle_points' | 'history_points'
->
+type ForestParams = Pick<MethodParams<'rcf'>, 'trees' | 'sample_points' | 'shingle_points' | 'history_points'>
 
 /** One per dense value, each against the values before it; 0 where a long gap cuts the shingle. */
 export function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {

@@ -29,7 +29,7 @@ import { evaluateRun, type JudgedSeries, requestOf } from './evaluate-run.ts'
 import { type Evaluate, evaluateHere } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs, planRun, type RunPlan } from './run-plan.ts'
 
-export interface BacktestRange {
+interface BacktestRange {
   readonly startNs: Ns
   readonly endNs: Ns
 }

@@ -33,7 +33,7 @@ export class EvaluationError extends Error {
   }
 }
 
-export interface EvaluationPoolOptions {
+interface EvaluationPoolOptions {
   /** Time as it passes for a thread; the system's where absent, whatever the service takes the time to be. */
   readonly clock?: Pick<Clock, 'sleep'>
   /** One less than the machine has cores where absent, at least one and at most four: the engine needs the others. */

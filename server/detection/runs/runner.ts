@@ -24,7 +24,7 @@ import { evaluateRun, type Run, requestOf } from './evaluate-run.ts'
 import { type Evaluate, EvaluationError, evaluateHere } from './evaluation-pool.ts'
 import { nextRunMs, planRun } from './run-plan.ts'
 
-export interface RunnerOptions {
+interface RunnerOptions {
   readonly store: DetectionStore
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate

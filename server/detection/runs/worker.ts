@@ -11,7 +11,7 @@ import { Periodic } from '../../worker/periodic.ts'
 import type { DetectionStore, DueDetector } from '../detectors/store.ts'
 import type { DetectorRunner } from './runner.ts'
 
-export interface DetectionWorkerOptions {
+interface DetectionWorkerOptions {
   readonly store: DetectionStore
   readonly runner: Pick<DetectorRunner, 'runTogether'>
   readonly clock: Clock

@@ -21,7 +21,7 @@ const rebuildEvery = 1024
 /** In spreads; further out there is only "far out". */
 const cutOff = 1e3
 
-export interface LeftProfile {
+interface LeftProfile {
   /** Per length the distance per value to the nearest earlier stretch that does not overlap; NaN where none is. */
   readonly distances: readonly Float64Array[]
   /** What followed the most similar past of the shortest length, that is, without the value itself; NaN without one. */

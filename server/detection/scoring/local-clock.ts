@@ -9,7 +9,7 @@ const minutesPerDay = 1440
 /** 1970-01-01 was a Thursday; weeks begin on Monday. */
 const epochWeekday = 3
 
-export interface LocalTime {
+interface LocalTime {
   /** From 0 at Monday 00:00 to 10,079. */
   readonly minuteOfWeek: number
   readonly minuteOfDay: number

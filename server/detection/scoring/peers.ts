@@ -17,7 +17,7 @@ export function peerValuesAt(peers: readonly Series[], bucket: number, into: Flo
   return count
 }
 
-export interface PeerSummary {
+interface PeerSummary {
   /** Peers with a value in the bucket. */
   readonly count: number
   /** Of them, those inside the band. */

@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../core/clock.ts'
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   readonly clock: Pick<Clock, 'steady'>
   /** How much may happen at once after a pause. */
   readonly burst: number

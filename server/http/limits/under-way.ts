@@ -4,7 +4,7 @@
 
 import { AppError } from '../../core/app-error.ts'
 
-export interface UnderWayLimits {
+interface UnderWayLimits {
   readonly byToken: number
   readonly byOrganisation: number
   readonly inAll: number

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { StaticAnswer } from './static-answer.ts'
 
-export interface ReferencePageOptions {
+interface ReferencePageOptions {
   readonly document: StaticAnswer
   /** Whether the operations answer at the address of this page, so that it can offer to try them. */
   readonly canTry: boolean

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-export interface StaticAnswerOptions {
+interface StaticAnswerOptions {
   /** Media type with its charset. */
   readonly type: string
   /** Runs at the first request. It may not depend on who asks. */

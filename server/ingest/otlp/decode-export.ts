@@ -13,7 +13,7 @@ import { decodeTracesJson, decodeTracesProto } from './decode-traces.ts'
 export type OtlpEncoding = 'protobuf' | 'json'
 
 /** What a body can't say about itself. */
-export interface Arrival {
+interface Arrival {
   /** The sender's place, which is written into every row. */
   readonly place: TenantPlace
   /** When the request arrived; the time of a log record that has none. */

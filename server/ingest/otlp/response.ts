@@ -26,7 +26,7 @@ const rpcCodes: ReadonlyMap<number, number> = new Map([
   [503, 14],
 ])
 
-export interface PartialSuccess {
+interface PartialSuccess {
   /** Records left out; 0 makes `message` a warning about an accepted request. */
   readonly rejected: number
   /** What a developer should read; empty for none. */

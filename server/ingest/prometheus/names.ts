@@ -14,7 +14,7 @@ export const metricTypes = {
   stateSet: 7,
 } as const
 
-export type SeriesKind = 'gauge' | 'counter' | 'nonMonotonicSum'
+type SeriesKind = 'gauge' | 'counter' | 'nonMonotonicSum'
 
 /** Suffixes that only series which count up have, by convention. */
 const countingSuffix = /_(?:total|count|sum|bucket)$/

@@ -9,7 +9,7 @@ import { familyNames, metricTypes } from './names.ts'
 
 export type RemoteWriteVersion = '1.0' | '2.0'
 
-export interface SeriesMetadata {
+interface SeriesMetadata {
   /** One of {@link metricTypes}. */
   readonly type: number
   readonly help: string
@@ -33,7 +33,7 @@ export interface PromExemplar {
 }
 
 /** Consecutive buckets; `offset` is the gap to the span before or, of the first one, where it begins. */
-export interface BucketSpan {
+interface BucketSpan {
   readonly offset: number
   readonly length: number
 }

@@ -26,7 +26,7 @@ const cumulative = 2
 const twoTo32 = 4_294_967_296
 
 /** Samples, native histograms and exemplars, in this order. */
-export type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
+type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
 
 /**
  * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be out of all

@@ -14,7 +14,7 @@ export interface LateSelection {
   readonly range: TimeRange
 }
 
-export interface InTime {
+interface InTime {
   readonly batch: RowBatch
   /** Rows left out, by the deletion that refuses them; a row that several refuse counts for the first. */
   readonly late: ReadonlyMap<string, number>

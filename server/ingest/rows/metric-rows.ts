@@ -28,7 +28,7 @@ const tableOf = {
 } as const satisfies Record<MetricDataKind, TableName>
 
 /** What the points of one metric have in common. */
-export class Metric {
+class Metric {
   readonly name = new TextCell()
   readonly description = new TextCell()
   readonly unit = new TextCell()
@@ -47,7 +47,7 @@ export class Metric {
   }
 }
 
-export class Exemplar {
+class Exemplar {
   readonly attributes = new MapCell()
   readonly time = new Uint64()
   value = Number.NaN

@@ -18,7 +18,7 @@ import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly clock: Clock

@@ -9,7 +9,7 @@ import { columnText, expectedColumn, type FoundColumn, foundColumns } from './co
 import { createViews } from './exporter-views.ts'
 import { type ColumnSpec, placeColumns, type TableSpec, tables } from './tables.ts'
 
-export interface SchemaOptions {
+interface SchemaOptions {
   /** The engine syncs each file of an insert before it resolves. */
   readonly syncFiles: boolean
 }
