@@ -12,7 +12,7 @@ import { findBreak } from './chain.ts'
 import { newKeyPair, SignatureProblem, signJws, verifyJws } from './jws.ts'
 import { KeySeal } from './key-seal.ts'
 import { readChain } from './log.ts'
-import { listKeys, SigningKeys } from './signing.ts'
+import { listSigningKeys, SigningKeys } from './signing.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
 
@@ -88,7 +88,7 @@ test('after a rotation new statements have a new key, and old ones still verify'
   assert.equal((await verifyJws(now, jwks, 'test+jws')).kid, kid)
   assert.notEqual((await verifyJws(before, jwks, 'test+jws')).kid, kid)
   assert.deepEqual(
-    (await listKeys(control)).map(({ createdAtMs, retiredAtMs }) => [createdAtMs, retiredAtMs]),
+    (await listSigningKeys(control)).map(({ createdAtMs, retiredAtMs }) => [createdAtMs, retiredAtMs]),
     [
       [1_763_717_400_000, 1_763_717_401_000],
       [1_763_717_401_000, null],
@@ -117,7 +117,7 @@ test('a rotation is in the audit log of every organisation, and names both keys 
 test('rotations at once leave one key that signs', async (t) => {
   const { control, keys } = await openKeys(t)
   await Promise.all([keys.rotate('a'), keys.rotate('b'), keys.sign({}, 'test+jws'), keys.rotate('c')])
-  assert.equal((await listKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
+  assert.equal((await listSigningKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
 })
 
 test('the private key is in no file and in nothing that can be asked for, but opens for whoever has the key', async (t) => {
@@ -130,7 +130,12 @@ test('the private key is in no file and in nothing that can be asked for, but op
   const { d } = await testSeal.open(kid, sealed)
   assert.ok(typeof d === 'string' && d.length === 43)
   const jws = await keys.sign(statement, 'test+jws')
-  const told = JSON.stringify([await keys.jwks(), await listKeys(control), jws, await keys.rotate('x')])
+  const told = JSON.stringify([
+    await keys.jwks(),
+    await listSigningKeys(control),
+    jws,
+    await keys.rotate('x'),
+  ])
   assert.ok(!told.includes(d))
   assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
   assert.notDeepEqual(plane.filesWith(kid), [], 'what is looked at is where keys lie')

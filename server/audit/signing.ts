@@ -94,7 +94,7 @@ export class SigningKeys {
 }
 
 /** All keys, oldest first. Empty before the first use. */
-export async function listKeys(control: Control): Promise<KeyRecord[]> {
+export async function listSigningKeys(control: Control): Promise<KeyRecord[]> {
   const rows = await control
     .selectFrom('signing_keys')
     .select(['kid', 'created_at_ms', 'retired_at_ms'])

@@ -1,7 +1,7 @@
 // Operator commands on the signing keys. A running service signs with the new key from its next signature on.
 
 import { prepareSeal, reseal, sealForNewKey } from '../audit/sealed-keys.ts'
-import { listKeys as readKeys, SigningKeys } from '../audit/signing.ts'
+import { listSigningKeys, SigningKeys } from '../audit/signing.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { operator, withControl } from './open-control.ts'
@@ -9,7 +9,7 @@ import { type JsonOption, print, printJson } from './print.ts'
 
 export async function listKeys(config: Config, options: JsonOption): Promise<void> {
   await withControl(config, async (control) => {
-    const items = (await readKeys(control)).map((key) => ({
+    const items = (await listSigningKeys(control)).map((key) => ({
       kid: key.kid,
       created_at: instantText(key.createdAtMs),
       retired_at: key.retiredAtMs === null ? null : instantText(key.retiredAtMs),

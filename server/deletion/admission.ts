@@ -45,7 +45,7 @@ function reusedKey(key: string): InvalidInput {
   ])
 }
 
-export async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+export async function refuseTooManyDeletions(trx: ControlTransaction, tenantId: string): Promise<void> {
   const { open } = await trx
     .selectFrom('deletion_requests')
     .select((select) => select.fn.countAll<number>().as('open'))

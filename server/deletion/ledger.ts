@@ -9,7 +9,13 @@ import { appendAudit, appendLedger } from '../audit/log.ts'
 import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import { findExisting, nextSeq, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
+import {
+  findExisting,
+  nextSeq,
+  refuseBesideAll,
+  refuseTooManyDeletions,
+  refuseTooManyRefusing,
+} from './admission.ts'
 import { type FindRelated, secondPersonCause } from './asked-alone.ts'
 import {
   approvalWaitMs,
@@ -99,7 +105,7 @@ export class DeletionLedger {
       const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
-      await refuseTooMany(trx, tenantId)
+      await refuseTooManyDeletions(trx, tenantId)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
       const asker = { tenantId, requester: by.requester }

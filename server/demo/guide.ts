@@ -5,7 +5,7 @@
 import type { ListedAnomaly } from '../../contract/detection-context.ts'
 import { instantText } from '../core/clock.ts'
 import type { LoadProgress } from './load.ts'
-import type { Incident, Shop } from './shop.ts'
+import type { Shop, ShopIncident } from './shop.ts'
 
 export interface GuideFacts {
   /** Such as `http://127.0.0.1:8080`, without a slash at its end. */
@@ -82,7 +82,7 @@ export function storyOf(
 
 /** The anomalies that overlap an incident in time, the earliest first. */
 export function foundIn<T extends Pick<Found, 'started_at' | 'seen_until'>>(
-  { endMinute, startMinute }: Pick<Incident, 'startMinute' | 'endMinute'>,
+  { endMinute, startMinute }: Pick<ShopIncident, 'startMinute' | 'endMinute'>,
   found: readonly T[],
 ): T[] {
   const minuteOf = (instant: string) => Date.parse(instant) / 60_000

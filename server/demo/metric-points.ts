@@ -5,7 +5,7 @@
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { ServiceName } from './call-graph.ts'
 import { serviceNames, spanKind } from './call-graph.ts'
-import type { Collections, Interval, Series } from './metric-series.ts'
+import type { Collections, HistogramSeries, Interval } from './metric-series.ts'
 import {
   bucketOrigin,
   durationBounds,
@@ -132,7 +132,7 @@ export function exemplarsOf(traces: readonly Trace[]): Exemplars {
 }
 
 /** HistogramDataPoint of one endpoint and status, with the exemplar that fits it. */
-export function reportSeries(points: Points, series: Series, exemplars: Exemplars): void {
+export function reportSeries(points: Points, series: HistogramSeries, exemplars: Exemplars): void {
   const { server } = series.endpoint
   const writer = points.open(metrics.duration, series.service)
   points.times(writer, series.service, 'start')

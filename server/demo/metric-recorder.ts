@@ -15,7 +15,7 @@ import {
   reportMoment,
   reportSeries,
 } from './metric-points.ts'
-import type { Collections, Counter, Endpoint, Interval, Series } from './metric-series.ts'
+import type { Collections, Counter, Endpoint, HistogramSeries, Interval } from './metric-series.ts'
 import {
   bucketOrigin,
   durationBounds,
@@ -51,7 +51,7 @@ interface MetricRecorder {
 /** `startMinute` is the first minute that will be recorded; a process already running then counts from there. */
 export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecorder {
   const counters = new Map<string, Counter>()
-  const series = new Map<string, Series>()
+  const series = new Map<string, HistogramSeries>()
   const intervals = outbound.map(openInterval)
   const collections = collected.map(
     (name): Collections => ({ service: indexOf(name), count: 0, sumSeconds: 0 }),
@@ -140,7 +140,7 @@ function reportOrders(points: Points, { placed, revenue }: Orders): void {
 
 interface Cumulative {
   readonly counters: Map<string, Counter>
-  readonly series: Map<string, Series>
+  readonly series: Map<string, HistogramSeries>
 }
 
 function dropOf(all: Map<string, { readonly service: number }>, service: number): void {
@@ -179,7 +179,7 @@ function recordEndpoint(all: Cumulative, endpoint: Endpoint, moment: ShopMinute,
   }
 }
 
-const seriesOf = (all: Map<string, Series>, endpoint: Endpoint, code: number): Series =>
+const seriesOf = (all: Map<string, HistogramSeries>, endpoint: Endpoint, code: number): HistogramSeries =>
   getOrInsert(all, `${endpoint.server.service} ${endpoint.server.name} ${code}`, () => {
     const { service, attributes } = endpoint.server
     return {
@@ -199,7 +199,7 @@ const seriesOf = (all: Map<string, Series>, endpoint: Endpoint, code: number): S
   })
 
 /** Spreads `count` requests over the buckets in the shares of their law; rounding is shifted by chance, never lossy. */
-function addRequests(series: Series, count: number, medianSeconds: number, random: Random): void {
+function addRequests(series: HistogramSeries, count: number, medianSeconds: number, random: Random): void {
   const shift = random()
   let placed = 0
   for (let bucket = 0; bucket < series.buckets.length; bucket++) {

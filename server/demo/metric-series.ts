@@ -150,7 +150,7 @@ export interface Counter {
 }
 
 /** A histogram series: one endpoint and one status. */
-export interface Series {
+export interface HistogramSeries {
   readonly service: number
   readonly attributes: Uint8Array
   readonly endpoint: Endpoint

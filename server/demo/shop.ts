@@ -25,7 +25,7 @@ export type IncidentKey =
   | 'payments_slow_and_failing'
   | 'search_error_burst'
 
-export interface Incident {
+export interface ShopIncident {
   readonly key: IncidentKey
   readonly service: ServiceName
   /** Whole minutes since 1970; the end is exclusive. */
@@ -69,7 +69,7 @@ export interface Shop {
   readonly openMinute: number
   /** First minute after the history. */
   readonly anchorMinute: number
-  readonly incidents: readonly Incident[]
+  readonly incidents: readonly ShopIncident[]
   /** The shop in a minute. Throws RangeError before {@link Shop.openMinute}. */
   at(minute: number): ShopMinute
   /** Requests per minute to expect of a flow, incidents included, without chance. */
@@ -213,14 +213,14 @@ function joined(table: readonly number[], position: number): number {
   return left + (right - left) * share
 }
 
-function incidentsAround(anchor: number): readonly Incident[] {
+function incidentsAround(anchor: number): readonly ShopIncident[] {
   const incident = (
     key: IncidentKey,
     service: ServiceName,
     startMinute: number,
     minutes: number,
     seen: string,
-  ): Incident => ({ key, service, startMinute, endMinute: startMinute + minutes, seen })
+  ): ShopIncident => ({ key, service, startMinute, endMinute: startMinute + minutes, seen })
   return [
     incident(
       'inventory_memory_leak',
@@ -257,13 +257,17 @@ const leakMinutes = 7 * 60
 const restartMinutes = 5
 
 /** How far an incident has come, 0 to 1 (exclusive); undefined outside it. */
-function progressOf(incidents: readonly Incident[], key: IncidentKey, minute: number): number | undefined {
+function progressOf(
+  incidents: readonly ShopIncident[],
+  key: IncidentKey,
+  minute: number,
+): number | undefined {
   const found = incidents.find((incident) => incident.key === key)
   if (found === undefined || minute < found.startMinute || minute >= found.endMinute) return undefined
   return (minute - found.startMinute) / (found.endMinute - found.startMinute)
 }
 
-const trafficKept = (incidents: readonly Incident[], minute: number): number =>
+const trafficKept = (incidents: readonly ShopIncident[], minute: number): number =>
   progressOf(incidents, 'storefront_traffic_drop', minute) === undefined ? 1 : 0.25
 
 interface Start {
@@ -280,7 +284,7 @@ function openStarts(
   seed: number,
   openMinute: number,
   service: number,
-  incidents: readonly Incident[],
+  incidents: readonly ShopIncident[],
 ): (minute: number) => Start {
   const intervalMinutes = (72 + (mix(seed, stream.deploys, service) % 48)) * 60
   const deployMinute = (index: number): number =>
@@ -308,7 +312,7 @@ interface StateInputs {
   /** Relative to the weekly average. */
   readonly traffic: number
   readonly start: Start
-  readonly incidents: readonly Incident[]
+  readonly incidents: readonly ShopIncident[]
 }
 
 function stateOf({ seed, name, service, minute, traffic, start, incidents }: StateInputs): ServiceState {
@@ -347,7 +351,7 @@ interface Harm {
 
 const noHarm: Harm = { latency: 1, cpu: 0, memoryShare: 0, queue: 1 }
 
-function harmOf(name: ServiceName, minute: number, incidents: readonly Incident[]): Harm {
+function harmOf(name: ServiceName, minute: number, incidents: readonly ShopIncident[]): Harm {
   if (name === 'payments' && progressOf(incidents, 'payments_slow_and_failing', minute) !== undefined) {
     return { ...noHarm, latency: 8, failureRatio: 0.5, queue: 12 }
   }

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Anomaly } from '../../contract/detection.ts'
-import { type Placed, relationsOf } from './related.ts'
+import { type PlacedAnomaly, relationsOf } from './related.ts'
 
 const minuteNs = 60_000_000_000n
 
-function placed(id: string, fromMinute: number, untilMinute: number, service: string | null): Placed {
+function placed(id: string, fromMinute: number, untilMinute: number, service: string | null): PlacedAnomaly {
   return {
     // The rule reads the id of it and nothing else.
     anomaly: { id } as Anomaly,

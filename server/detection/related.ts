@@ -23,7 +23,7 @@ const halvingsMax = 3
 const shownMax = 20
 
 /** An anomaly and the service it is of, by its group or by the scope of its detector; null where neither names one. */
-export interface Placed {
+export interface PlacedAnomaly {
   readonly anomaly: Anomaly
   readonly startedNs: Ns
   readonly seenUntilNs: Ns
@@ -33,7 +33,7 @@ export interface Placed {
 type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
 /** Why two belong together; empty where they don't. Symmetric. */
-export function relationsOf(one: Placed, other: Placed): Relation[] {
+export function relationsOf(one: PlacedAnomaly, other: PlacedAnomaly): Relation[] {
   const isApart = one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs
   if (isApart || one.anomaly.id === other.anomaly.id) return []
   const apartNs = one.startedNs - other.startedNs
@@ -75,10 +75,10 @@ export async function relatedOf(
   }
 }
 
-function relatedTo(anomaly: Anomaly, around: readonly Placed[]) {
+function relatedTo(anomaly: Anomaly, around: readonly PlacedAnomaly[]) {
   const own = around.find((one) => one.anomaly.id === anomaly.id)
   if (own === undefined) return []
-  const distance = ({ startedNs }: Placed) => Math.abs(Number(startedNs - own.startedNs))
+  const distance = ({ startedNs }: PlacedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
   return around
     .map((other) => ({ other, because: relationsOf(own, other) }))
     .filter(({ because }) => because.length > 0)
@@ -93,7 +93,7 @@ async function placedAround(
   tenantId: string,
   anomalies: readonly Anomaly[],
   halvings: number,
-): Promise<Placed[]> {
+): Promise<PlacedAnomaly[]> {
   const [first, ...rest] = anomalies
   if (first === undefined) return []
   let [startNs, endNs] = [nsOf(first.started_at), nsOf(first.seen_until)]
@@ -119,7 +119,7 @@ async function place(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-): Promise<Placed[]> {
+): Promise<PlacedAnomaly[]> {
   const nameless = anomalies.filter(({ group }) => group.service === undefined)
   const scopes = await scopesOf(store, tenantId, [...new Set(nameless.map(({ detector_id }) => detector_id))])
   return anomalies.map((anomaly) => {

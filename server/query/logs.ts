@@ -7,12 +7,12 @@ import { attributesOf, hasAttribute, pairsColumn } from '../telemetry/attribute.
 import { raw, type Sql, sql, sumOf } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type ReadLimits, type SearchPage, searchPage } from './search.ts'
-import { type Placed, positionTexts } from './time-order.ts'
+import { type OrderedRow, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof LogQuery>
 
-interface LogRow extends Placed {
+interface LogRow extends OrderedRow {
   readonly service: string
   readonly severity: string
   readonly severity_number: number

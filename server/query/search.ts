@@ -14,7 +14,7 @@ import {
   behind,
   behindWindow,
   inTimeOrder,
-  type Placed,
+  type OrderedRow,
   type Position,
   type Stretch,
   type TimeOrder,
@@ -67,7 +67,7 @@ export interface SearchPage<Item> {
 }
 
 /** Throws `query_too_expensive` only where not even the lengths of what is to be searched can be read. */
-export function searchPage<Row extends Placed, Item>(
+export function searchPage<Row extends OrderedRow, Item>(
   reader: TenantReader,
   request: SearchRequest,
   toItem: (row: Row) => Item,
@@ -88,7 +88,7 @@ interface From<Row, Item> {
 }
 
 /** One statement, or null where it costs more than an ordinary page does: half of the time and a quarter of the memory. */
-async function readWhole<Row extends Placed, Item>(
+async function readWhole<Row extends OrderedRow, Item>(
   reader: TenantReader,
   request: SearchRequest,
   { position, toItem }: From<Row, Item>,
@@ -126,7 +126,7 @@ export async function ifAffordable<T>(read: Promise<T>, isLast = false): Promise
 }
 
 /** The items of a page so far, and where it has come to. */
-class Page<Row extends Placed, Item> {
+class Page<Row extends OrderedRow, Item> {
   readonly items: Item[] = []
   readonly warnings: string[] = []
   position: Position | null
@@ -198,7 +198,7 @@ function searchedOf(window: TimeWindow, left: TimeWindow | null, first: TimeOrde
 }
 
 /** One page, put together from the first rows of slice after slice. */
-class SlicedSearch<Row extends Placed, Item> {
+class SlicedSearch<Row extends OrderedRow, Item> {
   readonly #reader: TenantReader
   readonly #request: SearchRequest
   readonly #limits: ReadLimits

@@ -13,15 +13,15 @@ import type { From } from '../telemetry/tenant-reader.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
 import { isCount, type TimeWindow } from './time-window.ts'
 
-/** What every row says about its place in the order. */
-export interface Placed {
+/** The columns of every row that say where it stands in the order. */
+export interface OrderedRow {
   /** Nanoseconds since 1970. */
   readonly time_ns: string
   readonly row_hash: string
 }
 
 /** Where reading goes on: behind `shown` rows of that time and hash. */
-export interface Position extends Placed {
+export interface Position extends OrderedRow {
   readonly shown: number
 }
 
@@ -45,7 +45,7 @@ export interface Stretch {
 }
 
 /**
- * Up to `limit + 1` rows with the columns asked for and those of {@link Placed}. `isFew` leaves the last instant unsought,
+ * Up to `limit + 1` rows with the columns asked for and those of {@link OrderedRow}. `isFew` leaves the last instant unsought,
  * where the conditions leave hardly more rows than are asked for.
  */
 export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFew = false): Sql {
@@ -96,7 +96,7 @@ export function specOf(table: TableName): TableSpec {
 }
 
 /** The position behind a row that follows another position. */
-export function behind(row: Placed, before: Position | null): Position {
+export function behind(row: OrderedRow, before: Position | null): Position {
   const isEqual = before?.time_ns === row.time_ns && before.row_hash === row.row_hash
   return { time_ns: row.time_ns, row_hash: row.row_hash, shown: isEqual ? before.shown + 1 : 1 }
 }

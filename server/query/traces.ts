@@ -8,12 +8,12 @@ import { attributesOf, hasAttribute, pairListColumn, pairsColumn } from '../tele
 import { raw, type Sql, sql, sumOf, uint } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type ReadLimits, type SearchPage, searchPage } from './search.ts'
-import { type Placed, positionTexts } from './time-order.ts'
+import { type OrderedRow, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof SpanQuery>
 
-interface SpanRow extends Placed {
+interface SpanRow extends OrderedRow {
   readonly trace_id: string
   readonly span_id: string
   readonly parent_span_id: string

@@ -36,7 +36,7 @@ function familyOf(metric: string): string {
 }
 
 /** The counters of a family that an aggregation is computed from. */
-export function familyNames(metric: string, aggregation: Aggregation): readonly string[] {
+export function familyCounters(metric: string, aggregation: Aggregation): readonly string[] {
   const family = familyOf(metric)
   if (quantileOf(aggregation) !== undefined) return [`${family}${bucketSuffix}`]
   if (aggregation === 'sum') return [`${family}${sumSuffix}`]

@@ -6,7 +6,7 @@ import type { Aggregation } from '../../contract/telemetry.ts'
 import { hasKey } from '../telemetry/attribute.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'
-import { bucketLabel, bucketSuffix, familyNames } from './classic-histogram.ts'
+import { bucketLabel, bucketSuffix, familyCounters } from './classic-histogram.ts'
 import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
 
@@ -43,7 +43,7 @@ export function pointConditions(
 
 function nameCondition({ aggregation, kind, metric }: MetricRequest): Sql {
   if (kind !== 'classic_histogram') return sql`MetricName = ${metric}`
-  const names = familyNames(metric, aggregation).map((name) => sql`${name}`)
+  const names = familyCounters(metric, aggregation).map((name) => sql`${name}`)
   return sql`MetricName IN (${join(names, ', ')})`
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { AppError } from '../core/app-error.ts'
-import { FairPool, type Share, type WorkKind } from './fair-pool.ts'
+import { FairPool, type LendRequest, type WorkKind } from './fair-pool.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -25,7 +25,7 @@ function poolOf(
   const pool = new FairPool(names, { kinds: { asked, background }, waiting, nowMs: () => nowMs })
   const begun: string[] = []
   const under: Under[] = []
-  const lend = (owner: string, more: Partial<Share> = {}) =>
+  const lend = (owner: string, more: Partial<LendRequest> = {}) =>
     pool.lend({ owner, kind: 'asked', ...more }, () => {
       const { promise, resolve } = Promise.withResolvers<void>()
       begun.push(owner)
@@ -163,15 +163,15 @@ describe('a pool that is shared fairly', () => {
 
   test('lends a member again whose work failed or never began', async () => {
     const { pool } = poolOf(1)
-    const share: Share = { owner: 'a', kind: 'asked' }
+    const request: LendRequest = { owner: 'a', kind: 'asked' }
     await assert.rejects(
-      pool.lend(share, async () => Promise.reject(new Error('failed'))),
+      pool.lend(request, async () => Promise.reject(new Error('failed'))),
       /failed/,
     )
-    const throwing = pool.lend(share, () => {
+    const throwing = pool.lend(request, () => {
       throw new Error('thrown')
     })
     await assert.rejects(throwing, /thrown/)
-    assert.equal(await pool.lend(share, async (member) => member), 0)
+    assert.equal(await pool.lend(request, async (member) => member), 0)
   })
 })

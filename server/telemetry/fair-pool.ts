@@ -11,7 +11,8 @@ import { AppError } from '../core/app-error.ts'
 /** Work that somebody waits for, and work that can wait. An owner has a clock for each. */
 export type WorkKind = 'asked' | 'background'
 
-export interface Share {
+/** Whose work asks for a member, and of which kind it is. */
+export interface LendRequest {
   readonly owner: string
   readonly kind: WorkKind
   /** Aborts when nobody wants the answer any more: then what waits leaves the queue. */
@@ -87,12 +88,12 @@ export class FairPool<Member> {
    * Lends a member until the work has settled, however it does. Throws `too_many_requests` at once where too much waits,
    * and the reason of the signal where it aborts before the work has begun.
    */
-  async lend<T>(share: Share, work: (member: Member) => Promise<T>): Promise<T> {
-    share.signal?.throwIfAborted()
-    const key = `${share.kind} ${share.owner}`
-    const flow = this.#flowOf(key, share.kind)
+  async lend<T>(request: LendRequest, work: (member: Member) => Promise<T>): Promise<T> {
+    request.signal?.throwIfAborted()
+    const key = `${request.kind} ${request.owner}`
+    const flow = this.#flowOf(key, request.kind)
     this.#requireRoom(flow)
-    const member = await this.#wait(flow, share.signal)
+    const member = await this.#wait(flow, request.signal)
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
     try {

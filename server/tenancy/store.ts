@@ -12,10 +12,10 @@ import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret, requesterOf } from './tenancy.ts'
 import {
   insertToken,
-  listTokens,
   type NewToken,
   type Revocation,
   readNewToken,
+  readTokenPage,
   revokeTokens,
 } from './tokens.ts'
 
@@ -160,7 +160,7 @@ export class TenancyStore {
 
   /** Newest first, from before `beforeId` where given. */
   listTokens(tenantId: string, page: { limit: number; beforeId: string | null }): Promise<AccessToken[]> {
-    return listTokens(this.#control, tenantId, page, this.#clock.nowMs())
+    return readTokenPage(this.#control, tenantId, page, this.#clock.nowMs())
   }
 
   /** See {@link revokeTokens}. Revoking twice answers the first time. */

@@ -134,7 +134,7 @@ function isOver(endMs: number | null, nowMs: number): boolean {
 }
 
 /** Newest first, from before `beforeId` where given. */
-export async function listTokens(
+export async function readTokenPage(
   control: Control,
   tenantId: string,
   page: { readonly limit: number; readonly beforeId: string | null },

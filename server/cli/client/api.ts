@@ -6,7 +6,7 @@ import { ErrorBody, ValidationError, type ValidationProblem } from '../../../con
 import { CommandFailure, exitCodes } from '../failure.ts'
 import type { Connection } from './settings.ts'
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   readonly status: number
   readonly value: T
   /** As it was sent, also with fields that this version doesn't know. */
@@ -79,11 +79,11 @@ export class ApiClient {
     return this.#connection.url
   }
 
-  async get<T extends z.ZodType>(path: string, body: T): Promise<Answer<z.output<T>>> {
+  async get<T extends z.ZodType>(path: string, body: T): Promise<ApiResponse<z.output<T>>> {
     return this.#read(path, await this.#send('GET', path), body)
   }
 
-  async post<T extends z.ZodType>(path: string, body: T, sent: Sent = {}): Promise<Answer<z.output<T>>> {
+  async post<T extends z.ZodType>(path: string, body: T, sent: Sent = {}): Promise<ApiResponse<z.output<T>>> {
     return this.#read(path, await this.#sendSafely(path, sent), body)
   }
 
@@ -135,7 +135,7 @@ export class ApiClient {
     )
   }
 
-  #read<T extends z.ZodType>(path: string, received: Received, body: T): Answer<z.output<T>> {
+  #read<T extends z.ZodType>(path: string, received: Received, body: T): ApiResponse<z.output<T>> {
     const json = jsonOf(received.text)
     if (!isSuccess(received)) throw this.#refusalOf(received, json)
     const read = body.safeParse(json)

@@ -27,7 +27,7 @@ function rangeText({ range_end, range_start, scope }: Selection): string {
 const barWidth = 30
 
 /** 0 to 1: its steps, and the last tenth for the count that verifies it. */
-export function progressOf(deletion: DeletionRequest): number {
+export function progressFraction(deletion: DeletionRequest): number {
   if (deletion.status === 'completed') return 1
   const [done, total] = [numberOf(deletion, 'steps_done'), numberOf(deletion, 'steps_total')]
   if (deletion.removed_at !== null) return 0.9
@@ -36,7 +36,7 @@ export function progressOf(deletion: DeletionRequest): number {
 
 /** Several lines, in the order in which they become true. */
 export function deletionLines(deletion: DeletionRequest): string[] {
-  const share = progressOf(deletion)
+  const share = progressFraction(deletion)
   const full = Math.round(share * barWidth)
   const bar = `${'█'.repeat(full)}${'░'.repeat(barWidth - full)}`
   return [
@@ -57,7 +57,7 @@ export function deletionLine(deletion: DeletionRequest): string {
   return [
     deletion.request_id,
     deletion.status.padEnd(9),
-    `${String(Math.floor(progressOf(deletion) * 100)).padStart(3)} %`,
+    `${String(Math.floor(progressFraction(deletion) * 100)).padStart(3)} %`,
     rangeText(deletion),
     `hidden ${deletion.hidden_at ?? '-'}`,
     `removed ${deletion.removed_at ?? '-'}`,

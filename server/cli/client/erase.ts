@@ -14,7 +14,7 @@ import { Me } from '../../../contract/tenancy.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJson, say } from '../print.ts'
-import { type Answer, ApiClient, ServiceRefusal } from './api.ts'
+import { ApiClient, type ApiResponse, ServiceRefusal } from './api.ts'
 import { deletionLines, previewLines } from './deletion-view.ts'
 import { followDeletion, requireCompleted, watchOnOutput } from './follow.ts'
 import type { Connection } from './settings.ts'
@@ -101,7 +101,7 @@ function delayMinutes(text: string): number {
   throw new CommandFailure(`--delay must be whole minutes, hours or days up to 30d, such as 90m, 24h or 7d.`)
 }
 
-function showPreview(preview: Answer<DeletionPreview>, tenantId: string, { json }: JsonOption): void {
+function showPreview(preview: ApiResponse<DeletionPreview>, tenantId: string, { json }: JsonOption): void {
   if (json) {
     printJson(preview.json)
     return
@@ -119,7 +119,7 @@ async function postPreviewed(
   api: ApiClient,
   body: Readonly<Record<string, unknown>>,
   tenantId: string,
-): Promise<Answer<DeletionRequest>> {
+): Promise<ApiResponse<DeletionRequest>> {
   try {
     return await post(api, body)
   } catch (error) {
@@ -149,7 +149,7 @@ async function askAndErase(
   body: Readonly<Record<string, unknown>>,
   preview: DeletionPreview,
   tenantId: string,
-): Promise<Answer<DeletionRequest>> {
+): Promise<ApiResponse<DeletionRequest>> {
   if (process.stdin.isTTY !== true) {
     throw new CommandFailure(
       `Nobody can be asked here, so nothing is erased: say --confirm ${tenantId}, or --dry-run to see what would go.`,
@@ -184,13 +184,16 @@ async function ask(question: string): Promise<string> {
 }
 
 /** The key makes a request that a proxy repeats the same request. */
-function post(api: ApiClient, json: Readonly<Record<string, unknown>>): Promise<Answer<DeletionRequest>> {
+function post(
+  api: ApiClient,
+  json: Readonly<Record<string, unknown>>,
+): Promise<ApiResponse<DeletionRequest>> {
   return api.post(address, DeletionRequest, { json, idempotencyKey: randomUUID() })
 }
 
 async function report(
   follower: { readonly api: ApiClient; readonly clock: Clock } & JsonOption,
-  asked: Answer<DeletionRequest>,
+  asked: ApiResponse<DeletionRequest>,
   { json, wait }: EraseOptions,
 ): Promise<void> {
   const { request_id: requestId } = asked.value

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test'
 import { DeletionRequest } from '../../../contract/deletion.ts'
 import { type Clock, systemClock } from '../../core/clock.ts'
 import { ApiClient } from './api.ts'
-import { deletionLines, progressOf } from './deletion-view.ts'
+import { deletionLines, progressFraction } from './deletion-view.ts'
 import { followDeletion } from './follow.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 5, 0, 0, second)).toISOString()
@@ -120,7 +120,7 @@ test('the picture has the clocks, the share of the steps, and what it waits for'
   const half = deletionOf({
     detail: { steps_done: 1, steps_total: 2, rows_erased: 1234, bytes_erased: 5_600_000 },
   })
-  assert.equal(progressOf(half), 0.45)
+  assert.equal(progressFraction(half), 0.45)
   assert.deepEqual(deletionLines(half), [
     '01K  everything before 2026-01-05T00:00:00.000Z',
     `  [${'█'.repeat(14)}${'░'.repeat(16)}]  45 %  running`,

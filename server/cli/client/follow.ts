@@ -5,7 +5,7 @@ import { DeletionRequest } from '../../../contract/deletion.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJsonLine, say } from '../print.ts'
-import { type Answer, type ApiClient, isPassing, ServiceRefusal } from './api.ts'
+import { type ApiClient, type ApiResponse, isPassing, ServiceRefusal } from './api.ts'
 import { changeKey, deletionLine, deletionLines, hasEnded } from './deletion-view.ts'
 
 const pollMs = 500
@@ -28,9 +28,9 @@ export function deletionPath(requestId: string): string {
 export async function followDeletion(
   follower: Follower,
   requestId: string,
-  tell: (answer: Answer<DeletionRequest>) => void,
+  tell: (answer: ApiResponse<DeletionRequest>) => void,
   hasAnswered = false,
-): Promise<Answer<DeletionRequest>> {
+): Promise<ApiResponse<DeletionRequest>> {
   const { api, clock } = follower
   let shown = ''
   let awaySinceMs: number | null = null
@@ -60,11 +60,11 @@ export function watchOnOutput(
   follower: Follower,
   requestId: string,
   hasAnswered = false,
-): Promise<Answer<DeletionRequest>> {
+): Promise<ApiResponse<DeletionRequest>> {
   return followDeletion(follower, requestId, teller(follower), hasAnswered)
 }
 
-function teller({ json }: JsonOption): (answer: Answer<DeletionRequest>) => void {
+function teller({ json }: JsonOption): (answer: ApiResponse<DeletionRequest>) => void {
   if (json) return (answer) => printJsonLine(answer.json)
   if (process.stdout.isTTY !== true) return ({ value }) => print(deletionLine(value))
   let drawn = 0
@@ -79,7 +79,7 @@ function teller({ json }: JsonOption): (answer: Answer<DeletionRequest>) => void
 }
 
 /** Only a completed deletion is a success; a script must not take a failed one for it. */
-export function requireCompleted({ value }: Answer<DeletionRequest>): void {
+export function requireCompleted({ value }: ApiResponse<DeletionRequest>): void {
   if (value.status === 'completed') return
   throw new CommandFailure(
     `The deletion ${value.request_id} ended as ${value.status}.`,

@@ -107,11 +107,11 @@ export function effectOf(given: Effective & Pick<GivenVerdict, 'verdict'>): stri
   if (given.verdict === 'real') return 'The edge of this series stays inside what was seen here.'
   const size = given.score * given.edgeFactor
   if (size * margin <= widestFactor) {
-    return `The edge ${side} is ${times(size * margin)} its own distance for this series; the same size does not alarm again.`
+    return `The edge ${side} is ${factorText(size * margin)} its own distance for this series; the same size does not alarm again.`
   }
-  return `The edge ${side} is ${times(widestFactor)} its own distance for this series, the most that feedback can do; this size, ${times(size)}, alarms again.`
+  return `The edge ${side} is ${factorText(widestFactor)} its own distance for this series, the most that feedback can do; this size, ${factorText(size)}, alarms again.`
 }
 
-export function times(factor: number): string {
+export function factorText(factor: number): string {
   return `${factor >= 100 ? factor.toExponential(0).replace('e+', 'e') : Number(factor.toPrecision(2))} times`
 }

@@ -9,7 +9,7 @@ import { summarisePeers } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
 import { standsStillAt } from '../scoring/standstill.ts'
-import { times } from './feedback.ts'
+import { factorText } from './feedback.ts'
 
 export interface ReasonSubject {
   /** As people call it: `requests/s`, `http.server.duration p95`. */
@@ -111,7 +111,7 @@ function weekTime(ns: bigint): string {
 }
 
 function widenedBy({ edgeFactor = 1 }: ReasonSubject): string {
-  return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${times(edgeFactor)} wider`
+  return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${factorText(edgeFactor)} wider`
 }
 
 function expectationOf(incident: Incident, unit: string): string {

@@ -38,7 +38,7 @@ export async function insertDetector(
 }
 
 /** Throws InvalidInput where the organisation has as many as it may. */
-export async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise<void> {
+export async function refuseTooManyDetectors(trx: ControlTransaction, tenantId: string): Promise<void> {
   const { count } = await trx
     .selectFrom('detectors')
     .select((select) => select.fn.countAll<number | string>().as('count'))

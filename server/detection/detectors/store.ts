@@ -40,7 +40,7 @@ import {
   findDetectorRow,
   insertDetector,
   readDetector,
-  refuseTooMany,
+  refuseTooManyDetectors,
 } from './detector-rows.ts'
 
 export interface DueDetector {
@@ -121,7 +121,7 @@ export class DetectionStore {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       await lock(trx, { tenantId })
-      await refuseTooMany(trx, tenantId)
+      await refuseTooManyDetectors(trx, tenantId)
       const id = await insertDetector(trx, { tenantId, definition, isSystem: false, nowMs })
       await appendAudit(trx, tenantId, nowMs, {
         actor,

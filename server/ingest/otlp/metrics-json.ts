@@ -2,7 +2,7 @@
 // for different things; a field of another kind is checked for its type and then without effect.
 
 import type { ListCell } from '../rows/cells.ts'
-import type { Buckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
+import type { ExponentialBuckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
 import { Uint64 } from '../rows/uint64.ts'
 import { type EnumNames, field, type JsonObject, type JsonReader } from './json-reader.ts'
 
@@ -171,7 +171,7 @@ export class MetricJson {
     }
   }
 
-  #readBuckets(side: JsonObject, name: string, into: Buckets): void {
+  #readBuckets(side: JsonObject, name: string, into: ExponentialBuckets): void {
     into.offset = this.reader.int32(side.offset ?? 0, `${name}.offset`)
     this.#readCounts(field(side, 'bucketCounts', 'bucket_counts'), `${name}.bucketCounts`, into.counts)
   }

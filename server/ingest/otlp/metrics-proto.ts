@@ -3,7 +3,7 @@
 // wire.
 
 import type { ListCell } from '../rows/cells.ts'
-import type { Buckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
+import type { ExponentialBuckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
 import { Uint64 } from '../rows/uint64.ts'
 import { readAttribute } from './proto-attributes.ts'
 import type { ProtoReader } from './proto-reader.ts'
@@ -329,7 +329,7 @@ export class MetricProto {
     point.quantileValues.addFloat64(value)
   }
 
-  #readBuckets(end: number, into: Buckets): void {
+  #readBuckets(end: number, into: ExponentialBuckets): void {
     const { reader } = this
     for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
       switch (tag) {

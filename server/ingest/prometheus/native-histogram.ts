@@ -4,7 +4,7 @@
 
 import type { ListCell } from '../rows/cells.ts'
 import { type Fault, fault, maxListLength } from '../rows/faults.ts'
-import type { Buckets, MetricPoint } from '../rows/metric-rows.ts'
+import type { ExponentialBuckets, MetricPoint } from '../rows/metric-rows.ts'
 import { Uint64 } from '../rows/uint64.ts'
 import type { HistogramSide, NativeHistogram } from './remote-write-wire.ts'
 
@@ -51,7 +51,7 @@ function fillExponential(point: MetricPoint, found: NativeHistogram): void {
   fillBuckets(point.negative, found.negative)
 }
 
-function fillBuckets(buckets: Buckets, side: HistogramSide): void {
+function fillBuckets(buckets: ExponentialBuckets, side: HistogramSide): void {
   const [first] = side.spans
   if (first === undefined) return
   if (Math.abs(first.offset) > indexMax) throw new Unfit(fault.spanMismatch)

@@ -59,7 +59,7 @@ export class NativeHistogram {
   readonly customBounds: number[] = []
 }
 
-export interface Series {
+export interface TimeSeries {
   /** Names and values, alternating, as they were sent. */
   readonly labels: readonly string[]
   readonly metadata: SeriesMetadata
@@ -77,7 +77,7 @@ const gaugeHint = 3
 export function readRemoteWrite(
   version: RemoteWriteVersion,
   body: Buffer,
-  onSeries: (series: Series) => void,
+  onSeries: (series: TimeSeries) => void,
 ): void {
   const reader = new RequestReader(body)
   try {
@@ -111,7 +111,7 @@ class RequestReader {
   }
 
   /** Twice over the body, jumping over the series first: metadata and symbols may stand behind them on the wire. */
-  readV1(onSeries: (series: Series) => void): void {
+  readV1(onSeries: (series: TimeSeries) => void): void {
     const end = this.#body.length
     this.#eachField(end, 0b1010, (tag) => {
       if (tag === ((3 << 3) | 2)) this.#readFamily(this.#enter(end))
@@ -127,7 +127,7 @@ class RequestReader {
     })
   }
 
-  readV2(onSeries: (series: Series) => void): void {
+  readV2(onSeries: (series: TimeSeries) => void): void {
     const end = this.#body.length
     this.#eachField(end, 0b110000, (tag) => {
       if (tag === ((4 << 3) | 2)) this.#symbols.push(this.#text(end))
@@ -143,7 +143,7 @@ class RequestReader {
     })
   }
 
-  #readSeriesV1(end: number): Series {
+  #readSeriesV1(end: number): TimeSeries {
     const labels: string[] = []
     const samples: Sample[] = []
     const exemplars: PromExemplar[] = []
@@ -165,7 +165,7 @@ class RequestReader {
     return familyNames(name).flatMap((family) => this.#families.get(family) ?? [])[0] ?? noMetadata
   }
 
-  #readSeriesV2(end: number): Series {
+  #readSeriesV2(end: number): TimeSeries {
     const labels: string[] = []
     const samples: Sample[] = []
     const exemplars: PromExemplar[] = []

@@ -17,7 +17,7 @@ import {
   type RemoteWriteVersion,
   readRemoteWrite,
   type Sample,
-  type Series,
+  type TimeSeries,
 } from './remote-write-wire.ts'
 
 /** OTLP's number for a count since a start. */
@@ -79,7 +79,7 @@ class SeriesRows {
     this.#exemplars = rowsOf('exemplar')
   }
 
-  add(series: Series): void {
+  add(series: TimeSeries): void {
     const labels = takeApart(series.labels)
     if (series.samples.length > 0) this.#addSamples(series, labels)
     if (series.histograms.length > 0) this.#addHistograms(series, labels)
@@ -90,7 +90,7 @@ class SeriesRows {
     return [this.#samples.rows.finish(), this.#histograms.rows.finish(), this.#exemplars.rows.finish()]
   }
 
-  #addSamples(series: Series, labels: SeriesLabels): void {
+  #addSamples(series: TimeSeries, labels: SeriesLabels): void {
     const out = this.#samples
     const kind = this.#begin(out, series, labels)
     for (const sample of series.samples) this.#addSample(out, kind, sample, labels)
@@ -108,7 +108,7 @@ class SeriesRows {
     out.addPoint(kind)
   }
 
-  #addExemplars(series: Series, labels: SeriesLabels): void {
+  #addExemplars(series: TimeSeries, labels: SeriesLabels): void {
     const out = this.#exemplars
     const kind = this.#begin(out, series, labels)
     for (const exemplar of series.exemplars) {
@@ -139,7 +139,7 @@ class SeriesRows {
     out.addExemplar()
   }
 
-  #addHistograms(series: Series, labels: SeriesLabels): void {
+  #addHistograms(series: TimeSeries, labels: SeriesLabels): void {
     const out = this.#histograms
     this.#begin(out, series, labels)
     out.metric.temporality = cumulative
@@ -166,7 +166,7 @@ class SeriesRows {
   }
 
   /** Sets resource, scope and metric for the series' next rows. Answers the kind of its float samples. */
-  #begin(out: MetricRows, { metadata }: Series, labels: SeriesLabels): 'gauge' | 'sum' {
+  #begin(out: MetricRows, { metadata }: TimeSeries, labels: SeriesLabels): 'gauge' | 'sum' {
     const { rows, metric } = out
     this.#beginSource(out, labels.source)
     metric.clear()

@@ -64,7 +64,7 @@ class Exemplar {
 }
 
 /** One side of an exponential histogram: counts of consecutive buckets, the first with index `offset`. */
-export class Buckets {
+export class ExponentialBuckets {
   offset = 0
   readonly counts = new ListCell()
 
@@ -94,8 +94,8 @@ export class MetricPoint {
   readonly explicitBounds = new ListCell()
   scale = 0
   readonly zeroCount = new Uint64()
-  readonly positive = new Buckets()
-  readonly negative = new Buckets()
+  readonly positive = new ExponentialBuckets()
+  readonly negative = new ExponentialBuckets()
   readonly quantiles = new ListCell()
   readonly quantileValues = new ListCell()
 
