@@ -1,5 +1,5 @@
-// Runs a benchmark by its name: `neighbours` is bench/neighbours/neighbours.ts, `ingest/http` is bench/ingest/http.ts.
-// What follows the name are the benchmark's own arguments. A list of names without one.
+// Runs a benchmark by its name: `neighbours` is bench/neighbours/neighbours.ts, `ingest/http` is
+// bench/ingest/http.ts. What follows the name are the benchmark's own arguments. A list of names without one.
 
 import { existsSync, globSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

@@ -1,6 +1,7 @@
-// Runs one of our TypeScript programs on the Node that the project pins, whatever Node the machine has. Plain
-// JavaScript, because the machine's own Node may be too old for type stripping. The dependencies are installed
-// first where they are missing or the lock file has changed since, so every command works in a fresh clone.
+// Runs one of our TypeScript programs on the Node that the project pins, whatever Node the machine
+// has. Plain JavaScript, because the machine's own Node may be too old for type stripping. The
+// dependencies are installed first where they are missing or the lock file has changed since, so every
+// command works in a fresh clone.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -14,19 +15,23 @@ const modules = join(root, 'node_modules')
 const stamp = join(modules, '.lethe-installed')
 const nodeMajorMin = 24
 
-/** Where Node keeps our files without their types and as V8's code, by what is in them: a command starts in half the time. */
+/**
+ * Where Node keeps our files without their types and as V8's code, by what is in them: a command
+ * starts in half the time.
+ */
 const compiled = join(modules, '.cache', 'node')
 
 /**
- * What Node is started with. The old space begins at 128 MB because from a smaller one V8 collects garbage several times
- * a second while bodies come in: each is memory outside its heap, of which it expects to find some inside.
+ * What Node is started with. The old space begins at 128 MB because from a smaller one V8 collects
+ * garbage several times a second while bodies come in: each is memory outside its heap, of which it
+ * expects to find some inside.
  */
 const nodeFlags = JSON.parse(readFileSync(join(root, 'scripts', 'node-flags.json'), 'utf8'))
 
 /**
- * Threads of the runtime for files, compression and the engine's statements. The engine has nine sessions, and a statement
- * under way holds a thread: with the usual four, the statements of one organisation would hold up everybody's, whatever
- * order they are queued in.
+ * Threads of the runtime for files, compression and the engine's statements. The engine has nine sessions,
+ * and a statement under way holds a thread: with the usual four, the statements of one organisation would
+ * hold up everybody's, whatever order they are queued in.
  */
 const runtimeThreads = '14'
 
@@ -37,8 +42,8 @@ function install() {
     .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return
   process.stderr.write('Installing dependencies (once, about half a minute) ...\n')
-  // `npm ci` insists on lock entries for the optional binaries of every platform, which not every registry offers;
-  // `install --no-save` takes the versions of the lock and leaves it untouched.
+  // `npm ci` insists on lock entries for the optional binaries of every platform, which not every registry
+  // offers; `install --no-save` takes the versions of the lock and leaves it untouched.
   const done = spawnSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -50,7 +55,9 @@ function install() {
   writeFileSync(stamp, lock)
 }
 
-/** The pinned runtime; where no package of it exists for this platform, the machine's own if it is new enough. */
+/**
+ * The pinned runtime; where no package of it exists for this platform, the machine's own if it is new enough.
+ */
 function nodeBinary() {
   const pinned = join(modules, '.bin', 'node')
   if (existsSync(pinned)) return pinned

@@ -1,5 +1,5 @@
-// docs/operating.md says what the service reads: its table of settings is the generated one, and the settings of clients and the
-// metrics that it names are those of the code.
+// docs/operating.md says what the service reads: its table of settings is the generated one, and the settings
+// of clients and the metrics that it names are those of the code.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// Writes the table of settings into docs/operating.md from the schemas of server/config/settings.ts, so that the page says what
-// the service reads: `npm run settings`. A test fails while the page differs.
+// Writes the table of settings into docs/operating.md from the schemas of server/config/settings.ts, so that
+// the page says what the service reads: `npm run settings`. A test fails while the page differs.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import process from 'node:process'
@@ -8,7 +8,9 @@ import { Settings, settingDescriptions } from '../server/config/settings.ts'
 
 export const page = fileURLToPath(new URL('../docs/operating.md', import.meta.url))
 
-/** The page with the table of today between its markers. Throws where a marker or a description is missing. */
+/**
+ * The page with the table of today between its markers. Throws where a marker or a description is missing.
+ */
 export function withSettings(text: string): string {
   const begin = '<!-- settings:begin -->\n'
   const [head, middle] = text.split(begin)

@@ -1,5 +1,5 @@
-// Settings from an environment: defaults that are safe to start with, and refusals that name the variable and the
-// mend, and never a secret.
+// Settings from an environment: defaults that are safe to start with, and refusals that name the variable and
+// the mend, and never a secret.
 
 import assert from 'node:assert/strict'
 import { isAbsolute, join, resolve } from 'node:path'

@@ -1,6 +1,7 @@
-// What the service is configured with, from environment variables that are read here and nowhere else. The schema of each
-// variable, with its default and bounds, is in config/settings.ts; here they become what the rest of the code uses, and
-// settings that contradict each other are found. A setting that can't be right stops the start with a sentence that names it.
+// What the service is configured with, from environment variables that are read here and nowhere else. The
+// schema of each variable, with its default and bounds, is in config/settings.ts; here they become what the
+// rest of the code uses, and settings that contradict each other are found. A setting that can't be right
+// stops the start with a sentence that names it.
 
 import { join, resolve } from 'node:path'
 import type { z } from 'zod'
@@ -15,7 +16,10 @@ export interface Config {
   readonly port: number
   /** Port of OTLP/gRPC on the same address; null where it is switched off. */
   readonly grpcPort: number | null
-  /** Where metrics, reference and health are served for whoever runs the service; null where the main port has them. */
+  /**
+   * Where metrics, reference and health are served for whoever runs the service; null
+   * where the main port has them.
+   */
   readonly admin: { readonly host: string; readonly port: number } | null
   /** Whether the main port has the reference of all operations; `admin` leaves it to the admin listener. */
   readonly docs: 'on' | 'admin'
@@ -28,7 +32,10 @@ export interface Config {
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
   readonly controlPath: string
-  /** What seals the signing keys in the control-plane database: the secret where there is one, else what the file holds. */
+  /**
+   * What seals the signing keys in the control-plane database: the secret where there is one,
+   * else what the file holds.
+   */
   readonly keySource: { readonly secret: string | null; readonly file: string }
   /** The secret that sealed them before, for `lethe keys reseal`; null where a file did. */
   readonly oldKeySecret: string | null
@@ -42,9 +49,15 @@ export interface Config {
   readonly engineMemoryBytes: number
   /** How long the first row for a placement waits for company, milliseconds. */
   readonly commitDelayMs: number
-  /** How acknowledged telemetry is on the disk, so that it survives power loss and not only the end of the process. */
+  /**
+   * How acknowledged telemetry is on the disk, so that it survives power loss and not
+   * only the end of the process.
+   */
   readonly commitSync: CommitSync
-  /** Rows that wait or are being committed, bytes, and as much again for bodies; past it whoever holds the most gets 503. */
+  /**
+   * Rows that wait or are being committed, bytes, and as much again for bodies; past it whoever
+   * holds the most gets 503.
+   */
   readonly ingestBufferBytes: number
   /** Largest ingest body after decompression, bytes. */
   readonly ingestBodyBytes: number

@@ -1,6 +1,6 @@
-// The house rules, held by reading the repository. Each rule is a function over sources, so that it can be shown
-// here to find what it looks for: a rule that can't fail holds nothing. ARCHITECTURE and STYLE say why the rules
-// are as they are; a failure prints the place and the reason.
+// The house rules, held by reading the repository. Each rule is a function over sources, so that it can be
+// shown here to find what it looks for: a rule that can't fail holds nothing. ARCHITECTURE and STYLE say why
+// the rules are as they are; a failure prints the place and the reason.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'

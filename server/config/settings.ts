@@ -1,6 +1,6 @@
-// The settings of the service as environment variables: for each a Zod schema, and what docs/operating.md says of it. A problem
-// is worded to follow the name of its variable, and says what to change. It repeats the value that it refuses, unless that may
-// hold a secret.
+// The settings of the service as environment variables: for each a Zod schema, and what docs/operating.md
+// says of it. A problem is worded to follow the name of its variable, and says what to change. It repeats the
+// value that it refuses, unless that may hold a secret.
 
 import { z } from 'zod'
 import { TenantId } from '../../contract/tenancy.ts'
@@ -178,7 +178,8 @@ export const Settings = z.object({
     { default: 8080, min: 0, max: portMax },
     'port of HTTP; for `0` the system chooses one',
   ),
-  // A service whose other port the system chooses is one of several on its machine, so the system chooses this one too.
+  // A service whose other port the system chooses is one of several on its machine, so the
+  // system chooses this one too.
   LETHE_GRPC_PORT: portOrOff(
     `${code(grpcPortDefault)}; \`0\` where \`LETHE_PORT\` is \`0\``,
     'port of OTLP/gRPC on the same address',
@@ -250,7 +251,8 @@ export const Settings = z.object({
     'backups',
     'folder for backups and the journal of erasures; better on another disk',
   ),
-  // An erasure is whole only when the last backup from before it is gone: a month, as GDPR gives for an answer.
+  // An erasure is whole only when the last backup from before it is gone: a month, as
+  // GDPR gives for an answer.
   LETHE_BACKUP_KEEP_DAYS: integer(
     { default: 30, min: 1, max: 3650, unit: 'days' },
     'age at which the service removes a backup, unless `backup create` names another',

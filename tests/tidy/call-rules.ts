@@ -1,5 +1,5 @@
-// Where time, waiting, chance, the environment and output enter a program: each through a few files, so that everything
-// else can be run with a clock, a seed and settings of a test's choosing.
+// Where time, waiting, chance, the environment and output enter a program: each through a few files, so that
+// everything else can be run with a clock, a seed and settings of a test's choosing.
 
 import { type Expression, type Node, Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -62,7 +62,9 @@ interface Use {
   readonly start: number
 }
 
-/** Every identifier, dotted name and making of a date in a file, and what it takes out of objects and modules. */
+/**
+ * Every identifier, dotted name and making of a date in a file, and what it takes out of objects and modules.
+ */
 function readUses({ program }: SourceFile): Use[] {
   const uses: Use[] = []
   const takenFrom = (from: string, key: Node, start: number) => {

@@ -1,4 +1,5 @@
-// The rules of exports find what they look for, and know every way in which a file can use what another exports.
+// The rules of exports find what they look for, and know every way in which a file can
+// use what another exports.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

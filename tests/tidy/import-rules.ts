@@ -1,7 +1,7 @@
-// Who may import whom. The house has floors, lowest first; a file imports its own room and any lower floor, never
-// a sibling on the same one, so that a room can be read, tested and replaced knowing only what lies below it.
-// What tests bring along (their own files and the support files named here) may import anything, and nothing of
-// theirs is imported by what runs in production.
+// Who may import whom. The house has floors, lowest first; a file imports its own room and any lower floor,
+// never a sibling on the same one, so that a room can be read, tested and replaced knowing only what lies
+// below it. What tests bring along (their own files and the support files named here) may import anything,
+// and nothing of theirs is imported by what runs in production.
 
 import type { Program } from 'oxc-parser'
 import type { Import, SourceFile, Violation } from './source-file.ts'
@@ -124,7 +124,10 @@ function whyNotInside(room: string, from: string, to: string): string | null {
   return null
 }
 
-/** The room inside a room: `scoring` of `server/detection/scoring/series.ts`, '' of `server/detection/routes.ts`. */
+/**
+ * The room inside a room: `scoring` of `server/detection/scoring/series.ts`, '' of
+ * `server/detection/routes.ts`.
+ */
 function innerRoomOf(path: string): string {
   return path.split('/').slice(2, -1).join('/')
 }
@@ -161,7 +164,9 @@ export function findClientsThatKnow(sources: readonly SourceFile[]): Violation[]
 const clientDoors =
   /^(?:contract\/.*|server\/core\/clock|server\/cli\/(?:client\/.*|print|failure|commands\/(?:choices|help)))\.ts$/
 
-/** Modules from outside: the contract's short list, drivers at their doors, and only declared dependencies. */
+/**
+ * Modules from outside: the contract's short list, drivers at their doors, and only declared dependencies.
+ */
 export function findWrongModules(
   sources: readonly SourceFile[],
   dependencies: readonly string[],
@@ -232,8 +237,8 @@ function passesOn(statement: Program['body'][number]): boolean {
 }
 
 /**
- * Files that nothing runs. Everything in contract/ and server/ must be reached from an entry, except tests and
- * the named test support, which a test or benchmark must reach.
+ * Files that nothing runs. Everything in contract/ and server/ must be reached from an entry, except tests
+ * and the named test support, which a test or benchmark must reach.
  */
 export function findDeadFiles(sources: readonly SourceFile[], entries: readonly string[]): Violation[] {
   const live = reach(sources, entries)

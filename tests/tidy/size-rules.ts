@@ -1,5 +1,5 @@
-// How long a file or function may be. Sizes are a ratchet: what was long when the rule began may not grow, and nothing else
-// may become long unnoticed.
+// How long a file or function may be. Sizes are a ratchet: what was long when the rule began may not grow,
+// and nothing else may become long unnoticed.
 
 import { type ArrowFunctionExpression, type Function as FunctionNode, type Node, Visitor } from 'oxc-parser'
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
@@ -14,8 +14,8 @@ const fileLinesMax = 400
 const functionLinesMax = 70
 
 /**
- * Everything past the yardsticks. A test file is a list of cases and may be as long as there are cases; a benchmark
- * is one program that is read from top to bottom.
+ * Everything past the yardsticks. A test file is a list of cases and may be as long as there are cases; a
+ * benchmark is one program that is read from top to bottom.
  */
 export function measureSizes(sources: readonly SourceFile[]): Sizes {
   const files: Record<string, number> = {}

@@ -1,6 +1,7 @@
-// A source file as the house rules see it: its text, its syntax tree and comments, what it imports and what it exports.
-// The parser is oxc's: rules ask the tree, so that a word in a sentence or a string is never mistaken for code. A file that
-// does not parse throws here, because a rule that skips a file would hold nothing.
+// A source file as the house rules see it: its text, its syntax tree and comments, what it imports
+// and what it exports. The parser is oxc's: rules ask the tree, so that a word in a sentence or a
+// string is never mistaken for code. A file that does not parse throws here, because a rule that
+// skips a file would hold nothing.
 
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -22,7 +23,10 @@ export interface Import {
   readonly isTypeOnly: boolean
   /** Loaded when its line runs, and not with the file. */
   readonly isDynamic: boolean
-  /** Names as the target exports them; `default`, and `*` where anything of it may be used. Empty for side effects. */
+  /**
+   * Names as the target exports them; `default`, and `*` where anything of it may be
+   * used. Empty for side effects.
+   */
   readonly names: readonly string[]
   readonly line: number
 }
@@ -123,8 +127,8 @@ function isTypeImport({ importKind, specifiers }: ImportDeclaration): boolean {
 }
 
 /**
- * Every name that a file reads off an object, as in `(await import('./a.ts')).open()` and `const { open } = await load()`:
- * what comes of its dynamic imports is among them.
+ * Every name that a file reads off an object, as in `(await import('./a.ts')).open()` and
+ * `const { open } = await load()`: what comes of its dynamic imports is among them.
  */
 function keysRead(program: Program): string[] {
   const keys = new Set<string>()

@@ -1,4 +1,5 @@
-// What a file says: how it opens, what must not be left behind in it, and which codes of the catalogue it names.
+// What a file says: how it opens, what must not be left behind in it, and which codes of the catalogue it
+// names.
 
 import { Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -27,7 +28,10 @@ export function findMuteFiles(sources: readonly SourceFile[]): Violation[] {
     .map(({ path }) => ({ path, reason: 'open with a comment: what it is, and the invariant it keeps' }))
 }
 
-/** The text of the comment on the first line (after the one that names a program), with the lines that continue it. */
+/**
+ * The text of the comment on the first line (after the one that names a program), with
+ * the lines that continue it.
+ */
 function openingComment({ program, comments }: SourceFile): string {
   let next = program.hashbang === null ? 0 : program.hashbang.end + 1
   const lines: string[] = []

@@ -1,7 +1,7 @@
-// Reads the two messages of Prometheus remote write, `prometheus.WriteRequest` (1.0) and `io.prometheus.write.v2.Request`
-// (2.0), into one series at a time in a common form. Unknown fields are skipped; a known field with another wire type
-// is refused, because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes U+FFFD, as in OTLP.
-// In the readers below a field is written `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited.
+// Reads `prometheus.WriteRequest` (remote write 1.0) and `io.prometheus.write.v2.Request` (2.0), one series
+// at a time in a common form. Unknown fields are skipped; a known field with another wire type is refused,
+// because skipping it would lose data. Invalid UTF-8 becomes U+FFFD, as in OTLP. Readers write a field as
+// `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited.
 
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import { AppError } from '../../core/app-error.ts'
@@ -73,7 +73,7 @@ const noMetadata: SeriesMetadata = { type: metricTypes.unknown, help: '', unit: 
 /** `HistogramResetHint` of a gauge. */
 const gaugeHint = 3
 
-/** Reads a request and hands over its series in order. Throws `bad_request` where the bytes are no such message. */
+/** Reads a request and passes on its series in order. Throws `bad_request` where it is no such message. */
 export function readRemoteWrite(
   version: RemoteWriteVersion,
   body: Buffer,
@@ -101,8 +101,8 @@ class RequestReader {
   }
 
   /**
-   * The wire library throws RangeError for a read past the body's end and a plain Error for what no encoder writes. Any
-   * other error is a mistake of ours and must not be blamed on the client.
+   * The wire library throws RangeError for a read past the body's end and a plain Error for what no encoder
+   * writes. Any other error is a mistake of ours and must not be blamed on the client.
    */
   translate(error: unknown): unknown {
     if (error instanceof RangeError) return this.#error('truncated')
@@ -110,7 +110,7 @@ class RequestReader {
     return isPlain ? this.#error('malformed field') : error
   }
 
-  /** Twice over the body, jumping over the series first: metadata and symbols may stand behind them on the wire. */
+  /** Twice over the body, the first time without the series: metadata and symbols may follow them. */
   readV1(onSeries: (series: TimeSeries) => void): void {
     const end = this.#body.length
     this.#eachField(end, 0b1010, (tag) => {
@@ -328,7 +328,7 @@ class RequestReader {
   /**
    * Walks a message that stops at `end`.
    *
-   * @param known bit set of the message's field numbers; one of them that `read` doesn't take has a wrong wire type
+   * @param known bit set of the message's field numbers; one that `read` doesn't take has a wrong wire type
    * @param read reads the field and answers true, or reads nothing and answers false
    */
   #eachField(end: number, known: number, read: (tag: number) => boolean): void {
