@@ -31,7 +31,7 @@ export interface SharedTestControl extends TestControl {
 }
 
 /** What somebody does who has the database itself, past everything that guards it. */
-export interface DatabaseShell {
+interface DatabaseShell {
   /** Rows of the chains can be changed and removed. */
   dropChainGuards(): Promise<void>
   /** Columns take any value. */

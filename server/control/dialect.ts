@@ -10,7 +10,7 @@ import type { Control, ControlTransaction } from './database.ts'
  * What a transaction locks before it reads what it decides by. Who needs several locks takes them in the order in which
  * they stand here, and those of organisations in the order of tenant_id.
  */
-export type ControlLock =
+type ControlLock =
   /** Which key signs. */
   | 'signing_keys'
   /** Everything of one organisation: the heads of its chains, and every count of its rows that has a limit. */

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto'
 
-export interface Instance {
+interface Instance {
   /**
    * Names this process where it takes leases. It is the same at the next start: the folder belongs to one process at a
    * time, so a process that finds its own name on a lease follows one that died, and need not wait for the lease to run out.

@@ -1,7 +1,5 @@
-// The deletion requests of all organisations and every move in their lives. A move is one transaction: the new
-// state by compare-and-set, its ledger entry, and for the moves people care about an audit entry. Nothing here
-// updates a request any other way, so the ledger can't fall behind the truth. Requests are counted as they come, and a
-// completion notes the backups that are there, because clocks can't be trusted to say what was before what.
+// The deletion requests of all organisations and every change of their status. A change is one transaction: the new
+// state by compare-and-set, its ledger entry, and an audit entry where people care. Order goes by numbers, not clocks.
 
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
@@ -36,7 +34,6 @@ import {
 import { requireRow } from './requests.ts'
 
 interface Created {
-  /** As it was written, or as it is where it was there already. */
   readonly row: RequestRow
   /** False where an identical active request, or one with the same Idempotency-Key, was there already. */
   readonly isNew: boolean

@@ -55,7 +55,7 @@ export class LeaseLost extends Error {
   }
 }
 
-export interface LeaseRenewal {
+interface LeaseRenewal {
   readonly name: string
   /** How long each renewal lasts. */
   readonly ms: number
