@@ -61,6 +61,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const decoder = new Decoder(needs.turns)
   const intake = new Intake({
     writer,
+    turns: needs.turns,
     decoder,
     quota: quotas,
     lateSelections: (tenantId) => gate.lateSelections(tenantId),

@@ -2,6 +2,7 @@
 // count. Success means committed by the engine and counted. A request is stored as a whole or, where it throws, to be
 // repeated as a whole; single records that can't be stored are counted with their reason and never a failure.
 
+import type { LoopTurns } from '../core/loop-turns.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { Decoder, Undecoded } from './decoder.ts'
@@ -31,6 +32,7 @@ export const senders = ['owner', 'admin', 'member', 'ingest'] as const
 export interface IntakeOptions {
   readonly writer: IngestWriter
   readonly decoder: Decoder
+  readonly turns: LoopTurns
   readonly quota: Quota
   /** What the organisation refuses for good because it has erased it. */
   readonly lateSelections: (tenantId: string) => readonly LateSelection[]
@@ -72,6 +74,8 @@ export class Intake {
       const parts = await this.#options.decoder.decode(place.tenantId, body)
       const { committed, results, late } = this.#begin(place, admission, parts)
       await committed
+      // A commit acknowledges hundreds of requests at once, and to answer one keeps the event loop for a moment.
+      await this.#options.turns.turnOf(place.tenantId)
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
       const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
       this.#options.onExport(signal, accepted, rejected)

@@ -53,6 +53,7 @@ before(async () => {
   })
   const intake = new Intake({
     writer,
+    turns,
     decoder: new Decoder(turns),
     quota: { admit: () => assert.fail('a body that was never whole was admitted') },
     lateSelections: () => [],

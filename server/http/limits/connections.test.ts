@@ -132,6 +132,22 @@ describe('requests pipelined on one connection', () => {
     assert.deepEqual(begun, ['1', 'other', '2', '3', '4'])
   })
 
+  test('that are given up with their connection make errors without a stack, and later errors have one', async () => {
+    const { dial, http, letGo } = await listen()
+    const { accepted, socket } = await dial()
+    const failed = new Promise<Error>((resolve) =>
+      http.server.on('request', (request) => request.on('error', resolve)),
+    )
+    const gone = closed(accepted)
+    socket.write(get('/slow/1') + post('/quick/2').slice(0, -1))
+    await until(() => letGo.length === 1)
+    socket.resetAndDestroy()
+    const { stack } = await failed
+    await gone
+    assert.doesNotMatch(stack ?? '', /\n +at /)
+    assert.match(new Error('later').stack ?? '', /\n +at /)
+  })
+
   test('are dropped where the connection has ended before their turn, and counted', async () => {
     const { begun, connections, dial, letGo } = await listen()
     const { accepted, socket } = await dial()

@@ -8,6 +8,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { LoopTurns } from '../../core/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
+import { closeWithoutStacks } from './quiet-close.ts'
 import { refuse } from './raw-refusal.ts'
 
 export interface ConnectionLimits {
@@ -154,6 +155,7 @@ export class Connections {
   }
 
   #take(socket: Socket): void {
+    closeWithoutStacks(socket)
     const peer = socket.remoteAddress
     const address = this.#addresses.isProxy(peer) ? null : this.#addresses.keyOf(peer, undefined)
     const neighbours = address === null ? undefined : this.#byAddress.get(address)
