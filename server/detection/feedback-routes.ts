@@ -13,7 +13,7 @@ import {
 } from '../../contract/detection-feedback.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError } from '../core/app-error.ts'
-import { decodeCursor, pageOfRows } from '../http/cursor.ts'
+import { decodeCursor, pageOfRows } from '../core/cursor.ts'
 import { route } from '../http/route.ts'
 import type { FeedbackStore } from './anomalies/feedback-store.ts'
 import { muteProblems } from './anomalies/mute.ts'

@@ -9,9 +9,9 @@ import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { problemsOf } from '../core/schema-problems.ts'
 import { route } from './route.ts'
 import { createHttp } from './server.ts'
-import { problemsOf } from './validation.ts'
 
 const bodyBytes = 64 * 1024
 const answerBytesMax = 68 * 1024

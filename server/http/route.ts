@@ -8,13 +8,13 @@ import type { ValidationProblem } from '../../contract/errors.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
+import { problemsOf } from '../core/schema-problems.ts'
 import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { readJsonBody } from './json-body.ts'
 import type { Rate } from './limits/rates.ts'
 import { refusalSchema } from './refusals.ts'
 import { SentNames } from './sent-names.ts'
-import { problemsOf } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

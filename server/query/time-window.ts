@@ -3,7 +3,7 @@
 
 import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
-import { decodeCursor, invalidCursor } from '../http/cursor.ts'
+import { decodeCursor, invalidCursor } from '../core/cursor.ts'
 
 export interface TimeWindow {
   readonly startNs: Ns

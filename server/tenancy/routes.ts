@@ -17,7 +17,7 @@ import {
 } from '../../contract/tenancy.ts'
 import { AppError, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { decodeCursor, pageOfRows } from '../http/cursor.ts'
+import { decodeCursor, pageOfRows } from '../core/cursor.ts'
 import { route } from '../http/route.ts'
 import type { OrganisationRemoval } from './removal.ts'
 import type { TenancyStore } from './store.ts'

@@ -7,7 +7,7 @@ import { CreateMute, type Weekly, weekdays } from '../../../contract/detection-f
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { problem } from '../../core/app-error.ts'
-import { isRecord } from '../../http/validation.ts'
+import { isRecord } from '../../core/is-record.ts'
 
 export interface MuteRule {
   readonly id: string

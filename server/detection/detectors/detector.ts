@@ -14,7 +14,8 @@ import { comparesPeers, MethodKey, methodParams } from '../../../contract/detect
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
-import { isRecord, problemsOf } from '../../http/validation.ts'
+import { isRecord } from '../../core/is-record.ts'
+import { problemsOf } from '../../core/schema-problems.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
 /** What a client decides about a detector; `params` complete, with the defaults of the method. */

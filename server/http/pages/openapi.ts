@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { oldNameOf, takeOldNames } from '../../../contract/old-names.ts'
 import { frontRefusals } from '../refusals.ts'
-import { isRecord } from '../validation.ts'
+import { isRecord } from '../../core/is-record.ts'
 import { StaticAnswer } from './static-answer.ts'
 
 /** Call before the routes are added, because it watches them being added. Returns the document, for where it is served. */

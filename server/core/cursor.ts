@@ -1,8 +1,8 @@
 // Opaque cursors: where the page before ended, in text a client hands back unread. A cursor is checked like
 // any other input, because clients do write their own.
 
-import { InvalidInput, problem } from '../core/app-error.ts'
-import { parseBoundedJson } from '../core/json-bounds.ts'
+import { InvalidInput, problem } from './app-error.ts'
+import { parseBoundedJson } from './json-bounds.ts'
 
 /** A list of texts; ours have four at most. */
 const cursorBounds = { depth: 1, values: 16, containers: 1, shapes: 0 }

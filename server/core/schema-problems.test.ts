@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { queryInt, refuse } from '../../contract/common.ts'
 import { InstantInput } from '../../contract/instant.ts'
-import { problemsOf } from './validation.ts'
+import { problemsOf } from './schema-problems.ts'
 
 function problems(schema: z.ZodType, input: unknown, part = 'body') {
   const result = schema.safeParse(input)

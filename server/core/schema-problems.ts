@@ -3,7 +3,8 @@
 
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { firstProblems, problem } from '../core/app-error.ts'
+import { firstProblems, problem } from './app-error.ts'
+import { isRecord } from './is-record.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -180,9 +181,4 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
     else return undefined
   }
   return value
-}
-
-/** A JSON object: neither null nor an array. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
