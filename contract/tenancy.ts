@@ -8,6 +8,15 @@ export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
 export const Role = z.enum(roles)
 export type Role = z.infer<typeof Role>
 
+/** Who erases, governs and reads evidence. */
+export const administrators = ['owner', 'admin'] as const satisfies readonly Role[]
+/** Who changes what detectors do. */
+export const editors = ['owner', 'admin', 'member'] as const satisfies readonly Role[]
+/** Who reads telemetry and what was found in it. */
+export const readers = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[]
+/** Who sends telemetry. */
+export const senders = ['owner', 'admin', 'member', 'ingest'] as const satisfies readonly Role[]
+
 /**
  * Immutable and human-typable, because a person types it to confirm an erasure: 3 to 40 of a-z, 0-9 and
  * hyphen, starting with a letter, not ending with a hyphen.

@@ -1,0 +1,51 @@
+// Parse, don't check: what reads input returns the value that the rest works with, or every problem of the input, and
+// never a yes or no after which the input is read again.
+
+import { z } from 'zod'
+import type { ValidationProblem } from '../../contract/errors.ts'
+import { isRecord } from './is-record.ts'
+import { problemsOf } from './schema-problems.ts'
+
+export type Parsed<T> = { readonly value: T } | { readonly problems: readonly ValidationProblem[] }
+
+/** One part of a request, read by its schema. */
+export interface ReadPart<T> {
+  /** Undefined where the schema refuses it. */
+  readonly value: T | undefined
+  /** The fields that the schema accepts, each read: all of them where it accepts the whole. */
+  readonly fields: Partial<T>
+  readonly problems: readonly ValidationProblem[]
+}
+
+/**
+ * Reads one part of a request. Where it is refused, its good fields are still there for rules across fields, so that one
+ * answer names the problems of both.
+ *
+ * @param part `body`, `path`, `query` or `header`
+ */
+export function readPart<T extends z.ZodType>(
+  part: string,
+  schema: T,
+  input: unknown,
+): ReadPart<z.output<T>> {
+  const result = schema.safeParse(input)
+  if (result.success) return { value: result.data, fields: fieldsOf(result.data), problems: [] }
+  const problems = problemsOf(part, result.error.issues, input)
+  return { value: undefined, fields: acceptedFields(schema, input), problems }
+}
+
+/** Only an object has fields; of everything else there is only the whole. */
+function fieldsOf<T>(value: T): Partial<T> {
+  return isRecord(value) ? value : {}
+}
+
+function acceptedFields<T extends z.ZodType>(schema: T, input: unknown): Partial<z.output<T>> {
+  if (!(schema instanceof z.ZodObject) || !isRecord(input)) return {}
+  const fields: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries<z.ZodType>(schema.shape)) {
+    const result = field.safeParse(Object.hasOwn(input, name) ? input[name] : undefined)
+    if (result.success && result.data !== undefined) fields[name] = result.data
+  }
+  // The shape made each field under its own name, which the type of a lookup by name can't express.
+  return fields as Partial<z.output<T>>
+}

@@ -1,0 +1,123 @@
+// Reads what was sent for an operation, once: every part by its schema, then the body by the rule of whoever serves it.
+// All problems of all parts are in one refusal.
+
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { ValidationProblem } from '../../contract/errors.ts'
+import type { Operation } from '../../contract/operation.ts'
+import { InvalidInput } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import { type Parsed, type ReadPart, readPart } from '../core/parsed.ts'
+import { readJsonBody } from './json-body.ts'
+import { callerOf, mediaTypeOf } from './request.ts'
+import type { SentNames } from './sent-names.ts'
+
+/** What a handler gets. */
+export interface OperationInput<Params, Query, Body, Headers, Value> {
+  /** With a signal that aborts when whoever asked has gone. */
+  readonly caller: Caller
+  readonly params: Params
+  readonly query: Query
+  readonly body: Body
+  readonly headers: Headers
+  /** What `parse` made of the body; undefined where there is no such rule. */
+  readonly value: Value
+  /** The media type of the body, without parameters. */
+  readonly mediaType: string
+  /** The Accept header; of one that comes more than once, all of them. */
+  readonly accept: string | undefined
+}
+
+/** What a rule across the fields of a body gets. */
+export interface SentInput<Params, Body> {
+  readonly caller: Caller
+  /** Undefined where they are refused. */
+  readonly params: Params | undefined
+  /** Undefined where the schema refuses it. */
+  readonly body: Body | undefined
+  /** The fields of the body that the schema accepts. */
+  readonly fields: Partial<Body>
+  /** The body as it was sent, under the current names of its fields. */
+  readonly raw: unknown
+  readonly mediaType: string
+}
+
+/** How whoever serves an operation reads its body further; see `Serving` of `serve.ts`. */
+export interface BodyRule<Params, Body, Value> {
+  readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
+  readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
+}
+
+export interface Reading {
+  readonly request: FastifyRequest
+  /** Aborts when whoever asked has gone. */
+  readonly signal: AbortSignal
+  readonly names: SentNames
+}
+
+const noParameters = z.strictObject({})
+
+/** Throws InvalidInput with every problem of every part. */
+export async function readInput<
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Headers extends z.ZodType,
+  Value,
+>(
+  operation: Operation<z.ZodType, Params, Query, Body, Headers>,
+  rule: BodyRule<z.output<Params>, z.output<Body>, Value>,
+  { names, request, signal }: Reading,
+): Promise<OperationInput<z.output<Params>, z.output<Query>, z.output<Body>, z.output<Headers>, Value>> {
+  const caller = { ...callerOf(request), signal }
+  const mediaType = mediaTypeOf(request)
+  const problems: ValidationProblem[] = []
+  const read = <T extends z.ZodType>(part: string, schema: T | undefined, input: unknown) => {
+    const found = readOptional(part, schema, input)
+    problems.push(...found.problems)
+    return found
+  }
+  const params = read('path', operation.params, request.params)
+  const querySchema = operation.query ?? noParameters
+  const query = read('query', querySchema, names.rename('query', querySchema, request.query, problems))
+  const raw =
+    operation.body === undefined
+      ? undefined
+      : names.rename('body', operation.body, rawBody(request, problems), problems)
+  const isUnreadable = problems.some(({ type }) => type === 'json_invalid')
+  const body = read('body', isUnreadable ? undefined : operation.body, raw)
+  const sent = { caller, mediaType, raw, params: params.value, body: body.value, fields: body.fields }
+  const parsed = isUnreadable ? undefined : await rule.parse?.(sent)
+  if (parsed !== undefined && 'problems' in parsed) problems.push(...parsed.problems)
+  const headers = read('header', operation.headers, request.headers)
+  if (problems.length > 0) {
+    await rule.onInvalid?.(caller, problems)
+    throw new InvalidInput(problems)
+  }
+  // Without a problem each part has its value, which the type of the parts can't express.
+  return {
+    caller,
+    mediaType,
+    accept: request.headers.accept,
+    params: params.value as z.output<Params>,
+    query: query.value as z.output<Query>,
+    body: body.value as z.output<Body>,
+    headers: headers.value as z.output<Headers>,
+    value: (parsed !== undefined && 'value' in parsed ? parsed.value : undefined) as Value,
+  }
+}
+
+function readOptional<T extends z.ZodType>(
+  part: string,
+  schema: T | undefined,
+  input: unknown,
+): ReadPart<z.output<T>> {
+  return schema === undefined ? { value: undefined, fields: {}, problems: [] } : readPart(part, schema, input)
+}
+
+function rawBody(request: FastifyRequest, problems: ValidationProblem[]): unknown {
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+  const { value, problems: found } = readJsonBody(bytes)
+  problems.push(...found)
+  return value
+}

@@ -1,0 +1,15 @@
+// What handlers ask of a request, whichever way they are served.
+
+import type { FastifyRequest } from 'fastify'
+import type { Caller } from '../core/caller.ts'
+
+/** The caller that the role check let through. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('A guarded route ran without a caller.')
+  return request.caller
+}
+
+/** The media type of the body in lower case, without parameters; empty where none was sent. */
+export function mediaTypeOf(request: FastifyRequest): string {
+  return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+}

@@ -1,0 +1,176 @@
+// Serves an operation of the contract: the declaration says who may call, what comes in and what goes out, and the
+// feature adds the handler. From the one declaration come authentication, the role check, validation with all problems
+// at once, and the handler's types.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
+import { z } from 'zod'
+import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import type { ResponseHeader } from '../../contract/headers.ts'
+import { bodyTypesOf, type Operation, type Rate } from '../../contract/operation.ts'
+import { refusalsByStatus, validatesInput } from '../../contract/refusals.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import type { Parsed } from '../core/parsed.ts'
+import { whenOver } from './answered.ts'
+import { type OperationInput, readInput, type SentInput } from './read-input.ts'
+import { refusalSchema } from './refusals.ts'
+import { callerOf, mediaTypeOf } from './request.ts'
+import { SentNames } from './sent-names.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the route serves. */
+    operation?: Operation
+  }
+}
+
+export interface Answer<Body> {
+  /** May be left out where the operation has one status of success. */
+  readonly status?: number
+  readonly headers?: Readonly<Partial<Record<ResponseHeader | 'content-security-policy', string>>>
+  readonly body: Body
+  /** A page that is sent in place of the body, where the declaration says that there is one. */
+  readonly html?: string
+}
+
+/** What the server alone knows of an operation. */
+export interface Serving<Result, Params, Query, Body, Headers, Value> {
+  /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
+  readonly usesReserve?: boolean
+  /**
+   * What the body means, by rules across its fields, or that need the caller or what is stored. It is asked also where the
+   * schema refuses the body, so that nothing is left for a second answer. Its value goes to the handler.
+   */
+  readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
+  /** Told of refused input before the answer is sent, for the audit log. */
+  readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
+  readonly handle: (input: OperationInput<Params, Query, Body, Headers, Value>) => Promise<Answer<Result>>
+}
+
+/** Adds an operation to the service. */
+export function serve<
+  Result extends z.ZodType,
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Headers extends z.ZodType,
+  Value = undefined,
+>(
+  http: FastifyInstance,
+  operation: Operation<Result, Params, Query, Body, Headers>,
+  serving: Serving<
+    z.output<Result>,
+    z.output<Params>,
+    z.output<Query>,
+    z.output<Body>,
+    z.output<Headers>,
+    Value
+  >,
+): void {
+  http.route({
+    ...routeOf(operation),
+    preParsing: async (request) => requireReadable(operation, request),
+    handler: async (request, reply) => {
+      const names = new SentNames()
+      const signal = goneSignal(request, reply)
+      const work = async () => serving.handle(await readInput(operation, serving, { request, signal, names }))
+      try {
+        if (operation.rate !== undefined) takeRate(http, request, operation.rate)
+        const answer = await (serving.usesReserve === true ? http.withReserve(work) : work())
+        return send(reply, answer, operation)
+      } catch (error) {
+        // What was given up because nobody waits for it has nobody to be told.
+        if (signal.aborted && error === signal.reason) return reply.hijack()
+        throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
+      }
+    },
+  })
+}
+
+/** The part of a route that its declaration says, for what is served with a handler of its own. */
+export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'url' | 'config' | 'schema'> {
+  const { access, isUnmetered, method, path, takesBasic } = operation
+  return {
+    method,
+    url: path,
+    config: {
+      operation,
+      access,
+      ...(isUnmetered !== undefined && { isUnmetered }),
+      ...(takesBasic !== undefined && { takesBasic }),
+    },
+    schema: schemaOf(operation),
+  }
+}
+
+/** Aborts when the connection closes before the answer has been handed over. */
+function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  whenOver(request, reply, (isAnswered) => {
+    if (!isAnswered) gone.abort()
+  })
+  return gone.signal
+}
+
+/** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
+export function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
+  const { method, url } = request.routeOptions
+  http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
+}
+
+/** The parsers are shared by all routes; a body of a type that only another route takes is refused here. */
+function requireReadable(operation: Operation, request: FastifyRequest): void {
+  if (operation.body === undefined) return
+  const coding = request.headers['content-encoding'] ?? 'identity'
+  if (coding !== 'identity') {
+    throw new AppError('unsupported_media_type', { sentence: 'Send the body without a Content-Encoding.' })
+  }
+  const mediaType = mediaTypeOf(request)
+  if (mediaType !== '' && !bodyTypesOf(operation).includes(mediaType)) {
+    throw new AppError('unsupported_media_type')
+  }
+}
+
+function send<Body>(reply: FastifyReply, answer: Answer<Body>, { id, results }: Operation): FastifyReply {
+  const statuses = Object.keys(results).map(Number)
+  const status = answer.status ?? (statuses.length === 1 ? statuses[0] : undefined)
+  if (status === undefined || !(status in results))
+    throw new Error(`${id} does not declare ${status ?? 'which status'}.`)
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
+  reply.status(status)
+  return answer.html === undefined
+    ? reply.send(answer.body)
+    : reply.type('text/html; charset=utf-8').send(answer.html)
+}
+
+function schemaOf(operation: Operation): FastifySchema {
+  const { access, body, headers, id, params, query, results, summary, tag } = operation
+  const successes = Object.entries(results).map(([status, { body: result, meaning, page }]) => {
+    const described = result.describe(meaning ?? result.description ?? `${summary}.`)
+    if (page === undefined) return [status, described] as const
+    const content = {
+      'application/json': { schema: described },
+      'text/html': { schema: z.string().describe(page) },
+    }
+    return [status, { description: described.description, content }] as const
+  })
+  const refusals = [...refusalsByStatus(operation)].map(([status, codes]) => [
+    status,
+    refusalSchema(status, codes),
+  ])
+  return {
+    operationId: id,
+    summary,
+    tags: [tag],
+    ...(access !== 'public' && { security: [{ bearer: [] }] }),
+    ...(params && { params }),
+    ...(query && { querystring: query }),
+    ...(headers && { headers }),
+    ...(body && { body, consumes: [...bodyTypesOf(operation)] }),
+    response: {
+      ...Object.fromEntries(refusals),
+      ...(validatesInput(operation) && { 422: ValidationError }),
+      ...Object.fromEntries(successes),
+    },
+  }
+}
