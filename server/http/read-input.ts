@@ -94,6 +94,8 @@ export async function readInput<
     await rule.onInvalid?.(caller, problems)
     throw new InvalidInput(problems)
   }
+  if (parsed !== undefined && !('value' in parsed))
+    throw new Error(`${operation.id} is refused without a problem.`)
   // Without a problem each part has its value, which the type of the parts can't express.
   return {
     caller,
@@ -103,7 +105,7 @@ export async function readInput<
     query: query.value as z.output<Query>,
     body: body.value as z.output<Body>,
     headers: headers.value as z.output<Headers>,
-    value: (parsed !== undefined && 'value' in parsed ? parsed.value : undefined) as Value,
+    value: parsed?.value as Value,
   }
 }
 

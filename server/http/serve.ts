@@ -2,6 +2,7 @@
 // feature adds the handler. From the one declaration come authentication, the role check, validation with all problems
 // at once, and the handler's types.
 
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
@@ -31,6 +32,8 @@ export interface Answer<Body> {
   readonly body: Body
   /** A page that is sent in place of the body, where the declaration says that there is one. */
   readonly html?: string
+  /** What is sent in place of the body where it is no JSON, as it is made. */
+  readonly stream?: Readable
 }
 
 /** What the server alone knows of an operation. */
@@ -138,6 +141,9 @@ function send<Body>(reply: FastifyReply, answer: Answer<Body>, { id, results }: 
     throw new Error(`${id} does not declare ${status ?? 'which status'}.`)
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
   reply.status(status)
+  if (answer.stream !== undefined) {
+    return reply.type(results[status]?.types?.[0] ?? 'application/octet-stream').send(answer.stream)
+  }
   return answer.html === undefined
     ? reply.send(answer.body)
     : reply.type('text/html; charset=utf-8').send(answer.html)
@@ -145,12 +151,12 @@ function send<Body>(reply: FastifyReply, answer: Answer<Body>, { id, results }: 
 
 function schemaOf(operation: Operation): FastifySchema {
   const { access, body, headers, id, params, query, results, summary, tag } = operation
-  const successes = Object.entries(results).map(([status, { body: result, meaning, page }]) => {
+  const successes = Object.entries(results).map(([status, { body: result, meaning, page, types }]) => {
     const described = result.describe(meaning ?? result.description ?? `${summary}.`)
-    if (page === undefined) return [status, described] as const
+    if (page === undefined && types === undefined) return [status, described] as const
     const content = {
-      'application/json': { schema: described },
-      'text/html': { schema: z.string().describe(page) },
+      ...Object.fromEntries((types ?? ['application/json']).map((type) => [type, { schema: described }])),
+      ...(page !== undefined && { 'text/html': { schema: z.string().describe(page) } }),
     }
     return [status, { description: described.description, content }] as const
   })

@@ -2,23 +2,12 @@
 // hands out more than they hold.
 
 import type { FastifyInstance } from 'fastify'
-import { z } from 'zod'
-import { cursorQuery, limitQuery, pageOf } from '../../contract/common.ts'
-import {
-  AccessToken,
-  CreateAccessToken,
-  CreatedAccessToken,
-  Me,
-  OrganisationRemoved,
-  RemoveOrganisation,
-  RevokedAccessToken,
-  RevokeQuery,
-  roles,
-} from '../../contract/tenancy.ts'
+import { tenancyOperations } from '../../contract/operations/tenancy.ts'
 import { AppError, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/cursor.ts'
-import { route } from '../http/route.ts'
+import type { Parsed } from '../core/parsed.ts'
+import { serve } from '../http/serve.ts'
 import type { OrganisationRemoval } from './removal.ts'
 import type { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
@@ -26,13 +15,7 @@ import { newTokenSecret } from './tenancy.ts'
 const msPerDay = 86_400_000
 
 export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clock: Clock): void {
-  route(http, {
-    method: 'GET',
-    url: '/me',
-    access: roles,
-    tag: 'Organisation',
-    summary: 'Who you are to this service',
-    result: Me,
+  serve(http, tenancyOperations.me, {
     handle: async ({ caller }) => ({
       body: {
         tenant_id: caller.tenantId,
@@ -43,14 +26,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
     }),
   })
 
-  route(http, {
-    method: 'GET',
-    url: '/tokens',
-    access: ['owner', 'admin'],
-    tag: 'Organisation',
-    summary: 'Access tokens of your organisation, newest first; never their secrets',
-    query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
-    result: pageOf(AccessToken),
+  serve(http, tenancyOperations.listTokens, {
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
       const tokens = await store.listTokens(caller.tenantId, { limit: query.limit + 1, beforeId })
@@ -65,15 +41,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
     },
   })
 
-  route(http, {
-    method: 'POST',
-    url: '/tokens',
-    access: ['owner', 'admin'],
-    tag: 'Organisation',
-    summary: 'Create an access token; its secret is in this answer and nowhere else',
-    body: CreateAccessToken,
-    status: 201,
-    result: CreatedAccessToken,
+  serve(http, tenancyOperations.createToken, {
     handle: async ({ caller, body }) => {
       if (body.role === 'owner' && caller.role !== 'owner') {
         throw new AppError('role_not_permitted', { sentence: 'Only an owner can create an owner token.' })
@@ -95,17 +63,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
 }
 
 function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
-  route(http, {
-    method: 'DELETE',
-    url: '/tokens/:token_id',
-    access: ['owner', 'admin'],
-    tag: 'Organisation',
-    summary:
-      'Revoke an access token, and on request what descends from it; they stop working with the next request',
-    params: z.object({ token_id: z.string().max(100) }),
-    query: RevokeQuery,
-    result: RevokedAccessToken,
-    refusals: [404],
+  serve(http, tenancyOperations.revokeToken, {
     usesReserve: true,
     handle: async ({ caller, params, query }) => ({
       body: await store.revokeToken({
@@ -120,37 +78,25 @@ function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
 }
 
 export function addRemovalRoute(http: FastifyInstance, removal: OrganisationRemoval): void {
-  route(http, {
-    method: 'POST',
-    url: '/organisation/remove',
-    access: ['owner'],
-    tag: 'Organisation',
-    summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
-    body: RemoveOrganisation,
-    result: OrganisationRemoved,
-    refusals: [409],
+  serve(http, tenancyOperations.removeOrganisation, {
     usesReserve: true,
-    check: (body, caller) => confirmProblems(body, caller.tenantId),
+    parse: ({ fields, caller }) => readConfirmation(fields.confirm, caller.tenantId),
     onInvalid: async (caller, problems) => {
       const isMisconfirmed = problems.some(({ type }) => type === 'value_error')
       if (isMisconfirmed) await removal.recordRefusal(caller.tenantId, caller.requester)
     },
-    handle: async ({ caller }) => ({ body: await removal.remove(caller.tenantId, caller.requester) }),
+    handle: async ({ caller, value: tenantId }) => ({
+      body: await removal.remove(tenantId, caller.requester),
+    }),
   })
 }
 
-function confirmProblems(body: unknown, tenantId: string) {
-  if (typeof body !== 'object' || body === null || !('confirm' in body)) return []
-  const { confirm } = body
-  if (typeof confirm !== 'string' || confirm === tenantId) return []
+/** The organisation that is to be removed: the caller's own, where its tenant_id was typed. */
+function readConfirmation(confirm: string | undefined, tenantId: string): Parsed<string> {
+  if (confirm === tenantId) return { value: tenantId }
+  // What is no text at all is the schema's to refuse.
+  if (confirm === undefined) return { problems: [] }
   const ctx = { error: 'confirm does not equal your tenant_id' }
-  return [
-    problem(
-      ['body', 'confirm'],
-      'value_error',
-      'Type the tenant_id of your organisation exactly',
-      confirm,
-      ctx,
-    ),
-  ]
+  const sentence = 'Type the tenant_id of your organisation exactly'
+  return { problems: [problem(['body', 'confirm'], 'value_error', sentence, confirm, ctx)] }
 }

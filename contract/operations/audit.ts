@@ -1,0 +1,75 @@
+// An organisation's own two chains, for its owners and admins, and the public keys that vouch for what is signed.
+
+import { z } from 'zod'
+import { AuditEntry, ChainQuery, Jwks } from '../audit.ts'
+import { pageOf } from '../common.ts'
+import { LedgerEntry } from '../deletion.ts'
+import { operation } from '../operation.ts'
+import { administrators } from '../tenancy.ts'
+
+/** Each reads and signs a whole chain. An archive takes one a day. */
+const exportRate = { perMinute: 10, burst: 10 }
+
+/** The lines of an export. They are read one by one, not as a whole. */
+const ChainLines = z
+  .unknown()
+  .describe(
+    'One line of RFC 8785 JSON per entry, oldest first, each with its hash; the last line is `{"checkpoint": "<compact JWS>"}` over tenant_id, chain, entries, head and at. A file without it is not whole.',
+  )
+const chainFile = {
+  body: ChainLines,
+  types: ['application/x-ndjson'],
+  headers: ['content-disposition'],
+} as const
+
+export const auditOperations = {
+  auditLog: operation({
+    id: 'getAuditLog',
+    method: 'GET',
+    path: '/audit-log',
+    access: administrators,
+    tag: 'Evidence',
+    summary: 'Who did what, newest first',
+    query: ChainQuery,
+    results: { 200: { body: pageOf(AuditEntry) } },
+  }),
+  ledger: operation({
+    id: 'getLedger',
+    method: 'GET',
+    path: '/ledger',
+    access: administrators,
+    tag: 'Evidence',
+    summary: 'The life of every deletion request, newest first',
+    query: ChainQuery,
+    results: { 200: { body: pageOf(LedgerEntry) } },
+  }),
+  exportAuditLog: operation({
+    id: 'exportAuditLog',
+    method: 'GET',
+    path: '/audit-log/export',
+    access: administrators,
+    tag: 'Evidence',
+    summary: 'The whole audit log as a file that `lethe audit verify` checks',
+    rate: exportRate,
+    results: { 200: chainFile },
+  }),
+  exportLedger: operation({
+    id: 'exportLedger',
+    method: 'GET',
+    path: '/ledger/export',
+    access: administrators,
+    tag: 'Evidence',
+    summary: 'The whole ledger as a file that `lethe ledger verify` checks',
+    rate: exportRate,
+    results: { 200: chainFile },
+  }),
+  signingKeys: operation({
+    id: 'getSigningKeys',
+    method: 'GET',
+    path: '/.well-known/jwks.json',
+    access: 'public',
+    tag: 'Evidence',
+    summary: 'The public keys that certificates and checkpoints are signed with, retired ones included',
+    results: { 200: { body: Jwks, headers: ['cache-control'] } },
+  }),
+} as const

@@ -1,0 +1,74 @@
+// Who the caller is, the access tokens of their organisation, and its end.
+
+import { z } from 'zod'
+import { cursorQuery, limitQuery, pageOf } from '../common.ts'
+import { operation } from '../operation.ts'
+import {
+  AccessToken,
+  administrators,
+  CreateAccessToken,
+  CreatedAccessToken,
+  Me,
+  OrganisationRemoved,
+  RemoveOrganisation,
+  RevokedAccessToken,
+  RevokeQuery,
+  roles,
+} from '../tenancy.ts'
+
+export const tenancyOperations = {
+  me: operation({
+    id: 'getMe',
+    method: 'GET',
+    path: '/me',
+    access: roles,
+    tag: 'Organisation',
+    summary: 'Who you are to this service',
+    results: { 200: { body: Me } },
+  }),
+  listTokens: operation({
+    id: 'getTokens',
+    method: 'GET',
+    path: '/tokens',
+    access: administrators,
+    tag: 'Organisation',
+    summary: 'Access tokens of your organisation, newest first; never their secrets',
+    query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
+    results: { 200: { body: pageOf(AccessToken) } },
+  }),
+  createToken: operation({
+    id: 'postTokens',
+    method: 'POST',
+    path: '/tokens',
+    access: administrators,
+    tag: 'Organisation',
+    summary: 'Create an access token; its secret is in this answer and nowhere else',
+    body: CreateAccessToken,
+    results: { 201: { body: CreatedAccessToken } },
+    refusals: ['token_line_expired'],
+  }),
+  revokeToken: operation({
+    id: 'deleteTokensByTokenId',
+    method: 'DELETE',
+    path: '/tokens/:token_id',
+    access: administrators,
+    tag: 'Organisation',
+    summary:
+      'Revoke an access token, and on request what descends from it; they stop working with the next request',
+    params: z.object({ token_id: z.string().max(100) }),
+    query: RevokeQuery,
+    results: { 200: { body: RevokedAccessToken } },
+    refusals: ['not_found'],
+  }),
+  removeOrganisation: operation({
+    id: 'postOrganisationRemove',
+    method: 'POST',
+    path: '/organisation/remove',
+    access: ['owner'],
+    tag: 'Organisation',
+    summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
+    body: RemoveOrganisation,
+    results: { 200: { body: OrganisationRemoved } },
+    refusals: ['not_found', 'not_removable'],
+  }),
+} as const
