@@ -12,6 +12,7 @@ import { refusalsByStatus, validatesInput } from '../../contract/refusals.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/parsed.ts'
+import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { refusalSchema } from './refusals.ts'
@@ -70,6 +71,7 @@ export function serve<
     Value
   >,
 ): void {
+  const send = sender(operation)
   http.route({
     ...routeOf(operation),
     preParsing: async (request) => requireReadable(operation, request),
@@ -80,7 +82,7 @@ export function serve<
       try {
         if (operation.rate !== undefined) takeRate(http, request, operation.rate)
         const answer = await (serving.usesReserve === true ? http.withReserve(work) : work())
-        return send(reply, answer, operation)
+        return await send(reply, answer, () => http.turns.turnOf(callerOf(request).tenantId))
       } catch (error) {
         // What was given up because nobody waits for it has nobody to be told.
         if (signal.aborted && error === signal.reason) return reply.hijack()
@@ -134,19 +136,28 @@ function requireReadable(operation: Operation, request: FastifyRequest): void {
   }
 }
 
-function send<Body>(reply: FastifyReply, answer: Answer<Body>, { id, results }: Operation): FastifyReply {
-  const statuses = Object.keys(results).map(Number)
-  const status = answer.status ?? (statuses.length === 1 ? statuses[0] : undefined)
-  if (status === undefined || !(status in results))
-    throw new Error(`${id} does not declare ${status ?? 'which status'}.`)
-  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
-  reply.status(status)
-  if (answer.stream !== undefined) {
-    return reply.type(results[status]?.types?.[0] ?? 'application/octet-stream').send(answer.stream)
+type Send = (reply: FastifyReply, answer: Answer<unknown>, turn: () => Promise<void>) => Promise<FastifyReply>
+
+/** Sends an answer in one of the forms that the operation declares; a large body takes turns of the event loop. */
+function sender({ id, results }: Operation): Send {
+  const declared = new Map(
+    Object.entries(results).map(([status, { body, types }]) => [
+      Number(status),
+      { write: answerWriter(body), type: types?.[0] ?? 'application/octet-stream' },
+    ]),
+  )
+  const [only] = declared.size === 1 ? declared.keys() : []
+  return async (reply, { body, headers = {}, html, status = only, stream }, turn) => {
+    const form = status === undefined ? undefined : declared.get(status)
+    if (status === undefined || form === undefined)
+      throw new Error(`${id} does not declare this status: ${status}.`)
+    for (const [name, value] of Object.entries(headers)) reply.header(name, value)
+    reply.status(status)
+    if (stream !== undefined) return reply.type(form.type).send(stream)
+    if (html !== undefined) return reply.type('text/html; charset=utf-8').send(html)
+    if (body === undefined) return reply.send()
+    return reply.type('application/json; charset=utf-8').send(await form.write(body, turn))
   }
-  return answer.html === undefined
-    ? reply.send(answer.body)
-    : reply.type('text/html; charset=utf-8').send(answer.html)
 }
 
 function schemaOf(operation: Operation): FastifySchema {
