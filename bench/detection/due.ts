@@ -122,8 +122,8 @@ async function createDetectors(store: DetectionStore): Promise<void> {
       schedule_minutes: 5,
       enabled: true,
     })
-    if (!('definition' in read)) throw new Error(JSON.stringify(read))
-    await store.createDetector(organisationOf(i % organisations).tenantId, read.definition, 'bench')
+    if (!('value' in read)) throw new Error(JSON.stringify(read))
+    await store.createDetector(organisationOf(i % organisations).tenantId, read.value, 'bench')
   }
 }
 

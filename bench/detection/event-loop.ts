@@ -55,7 +55,7 @@ try {
     schedule_minutes: 360,
     enabled: true,
   })
-  if (!('definition' in read)) throw new Error(JSON.stringify(read))
+  if (!('value' in read)) throw new Error(JSON.stringify(read))
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
   const results: Record<string, unknown> = {}
   const ways: Record<string, Evaluate> = {
@@ -65,7 +65,7 @@ try {
   for (const [name, evaluate] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof backtest>> | undefined
     results[`preview, ${name}`] = await watched(async () => {
-      preview = await backtest(reader, read.definition, range, { clock: systemClock, evaluate })
+      preview = await backtest(reader, read.value, range, { clock: systemClock, evaluate })
     })
     const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
     results[`its answer, ${name}`] = await watched(async () => void serialize(preview))

@@ -46,7 +46,7 @@ const dropDays = [24, 38]
 
 function definitionOf(draft: Record<string, unknown>): DetectorDefinition {
   const read = readDraft(draft)
-  if ('definition' in read) return read.definition
+  if ('value' in read) return read.value
   throw new Error(JSON.stringify(read.problems))
 }
 

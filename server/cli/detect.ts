@@ -119,7 +119,7 @@ function choiceOf({ grouped, method, params }: DetectOptions): MethodChoice {
   const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params), scope }
   const read = readDraft(draft)
   if (!('problems' in read)) {
-    const choice = methodChoiceOf(read.definition)
+    const choice = methodChoiceOf(read.value)
     if (choice === null) throw new Error('The method refuses these params.')
     return choice
   }

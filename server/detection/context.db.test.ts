@@ -84,8 +84,8 @@ async function find(minute: number, more: Record<string, unknown> = {}): Promise
     schedule_minutes: 1,
     ...more,
   })
-  assert('definition' in read)
-  const { id } = await store.createDetector('acme', read.definition, 'me')
+  assert('value' in read)
+  const { id } = await store.createDetector('acme', read.value, 'me')
   const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
   await runner.run(acme, id)
@@ -179,12 +179,12 @@ test('anomalies of one incident name each other and say why, and what is hidden 
     params: { warmup_points: 30, min_abs_dev: 100 },
   })
   const rate = { metric_key: 'spans.rate', scope: { service: 'checkout' } }
-  const { definition } = readDraft({
+  const { value: definition } = readDraft({
     ...rate,
     name: 'Scoped',
     method_key: 'threshold',
     params: { upper: 0.1, violate_n: 1 },
-  }) as { definition: DetectorDefinition }
+  }) as { value: DetectorDefinition }
   const scoped = await store.createDetector('acme', definition, 'me')
   const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
   await new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } }).run(acme, scoped.id)

@@ -51,8 +51,8 @@ export async function createErrorsDetector(
     schedule_minutes: 60,
     enabled: isEnabled,
   })
-  assert('definition' in read)
-  return store.createDetector(tenantId, read.definition, 'me')
+  assert('value' in read)
+  return store.createDetector(tenantId, read.value, 'me')
 }
 
 export interface FixtureSpan {

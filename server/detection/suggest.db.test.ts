@@ -50,7 +50,7 @@ test('the bucket is as narrow as nearly all buckets have data, and the body is o
     const { detector, step_minutes } = await ask(metric)
     assert.equal(step_minutes, step, metric)
     assert.equal(stepMinutesFor(detector.window_minutes, detector.schedule_minutes), step, metric)
-    assert('definition' in readDraft(detector))
+    assert('value' in readDraft(detector))
   }
   assert.deepEqual((await ask('never')).reasons, ['There was no data in the last seven days.'])
   assert.deepEqual((await ask('every.minute', globex)).reasons, (await ask('never')).reasons)

@@ -72,7 +72,7 @@ export async function suggest(
     schedule_minutes: plan.stepMinutes,
   })
   if ('problems' in read) throw new Error(`A suggestion is invalid: ${JSON.stringify(read.problems)}`)
-  const { enabled: _, ...detector } = read.definition
+  const { enabled: _, ...detector } = read.value
   return {
     detector: { ...detector, params: { ...detector.params } },
     step_minutes: plan.stepMinutes,

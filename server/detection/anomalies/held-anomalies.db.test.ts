@@ -11,6 +11,7 @@ import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
+import { patchDetector } from '../detectors/patch.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import type { Finding } from './findings.ts'
@@ -190,11 +191,10 @@ test('whatever a person does to a detector leaves what a held anomaly said befor
   await place()
   const acts = [
     () =>
-      store.patchDetector(
-        'acme',
-        detector.id,
-        { fields: { window_minutes: 120 }, isMerge: false, ifMatch: undefined },
-        'me',
+      patchDetector(
+        store,
+        { tenantId: 'acme', id: detector.id },
+        { body: { window_minutes: 120 }, isMerge: false, ifMatch: undefined, actor: 'me' },
       ),
     () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, 'me'),
     () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, 'me'),

@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CreateMute, type Weekly } from '../../../contract/detection-feedback.ts'
-import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, muteProblems, mutesFor } from './mute.ts'
+import { readPart } from '../../core/parsed.ts'
+import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, mutesFor, readMute } from './mute.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 const minute = 60_000_000_000n
@@ -90,7 +91,11 @@ test('a mute that could never hold, or in a place that is none, is refused', () 
 
 test('a new mute says what it mutes and until when, or says in so many words that it is all, or for good', () => {
   const range_end = '2026-09-11T13:00:00Z'
-  const problems = (body: unknown) => muteProblems(body).map(({ loc, type }) => `${loc.join('.')} ${type}`)
+  const problems = (raw: unknown) => {
+    const { fields, value } = readPart('body', CreateMute, raw)
+    const read = readMute({ body: value, fields, raw })
+    return 'value' in read ? [] : read.problems.map(({ loc, type }) => `${loc.join('.')} ${type}`)
+  }
   for (const whom of [
     { detector_id: 'det_1' },
     { group: { service: 'checkout' } },

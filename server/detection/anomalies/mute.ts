@@ -3,11 +3,12 @@
 // or repeated, finds the same. What lies inside a mute is recorded as muted; an incident that outlasts its mute alarms
 // as soon as it does.
 
-import { CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
+import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { problem } from '../../core/app-error.ts'
 import { isRecord } from '../../core/is-record.ts'
+import type { Parsed } from '../../core/parsed.ts'
 
 export interface MuteRule {
   readonly id: string
@@ -91,43 +92,55 @@ function wallClock(timeZone: string, instantNs: Ns): { day: number; minute: numb
   }
 }
 
-/**
- * Problems that one field of the body of a new mute doesn't show: it doesn't say what is muted or until when, says it
- * twice, or ends before it begins. Takes the raw body, and passes over what the schema refuses anyway.
- */
-export function muteProblems(raw: unknown): ValidationProblem[] {
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
-  const body = new Map<string, unknown>(Object.entries(raw))
-  return [...selectorProblems(body, raw), ...endProblems(body, raw)]
+/** The body of a new mute as it was sent: read by its schema, and the fields of it that are good. */
+export interface SentMute {
+  /** Undefined where the schema refuses it. */
+  readonly body: CreateMute | undefined
+  readonly fields: Partial<CreateMute>
+  readonly raw: unknown
 }
 
-function selectorProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
-  const isAll = body.get('all_detectors') === true
-  if (isAll && body.has('detector_id')) {
+/**
+ * The mute that is asked for, or the problems that no field shows alone: the body doesn't say what is muted or until when,
+ * says it twice, or ends before it begins.
+ */
+export function readMute({ body, fields, raw }: SentMute): Parsed<CreateMute> {
+  if (!isRecord(raw)) return { problems: [] }
+  const problems = [...selectorProblems(raw), ...endProblems(raw, fields)]
+  return body === undefined || problems.length > 0 ? { problems } : { value: body }
+}
+
+function selectorProblems(raw: SentFields): ValidationProblem[] {
+  const isAll = raw.all_detectors === true
+  if (isAll && has(raw, 'detector_id')) {
     return [contradiction('all_detectors', 'detector_id', 'names one detector')]
   }
-  const group = body.get('group')
-  const isLabelled = body.has('group') && !(isRecord(group) && Object.keys(group).length === 0)
-  if (isAll || isLabelled || body.has('detector_id')) return []
+  const isLabelled = has(raw, 'group') && !(isRecord(raw.group) && Object.keys(raw.group).length === 0)
+  if (isAll || isLabelled || has(raw, 'detector_id')) return []
   const sentence =
     'Say what to mute: detector_id, a group with at least one label, or "all_detectors": true for every detector of your organisation'
   return [problem(['body', 'detector_id'], 'missing', sentence, raw)]
 }
 
-function endProblems(body: ReadonlyMap<string, unknown>, raw: object): ValidationProblem[] {
-  const isOpen = body.get('open_ended') === true
-  if (!body.has('range_end')) {
+function endProblems(raw: SentFields, fields: Partial<CreateMute>): ValidationProblem[] {
+  const isOpen = raw.open_ended === true
+  if (!has(raw, 'range_end')) {
     if (isOpen) return []
     const sentence =
       'Say when the mute ends: range_end, or "open_ended": true for one that lasts until it is deleted'
     return [problem(['body', 'range_end'], 'missing', sentence, raw)]
   }
   if (isOpen) return [contradiction('open_ended', 'range_end', 'is an end')]
-  const bounds = CreateMute.pick({ range_start: true, range_end: true }).strip().safeParse(raw)
-  if (!bounds.success) return []
-  const { range_end: endNs, range_start: startNs } = bounds.data
+  const { range_end: endNs, range_start: startNs } = fields
   const isReversed = startNs !== undefined && endNs !== undefined && endNs <= startNs
-  return isReversed ? [endsTooEarly(body.get('range_end'))] : []
+  return isReversed ? [endsTooEarly(raw.range_end)] : []
+}
+
+type SentFields = Readonly<Record<string, unknown>>
+
+/** Whether a field was sent, also one that the schema refuses. */
+function has(raw: SentFields, field: keyof CreateMute): boolean {
+  return Object.hasOwn(raw, field)
 }
 
 function contradiction(field: string, other: string, why: string): ValidationProblem {

@@ -4,22 +4,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { builtInMetrics, MetricKey } from '../../../contract/detection.ts'
+import { builtInMetrics, CreateDetector, MetricKey, PatchDetector } from '../../../contract/detection.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
+import { readPart } from '../../core/parsed.ts'
 import { eventSeries } from '../../series/event-series.ts'
 import {
-  applyPatch,
   changedFields,
-  createProblems,
   type DetectorDefinition,
   type Draft,
   etagOf,
   ifMatchAllows,
   mergePatch,
   methodChoiceOf,
-  patchProblems,
+  readCreation,
   readDraft,
+  readPatch,
   refusedOnSystem,
+  type StoredDetector,
 } from './detector.ts'
 import { systemDetectors } from './system-detectors.ts'
 
@@ -36,12 +37,45 @@ const draft = {
 
 function definitionOf(given: Draft): DetectorDefinition {
   const read = readDraft(given)
-  assert('definition' in read, JSON.stringify(read))
-  return read.definition
+  assert('value' in read, JSON.stringify(read))
+  return read.value
 }
 
-function problemsOf(given: Draft): ValidationProblem[] {
+function problemsOf(given: Draft): readonly ValidationProblem[] {
   const read = readDraft(given)
+  return 'problems' in read ? read.problems : []
+}
+
+function stored(definition: DetectorDefinition): StoredDetector {
+  return {
+    id: 'det_1',
+    tenantId: 'acme',
+    definition,
+    isSystem: false,
+    revision: 1,
+    tuningRevision: 0,
+    lastRunAtMs: null,
+    lastStatus: null,
+    lastNote: null,
+    createdAtMs: 0,
+  }
+}
+
+/** What a patch that the body's schema accepts makes of a definition. */
+function patched(definition: DetectorDefinition, patch: PatchDetector, isMerge: boolean) {
+  return readPatch(stored(definition), { body: PatchDetector.parse(patch), raw: patch }, isMerge)
+}
+
+/** Problems that the rule tells beside those of the schema. */
+function patchProblems(definition: DetectorDefinition, raw: unknown, isMerge: boolean) {
+  const { value: body } = readPart('body', PatchDetector, raw)
+  const read = readPatch(stored(definition), { body, raw }, isMerge)
+  return 'problems' in read ? read.problems : []
+}
+
+function createProblems(raw: unknown) {
+  const { value: body } = readPart('body', CreateDetector, raw)
+  const read = readCreation({ body, raw })
   return 'problems' in read ? read.problems : []
 }
 
@@ -109,45 +143,43 @@ test('the built-in metrics are those that telemetry can be read as', () => {
 })
 
 test('a plain patch replaces params and scope whole', () => {
-  const read = applyPatch(before, { params: { lower: 1 }, scope: { group_by: 'host' } }, false)
-  assert('definition' in read)
-  assert.equal(read.definition.params.upper, undefined)
-  assert.equal(read.definition.params.lower, 1)
-  assert.deepEqual(read.definition.scope, { group_by: 'host' })
+  const read = patched(before, { params: { lower: 1 }, scope: { group_by: 'host' } }, false)
+  assert('value' in read)
+  assert.equal(read.value.after.params.upper, undefined)
+  assert.equal(read.value.after.params.lower, 1)
+  assert.deepEqual(read.value.after.scope, { group_by: 'host' })
 })
 
 test('a merge patch merges params and scope and removes what is null', () => {
   const fields = { params: { lower: 1 }, scope: { service: null, attributes: { zone: 'b' } } }
-  const read = applyPatch(before, fields, true)
-  assert('definition' in read)
-  assert.equal(read.definition.params.upper, 100)
-  assert.equal(read.definition.params.lower, 1)
-  assert.deepEqual(read.definition.scope, { attributes: { region: 'eu', zone: 'b' } })
+  const read = patched(before, fields, true)
+  assert('value' in read)
+  assert.equal(read.value.after.params.upper, 100)
+  assert.equal(read.value.after.params.lower, 1)
+  assert.deepEqual(read.value.after.scope, { attributes: { region: 'eu', zone: 'b' } })
 })
 
 test('the result of a merge is checked, not the patch', () => {
-  const read = applyPatch(before, { params: { upper: null } }, true)
+  const read = patched(before, { params: { upper: null } }, true)
   assert('problems' in read)
   assert.deepEqual(places(read.problems), ['body.params.upper value_error'])
 })
 
 test('parameters of another method are refused one by one', () => {
-  const stored = { definition: before, isSystem: false }
-  assert.deepEqual(places(patchProblems(stored, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
+  assert.deepEqual(places(patchProblems(before, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
     'body.params.k extra_forbidden',
     'body.params.window_points extra_forbidden',
   ])
 })
 
 test('a new method needs its params; naming the same method does not', () => {
-  const stored = { definition: before, isSystem: false }
-  assert.deepEqual(places(patchProblems(stored, { method_key: 'robust_band' }, false)), [
+  assert.deepEqual(places(patchProblems(before, { method_key: 'robust_band' }, false)), [
     'body.params missing',
   ])
-  assert.deepEqual(patchProblems(stored, { method_key: 'threshold' }, false), [])
-  const read = applyPatch(before, { method_key: 'robust_band', params: {} }, false)
-  assert('definition' in read)
-  assert.equal(read.definition.params.k, 4)
+  assert.deepEqual(patchProblems(before, { method_key: 'threshold' }, false), [])
+  const read = patched(before, { method_key: 'robust_band', params: {} }, false)
+  assert('value' in read)
+  assert.equal(read.value.after.params.k, 4)
 })
 
 test('what the schema of a body refuses is not refused twice', () => {
@@ -157,31 +189,28 @@ test('what the schema of a body refuses is not refused twice', () => {
     'body.params.k extra_forbidden',
     'body.params.upper value_error',
   ])
-  assert.deepEqual(
-    patchProblems({ definition: before, isSystem: false }, { params: 5, scope: [] }, false),
-    [],
-  )
+  assert.deepEqual(patchProblems(before, { params: 5, scope: [] }, false), [])
   for (const body of [undefined, null, [], 'x', 4]) {
     assert.deepEqual(createProblems(body), [])
-    assert.deepEqual(patchProblems({ definition: before, isSystem: false }, body, true), [])
+    assert.deepEqual(patchProblems(before, body, true), [])
   }
 })
 
 test('a patch never changes the definition it is applied to, and an empty one changes nothing', () => {
   const copy = structuredClone(before)
   for (const isMerge of [true, false]) {
-    const read = applyPatch(before, {}, isMerge)
-    assert('definition' in read)
-    assert.deepEqual(changedFields(before, read.definition), [])
-    applyPatch(before, { params: { lower: 3 }, scope: { attributes: { a: 'b' } } }, isMerge)
+    const read = patched(before, {}, isMerge)
+    assert('value' in read)
+    assert.deepEqual(changedFields(before, read.value.after), [])
+    patched(before, { params: { lower: 3 }, scope: { attributes: { a: 'b' } } }, isMerge)
   }
   assert.deepEqual(before, copy)
 })
 
 test('only fields that differ count as changed', () => {
-  const read = applyPatch(before, { name: 'Queue', enabled: false, params: { upper: 100 } }, false)
-  assert('definition' in read)
-  assert.deepEqual(changedFields(before, read.definition), ['enabled'])
+  const read = patched(before, { name: 'Queue', enabled: false, params: { upper: 100 } }, false)
+  assert('value' in read)
+  assert.deepEqual(changedFields(before, read.value.after), ['enabled'])
 })
 
 test('a system detector keeps name, metric and method, and may be told what they are', () => {
@@ -253,8 +282,7 @@ test('merging an object without nulls twice is merging it once', () => {
 test('any body at all is answered with problems, never with a crash', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.boolean(), (body, isMerge) => {
-      const stored = { definition: before, isSystem: false }
-      assert(Array.isArray(patchProblems(stored, body, isMerge)))
+      assert(Array.isArray(patchProblems(before, body, isMerge)))
       assert(Array.isArray(createProblems(body)))
     }),
   )
@@ -274,13 +302,11 @@ test('a method that compares peers needs a group, wherever a definition comes fr
   assert.deepEqual(createProblems({ ...alone, scope: { group_by: 'host.name' } }), [])
   assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method asks for one')
 
-  const stored = { definition: grouped, isSystem: false }
-  assert.deepEqual(places(patchProblems(stored, { scope: {} }, false)), missing)
-  assert.deepEqual(places(patchProblems(stored, { scope: { group_by: null } }, true)), missing)
-  assert.deepEqual(patchProblems(stored, { scope: { service: 'checkout' } }, true), [])
-  const single = { definition: before, isSystem: false }
-  assert.deepEqual(places(patchProblems(single, { method_key: 'peer_outlier', params: {} }, false)), missing)
+  assert.deepEqual(places(patchProblems(grouped, { scope: {} }, false)), missing)
+  assert.deepEqual(places(patchProblems(grouped, { scope: { group_by: null } }, true)), missing)
+  assert.deepEqual(patchProblems(grouped, { scope: { service: 'checkout' } }, true), [])
+  assert.deepEqual(places(patchProblems(before, { method_key: 'peer_outlier', params: {} }, false)), missing)
   const both = { method_key: 'peer_outlier', params: {}, scope: { group_by: 'service' } }
-  assert.deepEqual(patchProblems(single, both, false), [])
-  assert('problems' in applyPatch(grouped, { scope: {} }, false))
+  assert.deepEqual(patchProblems(before, both, false), [])
+  assert('problems' in patched(grouped, { scope: {} }, false))
 })

@@ -3,18 +3,19 @@
 // (creating, patching, loading) goes through `readDraft`, so a detector that the method would refuse can't exist.
 
 import { isDeepStrictEqual } from 'node:util'
-import { z } from 'zod'
 import {
   CreateDetector,
   type Detector,
   type DetectorScope,
   type DetectorStatus,
+  type PatchDetector,
 } from '../../../contract/detection.ts'
 import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection-methods.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
 import { isRecord } from '../../core/is-record.ts'
+import { type Parsed, readPart } from '../../core/parsed.ts'
 import { problemsOf } from '../../core/schema-problems.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
@@ -55,33 +56,54 @@ const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 /** Identity of a system detector: what other people's charts and habits rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
-const draftSchemas = {
-  threshold: z.strictObject({ ...CreateDetector.shape, params: methodParams.threshold }),
-  robust_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.robust_band }),
-  seasonal_band: z.strictObject({ ...CreateDetector.shape, params: methodParams.seasonal_band }),
-  record_range: z.strictObject({ ...CreateDetector.shape, params: methodParams.record_range }),
-  shape_discord: z.strictObject({ ...CreateDetector.shape, params: methodParams.shape_discord }),
-  spectral_residual: z.strictObject({ ...CreateDetector.shape, params: methodParams.spectral_residual }),
-  sub_pca: z.strictObject({ ...CreateDetector.shape, params: methodParams.sub_pca }),
-  level_shift: z.strictObject({ ...CreateDetector.shape, params: methodParams.level_shift }),
-  absence: z.strictObject({ ...CreateDetector.shape, params: methodParams.absence }),
-  rate_test: z.strictObject({ ...CreateDetector.shape, params: methodParams.rate_test }),
-  rcf: z.strictObject({ ...CreateDetector.shape, params: methodParams.rcf }),
-  peer_outlier: z.strictObject({ ...CreateDetector.shape, params: methodParams.peer_outlier }),
-  auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
-} as const satisfies Record<MethodKey, z.ZodType>
+/** What was sent for a detector: the body as its schema reads it, undefined where that refuses it, and as it came. */
+export interface SentBody<Body> {
+  readonly body: Body | undefined
+  readonly raw: unknown
+}
 
 /** The whole definition with defaults filled in, or every problem of it, located in the body. */
-export function readDraft(
-  draft: Draft,
-): { readonly definition: DetectorDefinition } | { readonly problems: ValidationProblem[] } {
+export function readDraft(draft: Draft): Parsed<DetectorDefinition> {
+  const { value: body, problems } = readPart('body', CreateDetector, draft)
+  const read = readCreation({ body, raw: draft })
+  return 'value' in read ? read : { problems: [...problems, ...read.problems] }
+}
+
+/**
+ * The definition that the body of a creation means, or what its schema can't see: problems inside `params`, whose schema
+ * is the method's, and a group that the method needs.
+ */
+export function readCreation({ body, raw }: SentBody<CreateDetector>): Parsed<DetectorDefinition> {
+  if (!isRecord(raw) || !isRecord(raw.params ?? {})) return { problems: [] }
+  const params = readParams({ ...raw, params: raw.params ?? {} })
+  const problems = [...params.problems, ...groupMissing(raw)]
+  if (body === undefined || params.value === undefined || problems.length > 0) return { problems }
+  const { enabled, method_key, metric_key, name, schedule_minutes, scope, window_minutes } = body
+  return {
+    value: {
+      name,
+      metric_key,
+      method_key,
+      params: params.value,
+      scope,
+      window_minutes,
+      schedule_minutes,
+      enabled,
+    },
+  }
+}
+
+/** The parameters by the schema of the method, with their defaults. Where the method is unknown nothing is said of them. */
+function readParams(draft: Draft): {
+  readonly value: DetectorDefinition['params'] | undefined
+  readonly problems: readonly ValidationProblem[]
+} {
   const key = MethodKey.safeParse(draft.method_key)
-  const result = (key.success ? draftSchemas[key.data] : CreateDetector).safeParse(draft)
-  const problems = [
-    ...(result.success ? [] : problemsOf('body', result.error.issues, draft)),
-    ...groupMissing(draft),
-  ]
-  return result.success && problems.length === 0 ? { definition: result.data } : { problems }
+  if (!key.success) return { value: undefined, problems: [] }
+  const result = methodParams[key.data].safeParse(draft.params)
+  if (result.success) return { value: result.data, problems: [] }
+  const issues = result.error.issues.map((issue) => ({ ...issue, path: ['params', ...issue.path] }))
+  return { value: undefined, problems: problemsOf('body', issues, draft) }
 }
 
 /** A method that compares the series of a group needs one. */
@@ -115,41 +137,34 @@ export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | n
   return result.success ? ({ method_key: definition.method_key, params: result.data } as MethodChoice) : null
 }
 
-/** What the schema of the creating body can't see: problems inside `params`, and a group that the method needs. */
-export function createProblems(body: unknown): ValidationProblem[] {
-  if (!isRecord(body) || !isRecord(body.params ?? {})) return []
-  const result = readDraft({ ...body, params: body.params ?? {} })
-  return [...insideParts(result, ['params']), ...groupMissing(body)]
+/** A patch, read against the detector that it is for. */
+export interface DetectorChange {
+  readonly before: StoredDetector
+  readonly after: DetectorDefinition
+  /** What a system detector keeps and the patch would change; `after` is then as before. */
+  readonly refused: readonly DefinitionField[]
 }
 
 /**
- * What the schema of the patching body can't see: problems inside `params` and `scope` of the result. `body` may be
- * anything; parts of the wrong type are left to the schema, and what a system detector refuses to its refusal.
+ * The definition after a patch, or every problem of it that the schema of the body can't see. Without `isMerge`, `params`
+ * and `scope` replace the old object whole; with it they merge (RFC 7396). Of a body that the schema refuses only what is
+ * inside these two is told: the rest is the schema's to tell.
  */
-export function patchProblems(
-  stored: { readonly definition: DetectorDefinition; readonly isSystem: boolean },
-  body: unknown,
+export function readPatch(
+  before: StoredDetector,
+  { body, raw }: SentBody<PatchDetector>,
   isMerge: boolean,
-): ValidationProblem[] {
-  const before = stored.definition
-  if (!isRecord(body)) return []
-  if (stored.isSystem && refusedOnSystem(before, body).length > 0) return []
-  if (changesMethodAlone(before, body)) return [paramsMissing(body)]
-  const parts = ['params', 'scope'].filter((part) => isRecord(body[part] ?? {}))
-  return insideParts(readDraft(draftOfPatch(before, body, isMerge)), parts)
-}
-
-/**
- * The definition after a patch that `PatchDetector` accepts, or every problem of the result. Without `isMerge`,
- * `params` and `scope` replace the old object whole; with it they merge (RFC 7396).
- */
-export function applyPatch(
-  before: DetectorDefinition,
-  patch: Draft,
-  isMerge: boolean,
-): { readonly definition: DetectorDefinition } | { readonly problems: ValidationProblem[] } {
-  if (changesMethodAlone(before, patch)) return { problems: [paramsMissing(patch)] }
-  return readDraft(draftOfPatch(before, patch, isMerge))
+): Parsed<DetectorChange> {
+  if (!isRecord(raw)) return { problems: [] }
+  const { definition, isSystem } = before
+  const refused = isSystem ? refusedOnSystem(definition, raw) : []
+  if (refused.length > 0) return { value: { before, after: definition, refused } }
+  if (changesMethodAlone(definition, raw)) return { problems: [paramsMissing(raw)] }
+  const read = readDraft(draftOfPatch(definition, body ?? raw, isMerge))
+  if ('value' in read) return { value: { before, after: read.value, refused } }
+  if (body !== undefined) return read
+  const parts = ['params', 'scope'].filter((part) => raw[part] === undefined || isRecord(raw[part]))
+  return { problems: insideParts(read.problems, parts) }
 }
 
 /** Names of the fields that differ, in the order of the contract. */
@@ -211,10 +226,12 @@ function paramsMissing(body: unknown): ValidationProblem {
 }
 
 /** Problems deeper than the named parts themselves: those above are the body schema's to tell. */
-function insideParts(result: ReturnType<typeof readDraft>, parts: readonly string[]): ValidationProblem[] {
-  if ('definition' in result) return []
+function insideParts(
+  problems: readonly ValidationProblem[],
+  parts: readonly string[],
+): readonly ValidationProblem[] {
   const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
-  const shown = result.problems.slice(0, problemsMax)
+  const shown = problems.slice(0, problemsMax)
   // The count of those that are not shown is of the whole body, and holds for the parts where all the others are theirs.
-  return shown.every(isInside) ? result.problems : shown.filter(isInside)
+  return shown.every(isInside) ? problems : shown.filter(isInside)
 }

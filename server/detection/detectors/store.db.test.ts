@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly, PatchDetector } from '../../../contract/detection.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
@@ -18,6 +18,7 @@ import type { Finding } from '../anomalies/findings.ts'
 import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
 import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
 import { insertDetector } from './detector-rows.ts'
+import { type AskedPatch, patchDetector } from './patch.ts'
 import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
@@ -43,6 +44,12 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('detectors').execute()
 })
 
+/** A plain patch that names no version, unless more is said. */
+function patch(tenantId: string, id: string, body: PatchDetector, more: Partial<AskedPatch> = {}) {
+  const asked = { body, isMerge: false, ifMatch: undefined, actor: 'me', ...more }
+  return patchDetector(store, { tenantId, id }, asked)
+}
+
 function definition(more: Record<string, unknown> = {}): DetectorDefinition {
   const read = readDraft({
     name: 'Queue',
@@ -55,8 +62,8 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
     enabled: true,
     ...more,
   })
-  assert('definition' in read)
-  return read.definition
+  assert('value' in read)
+  return read.value
 }
 
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
@@ -164,12 +171,8 @@ test('a patch changes what it names, counts a revision, is due at once and names
   await record(detector, [])
   await clock.advance(5000)
   const before = (await audit(acme)).length
-  const after = await store.patchDetector(
-    'acme',
-    detector.id,
-    { fields: { window_minutes: 120, params: { upper: 50 } }, isMerge: false, ifMatch: '"1"' },
-    'token:ci',
-  )
+  const fields = { window_minutes: 120, params: { upper: 50 } }
+  const after = await patch('acme', detector.id, fields, { ifMatch: '"1"', actor: 'token:ci' })
   assert.equal(after.definition.window_minutes, 120)
   assert.equal(after.definition.params.upper, 50)
   assert.equal(after.definition.name, 'Queue')
@@ -184,37 +187,36 @@ test('a patch that changes nothing leaves revision and audit log alone', async (
   const detector = await create()
   const before = (await audit(acme)).length
   for (const fields of [{}, { name: 'Queue' }, { params: { upper: 100 } }]) {
-    const after = await store.patchDetector(
-      'acme',
-      detector.id,
-      { fields, isMerge: false, ifMatch: undefined },
-      'me',
-    )
-    assert.deepEqual(after, detector)
+    assert.deepEqual(await patch('acme', detector.id, fields), detector)
   }
   assert.equal((await audit(acme)).length, before)
 })
 
 test('a stale ETag refuses a patch and a deletion, and nothing changes', async () => {
   const detector = await create()
-  const patch = { fields: { name: 'Other' }, isMerge: false, ifMatch: '"2"' }
-  await assert.rejects(store.patchDetector('acme', detector.id, patch, 'me'), refusal('precondition_failed'))
+  const stale = patch('acme', detector.id, { name: 'Other' }, { ifMatch: '"2"' })
+  await assert.rejects(stale, refusal('precondition_failed'))
   await assert.rejects(store.deleteDetector('acme', detector.id, '"2"', 'me'), refusal('precondition_failed'))
   assert.deepEqual(await store.findDetector('acme', detector.id), detector)
 })
 
 test('of two patches that read the same version one wins', async () => {
   const { id } = await create()
-  const patch = (name: string) =>
-    store.patchDetector('acme', id, { fields: { name }, isMerge: false, ifMatch: '"1"' }, 'me')
-  const outcomes = await Promise.allSettled([patch('A'), patch('B')])
+  const rename = (name: string) => patch('acme', id, { name }, { ifMatch: '"1"' })
+  const outcomes = await Promise.allSettled([rename('A'), rename('B')])
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+})
+
+test('of two patches at once that name no version neither is lost', async () => {
+  const { id } = await create()
+  await Promise.all([patch('acme', id, { name: 'A' }), patch('acme', id, { window_minutes: 61 })])
+  const after = await store.findDetector('acme', id)
+  assert.deepEqual([after?.definition.name, after?.definition.window_minutes, after?.revision], ['A', 61, 3])
 })
 
 test('another organisation can neither change nor delete a detector', async () => {
   const { id } = await create(globex)
-  const patch = { fields: { name: 'Mine' }, isMerge: false, ifMatch: undefined }
-  await assert.rejects(store.patchDetector('acme', id, patch, 'me'), refusal('not_found'))
+  await assert.rejects(patch('acme', id, { name: 'Mine' }), refusal('not_found'))
   await assert.rejects(store.deleteDetector('acme', id, undefined, 'me'), refusal('not_found'))
   assert.equal((await store.findDetector('globex', id))?.definition.name, 'Queue')
 })
@@ -229,12 +231,11 @@ test('an organisation starts with the system detectors, whose identity and exist
   assert.deepEqual(await store.listDetectors('globex', { limit: 50, beforeId: null }), [])
   const [system] = listed
   assert(system?.isSystem)
-  const patch = (fields: Record<string, unknown>) =>
-    store.patchDetector('acme', system.id, { fields, isMerge: true, ifMatch: undefined }, 'me')
-  await assert.rejects(patch({ name: 'Mine' }), refusal('system_detector'))
-  await assert.rejects(patch({ method_key: 'threshold', params: { upper: 1 } }), refusal('system_detector'))
+  const merge = (fields: PatchDetector) => patch('acme', system.id, fields, { isMerge: true })
+  await assert.rejects(merge({ name: 'Mine' }), refusal('system_detector'))
+  await assert.rejects(merge({ method_key: 'threshold', params: { upper: 1 } }), refusal('system_detector'))
   await assert.rejects(store.deleteDetector('acme', system.id, undefined, 'me'), refusal('system_detector'))
-  const after = await patch({ name: system.definition.name, enabled: false, params: { k: 8 } })
+  const after = await merge({ name: system.definition.name, enabled: false, params: { k: 8 } })
   assert.equal(after.definition.enabled, false)
   assert.equal(after.definition.params.k, 8)
 })
@@ -249,28 +250,25 @@ test('the request rate detector of before becomes that of today where nobody cha
     window_minutes: 5760,
     schedule_minutes: 5,
   })
-  assert('definition' in old)
+  assert('value' in old)
   const insert = (tenantId: string, isSystem: boolean) =>
     fixture.control
       .transaction()
-      .execute((trx) =>
-        insertDetector(trx, { tenantId, definition: old.definition, isSystem, nowMs: noonMs }),
-      )
+      .execute((trx) => insertDetector(trx, { tenantId, definition: old.value, isSystem, nowMs: noonMs }))
   const [untouched, changed, own] = [
     await insert('acme', true),
     await insert('globex', true),
     await insert('acme', false),
   ]
-  const fields = { enabled: false }
-  await store.patchDetector('globex', changed, { fields, isMerge: false, ifMatch: undefined }, 'me')
+  await patch('globex', changed, { enabled: false })
   const stored = async (tenantId: string, id: string) => await store.findDetector(tenantId, id)
 
   for (let again = 0; again < 2; again++) {
     await trafficByHour.up(fixture.control)
     const after = await stored('acme', untouched)
     assert.deepEqual([after?.definition, after?.revision, after?.isSystem], [today, 2, true])
-    assert.deepEqual((await stored('globex', changed))?.definition, { ...old.definition, enabled: false })
-    assert.deepEqual((await stored('acme', own))?.definition, old.definition)
+    assert.deepEqual((await stored('globex', changed))?.definition, { ...old.value, enabled: false })
+    assert.deepEqual((await stored('acme', own))?.definition, old.value)
   }
 })
 
@@ -330,8 +328,7 @@ test('a run that found the same again records nothing twice; one that goes on ke
 test('what a detector finds of a new metric is not what it found of the old', async () => {
   const detector = await create()
   await record(detector, [finding(0, 5, { isOpen: true })])
-  const patch = { fields: { metric_key: 'queue.age' }, isMerge: false, ifMatch: undefined }
-  const changed = await store.patchDetector('acme', detector.id, patch, 'me')
+  const changed = await patch('acme', detector.id, { metric_key: 'queue.age' })
   await record(changed, [finding(0, 6, { isOpen: true })])
   const found = await anomalies()
   assert.deepEqual(found.map(({ metric_key, ended_at }) => [metric_key, ended_at !== null]).sort(), [
@@ -342,8 +339,7 @@ test('what a detector finds of a new metric is not what it found of the old', as
 
 test('a run that read an older definition, or a deleted detector, records nothing', async () => {
   const detector = await create()
-  const patch = { fields: { window_minutes: 61 }, isMerge: false, ifMatch: undefined }
-  await store.patchDetector('acme', detector.id, patch, 'me')
+  await patch('acme', detector.id, { window_minutes: 61 })
   assert.equal(await record(detector, [finding(0, 5)]), false)
   assert.equal((await store.findDetector('acme', detector.id))?.lastRunAtMs, null)
   await store.deleteDetector('acme', detector.id, undefined, 'me')

@@ -11,7 +11,7 @@ import type { Ns } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
-import { AppError, InvalidInput } from '../../core/app-error.ts'
+import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
@@ -27,12 +27,10 @@ import {
 import { idList } from '../anomalies/id-list.ts'
 import { recordRunsIn } from '../anomalies/write-runs.ts'
 import {
-  applyPatch,
   changedFields,
+  type DetectorChange,
   type DetectorDefinition,
-  type Draft,
   ifMatchAllows,
-  refusedOnSystem,
   type StoredDetector,
 } from './detector.ts'
 import {
@@ -47,13 +45,6 @@ export interface DueDetector {
   readonly tenantId: string
   readonly placement: number
   readonly id: string
-}
-
-interface DetectorPatch {
-  readonly fields: Draft
-  /** Merge `params` and `scope` instead of replacing them. */
-  readonly isMerge: boolean
-  readonly ifMatch: string | undefined
 }
 
 export interface AnomalyPage {
@@ -135,24 +126,28 @@ export class DetectionStore {
   }
 
   /**
-   * Answers the detector as it is afterwards; a patch that changes nothing leaves revision and audit log alone.
-   * Throws `not_found`, `precondition_failed`, `system_detector` or InvalidInput, in this order of precedence. A
-   * changed definition is due at once.
+   * Puts the definition after a patch in the place of the one it was read against. Returns the detector as it is
+   * afterwards, or null where it is no longer as it was read, so that the patch is to be read again. A patch that changes
+   * nothing leaves revision and audit log alone. Throws `precondition_failed` or `system_detector`, in this order of
+   * precedence. A changed definition is due at once.
    */
-  async patchDetector(
-    tenantId: string,
-    id: string,
-    patch: DetectorPatch,
+  async changeDetector(
+    { after, before, refused }: DetectorChange,
+    ifMatch: string | undefined,
     actor: string,
-  ): Promise<StoredDetector> {
+  ): Promise<StoredDetector | null> {
+    if (!ifMatchAllows(ifMatch, before.revision)) throw new AppError('precondition_failed')
+    if (refused.length > 0) {
+      throw new AppError('system_detector', {
+        sentence: `Of a system detector, ${refused.join(', ')} cannot be changed.`,
+      })
+    }
+    const changed = changedFields(before.definition, after)
+    if (changed.length === 0) return before
+    const { id, tenantId } = before
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       await lock(trx, { tenantId })
-      const before = found(await findDetectorRow(trx, tenantId, id))
-      if (!ifMatchAllows(patch.ifMatch, before.revision)) throw new AppError('precondition_failed')
-      const after = definitionAfter(before, patch)
-      const changed = changedFields(before.definition, after)
-      if (changed.length === 0) return before
       const isRenamedOnly = changed.every((field) => field === 'name')
       const { numUpdatedRows } = await trx
         .updateTable('detectors')
@@ -165,7 +160,7 @@ export class DetectionStore {
         .where('id', '=', id)
         .where('revision', '=', before.revision)
         .executeTakeFirstOrThrow()
-      if (numUpdatedRows === 0n) throw new AppError('precondition_failed')
+      if (numUpdatedRows === 0n) return null
       await appendAudit(trx, tenantId, nowMs, {
         actor,
         action: 'detector.updated',
@@ -321,18 +316,6 @@ export class DetectionStore {
     }
     return query
   }
-}
-
-function definitionAfter(before: StoredDetector, patch: DetectorPatch): DetectorDefinition {
-  const refused = before.isSystem ? refusedOnSystem(before.definition, patch.fields) : []
-  if (refused.length > 0) {
-    throw new AppError('system_detector', {
-      sentence: `Of a system detector, ${refused.join(', ')} cannot be changed.`,
-    })
-  }
-  const result = applyPatch(before.definition, patch.fields, patch.isMerge)
-  if ('problems' in result) throw new InvalidInput(result.problems)
-  return result.definition
 }
 
 function found(detector: StoredDetector | null): StoredDetector {

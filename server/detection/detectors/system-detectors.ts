@@ -77,5 +77,5 @@ function systemDetector(draft: Draft): DetectorDefinition {
   const result = readDraft({ ...draft, scope: { group_by: 'service' }, enabled: true })
   if ('problems' in result)
     throw new Error(`A system detector is invalid: ${JSON.stringify(result.problems)}`)
-  return result.definition
+  return result.value
 }

@@ -131,8 +131,8 @@ function definitionOf(more: Record<string, unknown>): DetectorDefinition {
     schedule_minutes: 11,
     ...more,
   })
-  assert('definition' in read, JSON.stringify(read))
-  return read.definition
+  assert('value' in read, JSON.stringify(read))
+  return read.value
 }
 
 const grouped = { scope: { group_by: 'service' } }

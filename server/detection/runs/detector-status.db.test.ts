@@ -143,8 +143,8 @@ for (const [name, given] of Object.entries(cases)) {
       window_minutes: 120,
       schedule_minutes: 1,
     })
-    assert('definition' in read, JSON.stringify(read))
-    const { id } = await store.createDetector('acme', read.definition, 'me')
+    assert('value' in read, JSON.stringify(read))
+    const { id } = await store.createDetector('acme', read.value, 'me')
     assert.equal((await store.findDetector('acme', id))?.lastStatus, null, 'before its first run')
     if (given.mute) await store.feedback.createMute('acme', { detector_id: id, range_start: at(-60) }, 'me')
     const select = () => Promise.reject(new EngineError('secret words', {}))

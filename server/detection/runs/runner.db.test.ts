@@ -81,8 +81,8 @@ async function createDetector(
     enabled: true,
     ...more,
   })
-  assert('definition' in read, JSON.stringify(read))
-  return store.createDetector(place.tenantId, read.definition, 'me')
+  assert('value' in read, JSON.stringify(read))
+  return store.createDetector(place.tenantId, read.value, 'me')
 }
 
 /** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
@@ -386,12 +386,12 @@ test('a thousand due detectors of one organisation don’t keep another’s wait
     method_key: 'threshold',
     params: { upper: 1 },
   })
-  assert('definition' in read)
+  assert('value' in read)
   const rows = Array.from({ length: 1000 }, (_, i) => ({
     id: `det_${String(i).padStart(4, '0')}`,
     tenant_id: acme.tenantId,
   }))
-  const first = await store.createDetector(acme.tenantId, read.definition, 'me')
+  const first = await store.createDetector(acme.tenantId, read.value, 'me')
   const like = await fixture.control
     .selectFrom('detectors')
     .selectAll()

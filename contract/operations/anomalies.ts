@@ -1,0 +1,87 @@
+// What detectors found, and what people say to that: feedback on an anomaly, and mutes.
+
+import { z } from 'zod'
+import { pageOf } from '../common.ts'
+import { Anomaly, AnomalyListQuery, AnomalyParams, AnomalyVersion } from '../detection.ts'
+import { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
+import { CreateMute, GiveFeedback, Mute, MuteListQuery, MuteParams } from '../detection-feedback.ts'
+import { operation } from '../operation.ts'
+import { editors, readers } from '../tenancy.ts'
+
+export const anomalyOperations = {
+  list: operation({
+    id: 'getAnomalies',
+    method: 'GET',
+    path: '/anomalies',
+    access: readers,
+    tag: 'Detection',
+    summary: 'Anomalies of your organisation, by start, latest first',
+    query: AnomalyListQuery,
+    results: { 200: { body: pageOf(ListedAnomaly) } },
+  }),
+  get: operation({
+    id: 'getAnomaliesByAnomalyId',
+    method: 'GET',
+    path: '/anomalies/:anomaly_id',
+    access: readers,
+    tag: 'Detection',
+    summary: 'An anomaly, and what stands around it',
+    params: AnomalyParams,
+    results: { 200: { body: AnomalyWithContext } },
+    refusals: ['not_found'],
+  }),
+  listVersions: operation({
+    id: 'getAnomaliesByAnomalyIdVersions',
+    method: 'GET',
+    path: '/anomalies/:anomaly_id/versions',
+    access: readers,
+    tag: 'Detection',
+    summary: 'What an anomaly that a legal hold keeps said before it was changed, oldest first',
+    params: AnomalyParams,
+    results: { 200: { body: pageOf(AnomalyVersion) } },
+    refusals: ['not_found'],
+  }),
+  giveFeedback: operation({
+    id: 'postAnomaliesByAnomalyIdFeedback',
+    method: 'POST',
+    path: '/anomalies/:anomaly_id/feedback',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Say that an anomaly was none, or was real; the next run of its detector goes by it',
+    params: AnomalyParams,
+    body: GiveFeedback,
+    results: { 200: { body: Anomaly } },
+    refusals: ['not_found', 'held'],
+  }),
+  listMutes: operation({
+    id: 'getAnomaliesMutes',
+    method: 'GET',
+    path: '/anomalies/mutes',
+    access: readers,
+    tag: 'Detection',
+    summary: 'Mutes of your organisation, newest first',
+    query: MuteListQuery,
+    results: { 200: { body: pageOf(Mute) } },
+  }),
+  createMute: operation({
+    id: 'postAnomaliesMutes',
+    method: 'POST',
+    path: '/anomalies/mutes',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Mute detectors or series: what happens is recorded but not alarmed',
+    body: CreateMute,
+    results: { 201: { body: Mute } },
+  }),
+  deleteMute: operation({
+    id: 'deleteAnomaliesMutesByMuteId',
+    method: 'DELETE',
+    path: '/anomalies/mutes/:mute_id',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Delete a mute; what it covered and still goes on alarms with the next run',
+    params: MuteParams,
+    results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
+    refusals: ['not_found'],
+  }),
+} as const

@@ -1,0 +1,149 @@
+// Detectors, and choosing one. Who only reads may see them; previews work as hard as many runs do, so they are for those
+// who may create a detector.
+
+import { z } from 'zod'
+import { pageOf } from '../common.ts'
+import {
+  CreateDetector,
+  Detector,
+  DetectorListQuery,
+  DetectorParams,
+  MetricChoice,
+  PatchDetector,
+} from '../detection.ts'
+import { DetectionMethod } from '../detection-methods.ts'
+import { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
+import { DetectorSuggestion, SuggestQuery } from '../detection-suggestion.ts'
+import { operation } from '../operation.ts'
+import { editors, readers } from '../tenancy.ts'
+
+const IfMatch = z.object({
+  'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
+})
+
+/** RFC 7396. */
+export const mergePatchType = 'application/merge-patch+json'
+
+/** The schedule runs detectors at most once a minute each; this is for a person who waits for a result. */
+const runRate = { perMinute: 60, burst: 30 }
+
+/** Each replays up to thousands of runs. People change a parameter and look again. */
+const previewRate = { perMinute: 20, burst: 10 }
+
+/** Each reads a week of minutes. */
+const suggestRate = { perMinute: 30, burst: 15 }
+
+export const detectorOperations = {
+  list: operation({
+    id: 'getAnomaliesDetectors',
+    method: 'GET',
+    path: '/anomalies/detectors',
+    access: readers,
+    tag: 'Detection',
+    summary: 'Detectors of your organisation, newest first',
+    query: DetectorListQuery,
+    results: { 200: { body: pageOf(Detector) } },
+  }),
+  get: operation({
+    id: 'getAnomaliesDetectorsByDetectorId',
+    method: 'GET',
+    path: '/anomalies/detectors/:detector_id',
+    access: readers,
+    tag: 'Detection',
+    summary: 'A detector',
+    params: DetectorParams,
+    results: { 200: { body: Detector, headers: ['etag'] } },
+    refusals: ['not_found'],
+  }),
+  create: operation({
+    id: 'postAnomaliesDetectors',
+    method: 'POST',
+    path: '/anomalies/detectors',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Create a detector; it is run at once and then on its schedule',
+    body: CreateDetector,
+    results: { 201: { body: Detector, headers: ['etag', 'location'] } },
+  }),
+  patch: operation({
+    id: 'patchAnomaliesDetectorsByDetectorId',
+    method: 'PATCH',
+    path: '/anomalies/detectors/:detector_id',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Change a detector in part',
+    params: DetectorParams,
+    headers: IfMatch,
+    body: PatchDetector,
+    bodyTypes: ['application/json', mergePatchType],
+    results: { 200: { body: Detector, headers: ['etag'] } },
+    refusals: ['not_found', 'system_detector', 'precondition_failed'],
+  }),
+  delete: operation({
+    id: 'deleteAnomaliesDetectorsByDetectorId',
+    method: 'DELETE',
+    path: '/anomalies/detectors/:detector_id',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Delete a detector and its anomalies; 409 while a legal hold keeps one of them',
+    params: DetectorParams,
+    headers: IfMatch,
+    results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
+    refusals: ['not_found', 'system_detector', 'held', 'precondition_failed'],
+  }),
+  run: operation({
+    id: 'postAnomaliesDetectorsByDetectorIdRun',
+    method: 'POST',
+    path: '/anomalies/detectors/:detector_id/run',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Run a detector now, also one that is not enabled',
+    params: DetectorParams,
+    results: { 200: { body: Detector, headers: ['etag'] } },
+    refusals: ['not_found', 'detector_running', 'query_too_expensive'],
+    rate: runRate,
+  }),
+  preview: operation({
+    id: 'postAnomaliesDetectorsPreview',
+    method: 'POST',
+    path: '/anomalies/detectors/preview',
+    access: editors,
+    tag: 'Detection',
+    summary: 'What a detector would have done over a past range; nothing is kept',
+    body: PreviewDetector,
+    results: { 200: { body: DetectorPreview } },
+    refusals: ['query_too_expensive'],
+    rate: previewRate,
+  }),
+  suggest: operation({
+    id: 'getAnomaliesSuggest',
+    method: 'GET',
+    path: '/anomalies/suggest',
+    access: editors,
+    tag: 'Detection',
+    summary: 'Window, schedule and method that would suit a metric',
+    query: SuggestQuery,
+    results: { 200: { body: DetectorSuggestion } },
+    refusals: ['query_too_expensive'],
+    rate: suggestRate,
+  }),
+  listMethods: operation({
+    id: 'getAnomaliesMethods',
+    method: 'GET',
+    path: '/anomalies/methods',
+    access: readers,
+    tag: 'Detection',
+    summary: 'Detection methods and the JSON Schema of their params',
+    results: { 200: { body: pageOf(DetectionMethod) } },
+  }),
+  listMetrics: operation({
+    id: 'getAnomaliesMetrics',
+    method: 'GET',
+    path: '/anomalies/metrics',
+    access: readers,
+    tag: 'Detection',
+    summary: 'What a detector can watch: the built-in metrics, then those your organisation has sent lately',
+    results: { 200: { body: pageOf(MetricChoice) } },
+    refusals: ['query_too_expensive'],
+  }),
+} as const
