@@ -111,9 +111,13 @@ export function operation<
   return declared
 }
 
+export const jsonType = 'application/json'
+/** RFC 7396. */
+export const mergePatchType = 'application/merge-patch+json'
+
 /** Media types of the body that it takes. */
 export function bodyTypesOf({ bodyTypes }: Operation): readonly string[] {
-  return bodyTypes ?? ['application/json']
+  return bodyTypes ?? [jsonType]
 }
 
 /** The path of a request, such as `/tokens/tok_1` of `/tokens/:token_id`. Throws where a parameter is not given. */

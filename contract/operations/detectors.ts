@@ -14,15 +14,12 @@ import {
 import { DetectionMethod } from '../detection-methods.ts'
 import { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
 import { DetectorSuggestion, SuggestQuery } from '../detection-suggestion.ts'
-import { operation } from '../operation.ts'
+import { jsonType, mergePatchType, operation } from '../operation.ts'
 import { editors, readers } from '../tenancy.ts'
 
 const IfMatch = z.object({
   'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
 })
-
-/** RFC 7396. */
-export const mergePatchType = 'application/merge-patch+json'
 
 /** The schedule runs detectors at most once a minute each; this is for a person who waits for a result. */
 const runRate = { perMinute: 60, burst: 30 }
@@ -75,7 +72,7 @@ export const detectorOperations = {
     params: DetectorParams,
     headers: IfMatch,
     body: PatchDetector,
-    bodyTypes: ['application/json', mergePatchType],
+    bodyTypes: [jsonType, mergePatchType],
     results: { 200: { body: Detector, headers: ['etag'] } },
     refusals: ['not_found', 'system_detector', 'precondition_failed'],
   }),

@@ -7,8 +7,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, Rout
 import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
 import type { ResponseHeader } from '../../contract/headers.ts'
+import { refusalsByStatus, validatesInput } from '../../contract/openapi/refusals.ts'
 import { bodyTypesOf, type Operation, type Rate } from '../../contract/operation.ts'
-import { refusalsByStatus, validatesInput } from '../../contract/refusals.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/parsed.ts'
@@ -175,11 +175,15 @@ function schemaOf(operation: Operation): FastifySchema {
     status,
     refusalSchema(status, codes),
   ])
+  if (operation.isHidden === true) return { hide: true }
   return {
     operationId: id,
     summary,
     tags: [tag],
-    ...(access !== 'public' && { security: [{ bearer: [] }] }),
+    ...(operation.description !== undefined && { description: operation.description }),
+    ...(access !== 'public' && {
+      security: [{ bearer: [] }, ...(operation.takesBasic === true ? [{ basic: [] }] : [])],
+    }),
     ...(params && { params }),
     ...(query && { querystring: query }),
     ...(headers && { headers }),

@@ -26,9 +26,6 @@ interface Quota {
   admit(tenantId: string, bytes: number): Promise<Admission>
 }
 
-/** Roles that may send telemetry. */
-export const senders = ['owner', 'admin', 'member', 'ingest'] as const
-
 export interface IntakeOptions {
   readonly writer: IngestWriter
   readonly decoder: Decoder

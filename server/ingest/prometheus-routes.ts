@@ -5,12 +5,12 @@
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
-import { ErrorBody } from '../../contract/errors.ts'
+import { ingestOperations } from '../../contract/operations/ingest.ts'
 import { AppError } from '../core/app-error.ts'
-import { callerOf, mediaTypeOf } from '../http/route.ts'
+import { callerOf, mediaTypeOf } from '../http/request.ts'
+import { routeOf } from '../http/serve.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { type Intake, type IntakeResult, senders } from './intake.ts'
+import type { Intake, IntakeResult } from './intake.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { unsnappedLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
@@ -34,17 +34,6 @@ const versions: Readonly<Record<string, RemoteWriteVersion>> = {
 
 const kinds = ['Samples', 'Histograms', 'Exemplars'] as const
 
-const refusals: readonly (readonly [number, string])[] = [
-  [400, 'Not such a request, or a part of it was left out and the rest stored; do not repeat it.'],
-  [401, 'No valid access token.'],
-  [403, 'The role of the token may not send telemetry.'],
-  [408, 'The body arrived too slowly; send smaller ones.'],
-  [413, 'The body is too large.'],
-  [415, 'Another content type, proto or encoding than those of remote write 1.0 and 2.0.'],
-  [429, 'Your organisation has sent more than its quota, or too much at once; repeat after Retry-After.'],
-  [503, 'Overloaded, stopping, or an erasure covers this time range; repeat after Retry-After.'],
-]
-
 export async function addRemoteWriteRoute(http: FastifyInstance, options: RemoteWriteOptions): Promise<void> {
   const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
   await http.register(async (scope) => {
@@ -53,24 +42,7 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
       readBody(incomingBody(request, payload), limits),
     )
     scope.route({
-      method: 'POST',
-      url: '/api/v1/write',
-      config: { access: senders, takesBasic: true },
-      schema: {
-        operationId: 'remoteWrite',
-        tags: ['Ingest'],
-        summary: 'Prometheus remote write, 1.0 and 2.0',
-        description:
-          'Body: `prometheus.WriteRequest`, or `io.prometheus.write.v2.Request` with `proto=` in the content type, compressed with Snappy (block format), with or without Content-Encoding. ' +
-          '204 means committed. X-Prometheus-Remote-Write-Samples-Written, -Histograms-Written and -Exemplars-Written count what was stored, also beside a 400.',
-        consumes: [mediaType],
-        security: [{ bearer: [] }, { basic: [] }],
-        body: z.unknown().describe('A remote write request.'),
-        response: {
-          204: z.null().describe('All of it is committed.'),
-          ...Object.fromEntries(refusals.map(([status, meaning]) => [status, ErrorBody.describe(meaning)])),
-        },
-      },
+      ...routeOf(ingestOperations.remoteWrite),
       preParsing: async (request) => void versionOf(request),
       handler: (request, reply) => take(request, reply, options),
     })

@@ -5,15 +5,16 @@
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import { ingestOperations } from '../../contract/operations/ingest.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { callerOf, mediaTypeOf } from '../http/route.ts'
+import { callerOf, mediaTypeOf } from '../http/request.ts'
+import { routeOf } from '../http/serve.ts'
 import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { gunzipBody } from './gunzip-body.ts'
-import { type Intake, senders } from './intake.ts'
+import type { Intake } from './intake.ts'
 import type { OtlpEncoding } from './otlp/decode-export.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp/response.ts'
 import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
@@ -47,42 +48,9 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
   })
 }
 
-const answers: readonly (readonly [number, string])[] = [
-  [200, 'Committed. An ExportServiceResponse; what was left out is in partial_success.'],
-  [400, 'Not an OTLP request. A google.rpc.Status that names the place; do not retry.'],
-  [401, 'No valid access token.'],
-  [403, 'The role of the token may not send telemetry.'],
-  [408, 'The body arrived too slowly; send smaller ones.'],
-  [413, 'The body is too large after decompression.'],
-  [415, 'Neither protobuf nor JSON, or an unknown Content-Encoding.'],
-  [429, 'Your organisation has sent more than its quota, or too much at once; retry after Retry-After.'],
-  [500, 'Something failed on our side; the request id names it in the log.'],
-  [503, 'Overloaded, stopping, or an erasure covers this time range; retry after Retry-After.'],
-]
-
-/** Both encodings, in the form the OpenAPI generator takes; the bodies themselves are OTLP's. */
-function otlpAnswer(description: string) {
-  const content = Object.keys(mediaTypes).map((type) => [type, { schema: z.unknown() }] as const)
-  return { description, content: Object.fromEntries(content) }
-}
-
 function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRoutesOptions): void {
   http.route({
-    method: 'POST',
-    url: `/v1/${signal}`,
-    config: { access: senders, takesBasic: true },
-    schema: {
-      operationId: `export${signal.charAt(0).toUpperCase()}${signal.slice(1)}`,
-      tags: ['Ingest'],
-      summary: `OTLP/HTTP export of ${signal}`,
-      description:
-        'Body: the OTLP export request as application/x-protobuf or application/json, optionally with Content-Encoding gzip. ' +
-        '200 means committed; records left out are counted in partial_success. 503 and 429 are to be retried after Retry-After.',
-      consumes: Object.keys(mediaTypes),
-      security: [{ bearer: [] }, { basic: [] }],
-      body: z.unknown().describe(`An OTLP Export${signal} request.`),
-      response: Object.fromEntries(answers.map(([status, meaning]) => [status, otlpAnswer(meaning)])),
-    },
+    ...routeOf(ingestOperations[signal]),
     handler: async (request, reply) => {
       const encoding = encodingOf(request)
       const { tenantId, placement } = callerOf(request)

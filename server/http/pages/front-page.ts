@@ -3,24 +3,11 @@
 
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { z } from 'zod'
+import { pageOperations } from '../../../contract/operations/pages.ts'
+import type { FrontPage } from '../../../contract/pages.ts'
+import { routeOf } from '../serve.ts'
 import { prefersHtml } from './prefers-html.ts'
 import { StaticAnswer } from './static-answer.ts'
-
-const FrontPage = z
-  .object({
-    name: z.literal('Lethe'),
-    version: z.string(),
-    docs: z
-      .string()
-      .optional()
-      .describe('The reference of all operations, as a page; absent where it is elsewhere.'),
-    openapi: z.string().optional().describe('The document behind it.'),
-    health: z.string().describe('Whether the process answers.'),
-    readiness: z.string().describe('Whether it is ready to serve.'),
-  })
-  .describe('What answers here, and where to go on: addresses on this host.')
-type FrontPage = z.infer<typeof FrontPage>
 
 const style = `
 body { max-width: 38rem; margin: 15vh auto; padding: 0 1.5rem; color: #1a1a1a; font: 1.05rem/1.6 system-ui, sans-serif; }
@@ -54,29 +41,11 @@ export function addFrontPage(http: FastifyInstance, version: string, hasDocs: bo
     headers,
   })
   const asHtml = new StaticAnswer({ type: 'text/html; charset=utf-8', make: () => htmlOf(page), headers })
-  http.get(
-    '/',
-    {
-      config: { access: 'public' },
-      schema: {
-        operationId: 'getFrontPage',
-        tags: ['Operations'],
-        summary: 'Which service this is, and where to go on',
-        response: {
-          200: {
-            description: 'As JSON, or as a page where HTML is asked for.',
-            content: {
-              'application/json': { schema: FrontPage },
-              'text/html': {
-                schema: z.string().describe('The same as a page, which loads and runs nothing.'),
-              },
-            },
-          },
-        },
-      },
-    },
-    async (request, reply) => (prefersHtml(request.headers.accept) ? asHtml : asJson).send(request, reply),
-  )
+  http.route({
+    ...routeOf(pageOperations.front),
+    handler: async (request, reply) =>
+      (prefersHtml(request.headers.accept) ? asHtml : asJson).send(request, reply),
+  })
 }
 
 /** The page's parts are ours, and without characters that mean something in HTML. */

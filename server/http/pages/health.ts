@@ -3,22 +3,8 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
-import { z } from 'zod'
-
-const Health = z
-  .object({
-    status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing']),
-    detail: z.string().optional().describe('What is wrong, for a person; absent where nothing is.'),
-  })
-  .describe('Where the service stands.')
-
-const Readiness = Health.extend({
-  clock: z
-    .enum(['ok', 'in_doubt'])
-    .describe(
-      'in_doubt: the clock jumped by more than a day, so retention, expiry of backups and delayed deletions are paused until the operator runs `lethe clock confirm`.',
-    ),
-})
+import { pageOperations } from '../../../contract/operations/pages.ts'
+import { routeOf } from '../serve.ts'
 
 export interface HealthSources {
   readonly isReady: () => boolean
@@ -31,40 +17,17 @@ export function addHealthRoutes(
   http: FastifyInstance,
   { isReady, isClockInDoubt, disk }: HealthSources,
 ): void {
-  const publicRoute = { config: { access: 'public' as const, isUnmetered: true } }
-  http.get(
-    '/healthz',
-    {
-      ...publicRoute,
-      schema: {
-        operationId: 'getHealth',
-        tags: ['Operations'],
-        summary: 'The process answers',
-        response: { 200: Health },
-      },
-    },
-    async () => ({ status: 'ok' as const }),
-  )
-  http.get(
-    '/readyz',
-    {
-      ...publicRoute,
-      schema: {
-        operationId: 'getReadiness',
-        tags: ['Operations'],
-        summary:
-          'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
-        response: { 200: Readiness, 503: Readiness },
-      },
-    },
-    async (_request, reply) => {
+  http.route({ ...routeOf(pageOperations.health), handler: async () => ({ status: 'ok' as const }) })
+  http.route({
+    ...routeOf(pageOperations.readiness),
+    handler: async (_request, reply) => {
       const clock = isClockInDoubt() ? ('in_doubt' as const) : ('ok' as const)
       if (isReady() && disk.fault === null) return { status: 'ok' as const, clock }
       reply.status(503).header('retry-after', '1')
       if (!isReady() || disk.sentence === null) return { status: 'starting' as const, clock }
       return { status: `disk_${disk.fault ?? 'failing'}` as const, detail: disk.sentence, clock }
     },
-  )
+  })
 }
 
 /** Adds the metrics page. Whoever asks while it is being made gets the same one. */
@@ -76,10 +39,12 @@ export function addMetricsRoute(http: FastifyInstance, registry: Registry): void
     })
     return page
   }
-  http.get('/metrics', { config: { access: 'public' }, schema: { hide: true } }, async (_request, reply) =>
-    reply
-      .type(registry.contentType)
-      .serializer(String)
-      .send(await read()),
-  )
+  http.route({
+    ...routeOf(pageOperations.metrics),
+    handler: async (_request, reply) =>
+      reply
+        .type(registry.contentType)
+        .serializer(String)
+        .send(await read()),
+  })
 }

@@ -5,8 +5,8 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { oldNameOf, takeOldNames } from '../../../contract/old-names.ts'
-import { frontRefusals } from '../refusals.ts'
 import { isRecord } from '../../core/is-record.ts'
+import { frontRefusals } from '../refusals.ts'
 import { StaticAnswer } from './static-answer.ts'
 
 /** Call before the routes are added, because it watches them being added. Returns the document, for where it is served. */

@@ -4,6 +4,8 @@
 
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { pageOperations } from '../../../contract/operations/pages.ts'
+import { routeOf } from '../serve.ts'
 import { StaticAnswer } from './static-answer.ts'
 
 interface ReferencePageOptions {
@@ -15,12 +17,18 @@ interface ReferencePageOptions {
 /** Adds the page, its two scripts and the document to a listener. */
 export function addReferencePage(http: FastifyInstance, { document, canTry }: ReferencePageOptions): void {
   const start = script(() => startScript(canTry))
-  const files = { '/openapi.json': document, '/docs/scalar.js': scalar, '/docs/start.js': start }
-  const hidden = { config: { access: 'public' as const }, schema: { hide: true } }
-  for (const [url, file] of Object.entries(files)) {
-    http.get(url, hidden, async (request, reply) => file.send(request, reply))
+  const { docs, docsLibrary, docsStart, docsWithSlash, openapi } = pageOperations
+  const files = [
+    [openapi, document],
+    [docsLibrary, scalar],
+    [docsStart, start],
+  ] as const
+  for (const [operation, file] of files) {
+    http.route({ ...routeOf(operation), handler: async (request, reply) => file.send(request, reply) })
   }
-  for (const url of ['/docs', '/docs/']) http.get(url, hidden, async (_request, reply) => sendPage(reply))
+  for (const operation of [docs, docsWithSlash]) {
+    http.route({ ...routeOf(operation), handler: async (_request, reply) => sendPage(reply) })
+  }
 }
 
 function script(make: () => Promise<string> | string): StaticAnswer {

@@ -1,0 +1,152 @@
+// Who else has a say in an erasure: the policy of a second person, legal holds, and retention.
+
+import { NoBody, pageOf } from '../common.ts'
+import {
+  DeletionPolicy,
+  HoldListQuery,
+  HoldParams,
+  LegalHold,
+  PatchRetention,
+  PlaceHold,
+  RejectRetentionChange,
+  Retention,
+  RetentionChangeParams,
+  SetDeletionPolicy,
+  SetRetention,
+} from '../deletion-governance.ts'
+import { jsonType, mergePatchType, operation } from '../operation.ts'
+import { administrators, readers } from '../tenancy.ts'
+
+const retentionResults = {
+  200: { body: Retention },
+  202: {
+    meaning: 'Fewer days of a signal wait in `pending` for a second person; the rest is in force.',
+    body: Retention,
+  },
+} as const
+
+export const policyOperations = {
+  get: operation({
+    id: 'getUsageStorageDeletionPolicy',
+    method: 'GET',
+    path: '/usage/storage/deletion-policy',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Which deletions need a second person',
+    results: { 200: { body: DeletionPolicy } },
+  }),
+  set: operation({
+    id: 'putUsageStorageDeletionPolicy',
+    method: 'PUT',
+    path: '/usage/storage/deletion-policy',
+    access: ['owner'],
+    tag: 'Deletion',
+    summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
+    body: SetDeletionPolicy,
+    results: { 200: { body: DeletionPolicy } },
+  }),
+} as const
+
+export const holdOperations = {
+  place: operation({
+    id: 'postUsageStorageHolds',
+    method: 'POST',
+    path: '/usage/storage/holds',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Place a legal hold: what it covers is not erased until it is released',
+    body: PlaceHold,
+    results: { 201: { body: LegalHold, headers: ['location'] } },
+    refusals: ['too_many_holds', 'erasing'],
+  }),
+  list: operation({
+    id: 'getUsageStorageHolds',
+    method: 'GET',
+    path: '/usage/storage/holds',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Legal holds of your organisation, newest first',
+    query: HoldListQuery,
+    results: { 200: { body: pageOf(LegalHold) } },
+  }),
+  get: operation({
+    id: 'getUsageStorageHoldsByHoldId',
+    method: 'GET',
+    path: '/usage/storage/holds/:hold_id',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'One legal hold',
+    params: HoldParams,
+    results: { 200: { body: LegalHold } },
+    refusals: ['not_found'],
+  }),
+  release: operation({
+    id: 'postUsageStorageHoldsByHoldIdRelease',
+    method: 'POST',
+    path: '/usage/storage/holds/:hold_id/release',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Release a legal hold; deletions it deferred go on by themselves',
+    params: HoldParams,
+    results: { 200: { body: LegalHold } },
+    refusals: ['not_found'],
+  }),
+} as const
+
+export const retentionOperations = {
+  get: operation({
+    id: 'getUsageStorageRetention',
+    method: 'GET',
+    path: '/usage/storage/retention',
+    access: readers,
+    tag: 'Deletion',
+    summary: 'How long each signal is kept',
+    results: { 200: { body: Retention } },
+  }),
+  set: operation({
+    id: 'putUsageStorageRetention',
+    method: 'PUT',
+    path: '/usage/storage/retention',
+    access: administrators,
+    tag: 'Deletion',
+    summary:
+      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
+    body: SetRetention,
+    results: retentionResults,
+  }),
+  patch: operation({
+    id: 'patchUsageStorageRetention',
+    method: 'PATCH',
+    path: '/usage/storage/retention',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Change how long some signals are kept; the others stay as they are',
+    body: PatchRetention,
+    bodyTypes: [jsonType, mergePatchType],
+    results: retentionResults,
+  }),
+  approveChange: operation({
+    id: 'postUsageStorageRetentionChangesByChangeIdApprove',
+    method: 'POST',
+    path: '/usage/storage/retention/changes/:change_id/approve',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Approve a shorter retention that somebody else asked for; it is in force at once',
+    params: RetentionChangeParams,
+    body: NoBody,
+    results: { 200: { body: Retention } },
+    refusals: ['not_found', 'own_request'],
+  }),
+  rejectChange: operation({
+    id: 'postUsageStorageRetentionChangesByChangeIdReject',
+    method: 'POST',
+    path: '/usage/storage/retention/changes/:change_id/reject',
+    access: administrators,
+    tag: 'Deletion',
+    summary: 'Reject a shorter retention that waits for approval; the one in force stays',
+    params: RetentionChangeParams,
+    body: RejectRetentionChange,
+    results: { 200: { body: Retention } },
+    refusals: ['not_found'],
+  }),
+} as const

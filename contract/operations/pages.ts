@@ -1,0 +1,74 @@
+// Pages and probes for whoever runs the service. Public, because a prober has no token.
+
+import { z } from 'zod'
+import { type Operation, operation } from '../operation.ts'
+import { FrontPage, Health, Readiness } from '../pages.ts'
+
+const IfNoneMatch = z.object({
+  'if-none-match': z.string().optional().describe('The ETag of your copy; 304 where it is the current one.'),
+})
+
+/** A file of the reference, or the document behind it. */
+function referenceFile(id: string, path: string, type: string, summary: string): Operation {
+  return operation({
+    id,
+    method: 'GET',
+    path,
+    access: 'public',
+    tag: 'Operations',
+    summary,
+    isHidden: true,
+    results: { 200: { body: z.unknown(), types: [type] } },
+  })
+}
+
+export const pageOperations = {
+  front: operation<z.ZodType, z.ZodUndefined, z.ZodUndefined, z.ZodUndefined, typeof IfNoneMatch>({
+    id: 'getFrontPage',
+    method: 'GET',
+    path: '/',
+    access: 'public',
+    tag: 'Operations',
+    summary: 'Which service this is, and where to go on',
+    headers: IfNoneMatch,
+    results: {
+      200: {
+        meaning: 'As JSON, or as a page where HTML is asked for.',
+        body: FrontPage,
+        page: 'The same as a page, which loads and runs nothing.',
+        headers: ['etag', 'vary', 'cache-control'],
+      },
+      304: { meaning: 'Your copy is the current one.', body: z.undefined(), headers: ['etag', 'vary'] },
+    },
+  }),
+  health: operation({
+    id: 'getHealth',
+    method: 'GET',
+    path: '/healthz',
+    access: 'public',
+    isUnmetered: true,
+    tag: 'Operations',
+    summary: 'The process answers',
+    results: { 200: { body: Health } },
+  }),
+  readiness: operation({
+    id: 'getReadiness',
+    method: 'GET',
+    path: '/readyz',
+    access: 'public',
+    isUnmetered: true,
+    tag: 'Operations',
+    summary:
+      'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
+    results: {
+      200: { body: Readiness },
+      503: { body: Readiness, headers: ['retry-after'] },
+    },
+  }),
+  metrics: referenceFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),
+  openapi: referenceFile('getOpenApi', '/openapi.json', 'application/json', 'This document'),
+  docs: referenceFile('getDocs', '/docs', 'text/html', 'The reference of all operations as a page'),
+  docsWithSlash: referenceFile('getDocsWithSlash', '/docs/', 'text/html', 'The same page'),
+  docsLibrary: referenceFile('getDocsLibrary', '/docs/scalar.js', 'text/javascript', 'A script of the page'),
+  docsStart: referenceFile('getDocsStart', '/docs/start.js', 'text/javascript', 'A script of the page'),
+} as const
