@@ -17,6 +17,7 @@ export const AuditEntry = z
     hash: z.string().describe('SHA-256 over the RFC 8785 form of this entry without `hash`.'),
   })
   .describe('One act; entries of an organisation form a hash chain.')
+  .meta({ id: 'AuditEntry' })
 
 export const ChainQuery = z.strictObject({ limit: limitQuery, cursor: cursorQuery })
 
@@ -34,3 +35,4 @@ export const Jwks = z
     ),
   })
   .describe('A JWK Set (RFC 7517), newest key first. Keys are never taken off it.')
+  .meta({ id: 'Jwks' })

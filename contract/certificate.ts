@@ -124,6 +124,7 @@ export const DeletionCertificate = z
       .describe('The entry of the organisation’s ledger that completed the request.'),
   })
   .describe('What is certified.')
+  .meta({ id: 'DeletionCertificate' })
 export type DeletionCertificate = z.infer<typeof DeletionCertificate>
 
 export const CertificateAnswer = z
@@ -139,6 +140,7 @@ export const CertificateAnswer = z
     jwks_uri: z.literal(jwksUri).describe('Where the public keys are. Fetch them once and keep them.'),
   })
   .describe('The certificate and its signature; the same bytes at every request.')
+  .meta({ id: 'CertificateAnswer' })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
 export const CertificateQuery = z.strictObject({

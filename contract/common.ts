@@ -17,10 +17,12 @@ export const NoBody = z.strictObject({}).optional()
 
 /** A page of a list, newest first unless the operation says otherwise. */
 export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({
+  const page = z.object({
     items: z.array(item),
     next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
   })
+  const id = z.globalRegistry.get(item)?.id
+  return id === undefined ? page : page.meta({ id: `${id}Page` })
 }
 
 /**

@@ -9,7 +9,7 @@ import { oldNameOf } from './old-names.ts'
 
 /** From loosest to strictest. */
 export const approvalRules = ['none', 'full_erasures', 'every_deletion'] as const
-export const ApprovalRule = z.enum(approvalRules)
+export const ApprovalRule = z.enum(approvalRules).meta({ id: 'ApprovalRule' })
 export type ApprovalRule = z.infer<typeof ApprovalRule>
 
 /** The first words for the rules, which read as synonyms. They are still accepted, and are in older audit entries. */
@@ -58,27 +58,30 @@ export const DeletionPolicy = z
       ),
   })
   .describe('The deletion policy of your organisation.')
+  .meta({ id: 'DeletionPolicy' })
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>
 
-export const SetDeletionPolicy = z.strictObject({ approval: ApprovalInput })
+export const SetDeletionPolicy = z.strictObject({ approval: ApprovalInput }).meta({ id: 'SetDeletionPolicy' })
 
-export const PlaceHold = z.strictObject({
-  case_ref: z
-    .string()
-    .min(1)
-    .max(100)
-    .describe('What the hold is for, such as a case number. No personal data.'),
-  range_start: InstantInput.optional().describe('Inclusive; open where absent.'),
-  range_end: InstantInput.optional().describe('Exclusive; open where absent.'),
-  signals: z
-    .array(SignalName)
-    .min(1)
-    .max(3)
-    .refine((list) => new Set(list).size === list.length, { error: 'Name each signal once.' })
-    .optional()
-    .describe('All three where absent.'),
-  review_at: InstantInput.optional().describe('When somebody should look whether it is still needed.'),
-})
+export const PlaceHold = z
+  .strictObject({
+    case_ref: z
+      .string()
+      .min(1)
+      .max(100)
+      .describe('What the hold is for, such as a case number. No personal data.'),
+    range_start: InstantInput.optional().describe('Inclusive; open where absent.'),
+    range_end: InstantInput.optional().describe('Exclusive; open where absent.'),
+    signals: z
+      .array(SignalName)
+      .min(1)
+      .max(3)
+      .refine((list) => new Set(list).size === list.length, { error: 'Name each signal once.' })
+      .optional()
+      .describe('All three where absent.'),
+    review_at: InstantInput.optional().describe('When somebody should look whether it is still needed.'),
+  })
+  .meta({ id: 'PlaceHold' })
 export type PlaceHold = z.infer<typeof PlaceHold>
 
 export const LegalHold = z
@@ -96,6 +99,7 @@ export const LegalHold = z
     released_at: Instant.nullable(),
   })
   .describe('What may not be erased until it is released. A deletion of it is deferred, not forgotten.')
+  .meta({ id: 'LegalHold' })
 export type LegalHold = z.infer<typeof LegalHold>
 
 export const HoldListQuery = z.strictObject({
@@ -121,6 +125,7 @@ export const RetentionChange = z
     approve_by: Instant.describe('It expires unless a second person approves it before.'),
   })
   .describe('Shorter retention that waits for a second person: only the signals that it shortens are named.')
+  .meta({ id: 'RetentionChange' })
 export type RetentionChange = z.infer<typeof RetentionChange>
 
 export const Retention = RetentionRule.extend({
@@ -130,22 +135,29 @@ export const Retention = RetentionRule.extend({
     .describe(
       'What waits for a second person, oldest first, and is not in force; absent where nothing waits, so that this body can be put back.',
     ),
-}).describe(
-  'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it. Where the deletion policy asks for a second person, fewer days, also the first ones, are in force once another owner or admin has approved them.',
-)
+})
+  .describe(
+    'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it. Where the deletion policy asks for a second person, fewer days, also the first ones, are in force once another owner or admin has approved them.',
+  )
+  .meta({ id: 'Retention' })
 export type Retention = z.infer<typeof Retention>
 
 export const SetRetention = z
   .strictObject(RetentionRule.shape)
   .describe('The whole rule. A field that is missing is refused, because either meaning of it could erase.')
+  .meta({ id: 'SetRetention' })
 
-export const PatchRetention = SetRetention.partial().describe(
-  'What is absent stays as it is; null keeps a signal for good. What is named takes back what waits for that signal.',
-)
+export const PatchRetention = SetRetention.partial()
+  .describe(
+    'What is absent stays as it is; null keeps a signal for good. What is named takes back what waits for that signal.',
+  )
+  .meta({ id: 'PatchRetention' })
 export type PatchRetention = z.infer<typeof PatchRetention>
 
 export const RetentionChangeParams = z.object({ change_id: z.string().max(100) })
 
-export const RejectRetentionChange = z.strictObject({
-  reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
-})
+export const RejectRetentionChange = z
+  .strictObject({
+    reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+  })
+  .meta({ id: 'RejectRetentionChange' })

@@ -9,7 +9,7 @@ import { InstantInput } from './instant.ts'
 import { oldNameOf } from './old-names.ts'
 
 const deletionScopes = ['range', 'all'] as const
-export const DeletionScope = z.enum(deletionScopes)
+export const DeletionScope = z.enum(deletionScopes).meta({ id: 'DeletionScope' })
 
 export const deletionStatuses = [
   'awaiting_approval',
@@ -33,10 +33,10 @@ export const finalDeletionStatuses = [
   'expired',
 ] as const satisfies readonly (typeof deletionStatuses)[number][]
 
-export const DeletionStatus = z.enum(deletionStatuses)
+export const DeletionStatus = z.enum(deletionStatuses).meta({ id: 'DeletionStatus' })
 export type DeletionStatus = z.infer<typeof DeletionStatus>
 
-export const SignalName = z.enum(['metrics', 'logs', 'traces'])
+export const SignalName = z.enum(['metrics', 'logs', 'traces']).meta({ id: 'SignalName' })
 
 export const deletionReasons = [
   'leaked_secret',
@@ -51,46 +51,48 @@ export const deletionReasons = [
 /** Thirty days: long enough for any notice period, short enough that nobody forgets what is waiting. */
 export const delayMinutesMax = 43_200
 
-export const CreateDeletion = z.strictObject({
-  scope: DeletionScope.describe(
-    '"range" erases everything before range_end, or between range_start and range_end; "all" erases all telemetry of your organisation.',
-  ),
-  confirm: z.string().describe('Your tenant_id, typed in full.'),
-  range_start: InstantInput.optional().describe('Inclusive. Everything before range_end where absent.'),
-  range_end: InstantInput.optional().describe('Exclusive. Required for "range", forbidden for "all".'),
-  signals: z
-    .array(SignalName)
-    .min(1)
-    .max(3)
-    .refine((list) => new Set(list).size === list.length, { error: 'Name each signal once.' })
-    .optional()
-    .describe('All three where absent.'),
-  reason: z.enum(deletionReasons).optional(),
-  note: z
-    .string()
-    .max(500)
-    .optional()
-    .describe('Free text for your records. It outlives the telemetry: put no personal data here.'),
-  delay_minutes: z
-    .int()
-    .min(0)
-    .max(delayMinutesMax)
-    .optional()
-    .describe(
-      'Hidden at once, removed after this long; until then it can be cancelled. Removed at once where absent.',
+export const CreateDeletion = z
+  .strictObject({
+    scope: DeletionScope.describe(
+      '"range" erases everything before range_end, or between range_start and range_end; "all" erases all telemetry of your organisation.',
     ),
-  refuse_late: z
-    .boolean()
-    .optional()
-    .describe(
-      'Keep refusing telemetry for the erased time once it is erased. Accepted again as something new where absent or false.',
-    ),
-  preview_id: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('Erase only if what was previewed still holds; 412 with a new preview otherwise.'),
-})
+    confirm: z.string().describe('Your tenant_id, typed in full.'),
+    range_start: InstantInput.optional().describe('Inclusive. Everything before range_end where absent.'),
+    range_end: InstantInput.optional().describe('Exclusive. Required for "range", forbidden for "all".'),
+    signals: z
+      .array(SignalName)
+      .min(1)
+      .max(3)
+      .refine((list) => new Set(list).size === list.length, { error: 'Name each signal once.' })
+      .optional()
+      .describe('All three where absent.'),
+    reason: z.enum(deletionReasons).optional(),
+    note: z
+      .string()
+      .max(500)
+      .optional()
+      .describe('Free text for your records. It outlives the telemetry: put no personal data here.'),
+    delay_minutes: z
+      .int()
+      .min(0)
+      .max(delayMinutesMax)
+      .optional()
+      .describe(
+        'Hidden at once, removed after this long; until then it can be cancelled. Removed at once where absent.',
+      ),
+    refuse_late: z
+      .boolean()
+      .optional()
+      .describe(
+        'Keep refusing telemetry for the erased time once it is erased. Accepted again as something new where absent or false.',
+      ),
+    preview_id: z
+      .string()
+      .max(100)
+      .optional()
+      .describe('Erase only if what was previewed still holds; 412 with a new preview otherwise.'),
+  })
+  .meta({ id: 'CreateDeletion' })
 export type CreateDeletion = z.infer<typeof CreateDeletion>
 
 export const DeletionRequest = z
@@ -123,6 +125,7 @@ export const DeletionRequest = z
     late_rows: z.int().describe('Rows refused since because of refuse_late.'),
   })
   .describe('A deletion request: what it selects, where it stands, and the clocks of what is true so far.')
+  .meta({ id: 'DeletionRequest' })
 export type DeletionRequest = z.infer<typeof DeletionRequest>
 
 export const DeletionListQuery = z.strictObject({
@@ -140,9 +143,11 @@ const SelectionCount = z.object({
     ),
 })
 
-export const PreviewDeletion = CreateDeletion.partial({ confirm: true }).describe(
-  'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
-)
+export const PreviewDeletion = CreateDeletion.partial({ confirm: true })
+  .describe(
+    'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
+  )
+  .meta({ id: 'PreviewDeletion' })
 
 /**
  * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed because of what
@@ -208,15 +213,20 @@ export const DeletionPreview = z
   .describe(
     'What a deletion would erase, as counted now: all that is selected and not yet hidden by another deletion.',
   )
+  .meta({ id: 'DeletionPreview' })
 export type DeletionPreview = z.infer<typeof DeletionPreview>
 
-export const StalePreview = ErrorBody.extend({ preview: DeletionPreview }).describe(
-  '`preview_stale`: the preview has expired or what it counted has changed. `preview` is a new one.',
-)
+export const StalePreview = ErrorBody.extend({ preview: DeletionPreview })
+  .describe(
+    '`preview_stale`: the preview has expired or what it counted has changed. `preview` is a new one.',
+  )
+  .meta({ id: 'StalePreview' })
 
-export const RejectDeletion = z.strictObject({
-  reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
-})
+export const RejectDeletion = z
+  .strictObject({
+    reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+  })
+  .meta({ id: 'RejectDeletion' })
 
 export const ReadBackResult = z
   .object({
@@ -227,6 +237,7 @@ export const ReadBackResult = z
     deletion: DeletionRequest,
   })
   .describe('A new count of everything the deletion selects. It may complete a deletion, never undo one.')
+  .meta({ id: 'ReadBackResult' })
 
 export const DeletionParams = z.object({ request_id: z.string().max(100) })
 
@@ -244,3 +255,4 @@ export const LedgerEntry = z
     hash: z.string().describe('SHA-256 over the RFC 8785 form of this entry without `hash`.'),
   })
   .describe('One step in the life of a deletion request; entries of an organisation form a hash chain.')
+  .meta({ id: 'LedgerEntry' })

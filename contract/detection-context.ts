@@ -29,45 +29,50 @@ export const RelatedAnomalies = z
       .describe('Those that began closest to it first, 20 at most.'),
   })
   .describe(relatedText)
+  .meta({ id: 'RelatedAnomalies' })
 export type RelatedAnomalies = z.infer<typeof RelatedAnomalies>
 
 const relatedIds = z.array(z.string()).describe(`${relatedText} The closest beginnings first, 20 at most.`)
 
-export const AnomalyContext = z.object({
-  similar: z
-    .object({
-      count: z.int().describe('At most 500 of the detector are looked through.'),
-      latest: z.array(z.object({ id: z.string(), started_at: Instant, reason: z.string() })),
-    })
-    .describe('Earlier anomalies of the same series.'),
-  contributors: z
-    .object({
-      summary: z.string().describe('Such as "41 of 43 spans were slower than 420 ms".'),
-      values: z.array(
-        z.object({
-          key: z.string(),
-          value: z.string(),
-          share: share.describe('Of the events concerned that have it, 0 to 1.'),
-          share_before: share.describe('Of all events before that had it, 0 to 1.'),
-        }),
+export const AnomalyContext = z
+  .object({
+    similar: z
+      .object({
+        count: z.int().describe('At most 500 of the detector are looked through.'),
+        latest: z.array(z.object({ id: z.string(), started_at: Instant, reason: z.string() })),
+      })
+      .describe('Earlier anomalies of the same series.'),
+    contributors: z
+      .object({
+        summary: z.string().describe('Such as "41 of 43 spans were slower than 420 ms".'),
+        values: z.array(
+          z.object({
+            key: z.string(),
+            value: z.string(),
+            share: share.describe('Of the events concerned that have it, 0 to 1.'),
+            share_before: share.describe('Of all events before that had it, 0 to 1.'),
+          }),
+        ),
+        is_partial: z.boolean().describe('Some of the time is erased, and was not counted.'),
+      })
+      .nullable()
+      .describe(
+        'Attribute values that are over-represented in its time against before; null for metrics that are not counted from spans or log records, and where it could not be told in time.',
       ),
-      is_partial: z.boolean().describe('Some of the time is erased, and was not counted.'),
-    })
-    .nullable()
-    .describe(
-      'Attribute values that are over-represented in its time against before; null for metrics that are not counted from spans or log records, and where it could not be told in time.',
-    ),
-  links: z.object({
-    detector: z.string(),
-    series: z.string().describe('The series around it.'),
-    events: z.string().nullable().describe('Its spans or log records.'),
-  }),
-  related: RelatedAnomalies,
-})
+    links: z.object({
+      detector: z.string(),
+      series: z.string().describe('The series around it.'),
+      events: z.string().nullable().describe('Its spans or log records.'),
+    }),
+    related: RelatedAnomalies,
+  })
+  .meta({ id: 'AnomalyContext' })
 export type AnomalyContext = z.infer<typeof AnomalyContext>
 
 /** One item of `GET /anomalies`. */
-export const ListedAnomaly = Anomaly.extend({ related_ids: relatedIds })
+export const ListedAnomaly = Anomaly.extend({ related_ids: relatedIds }).meta({ id: 'ListedAnomaly' })
 export type ListedAnomaly = z.infer<typeof ListedAnomaly>
 
-export const AnomalyWithContext = ListedAnomaly.extend({ context: AnomalyContext })
+export const AnomalyWithContext = ListedAnomaly.extend({ context: AnomalyContext }).meta({
+  id: 'AnomalyWithContext',
+})

@@ -7,26 +7,30 @@ import { labelMap } from './label-map.ts'
 import { oldNameOf, withOldNames } from './old-names.ts'
 import { isTimeZone } from './time-zone.ts'
 
-export const Verdict = z.enum(['not_an_anomaly', 'real'])
+export const Verdict = z.enum(['not_an_anomaly', 'real']).meta({ id: 'Verdict' })
 export type Verdict = z.infer<typeof Verdict>
 
 const note = z.string().max(500)
 
-export const GiveFeedback = z.strictObject({
-  verdict: Verdict.describe(
-    '"not_an_anomaly" moves the edge of alarm of this series, on this side, out beyond what was seen, at most to 10 times its own distance; "real" takes that back, and keeps the edge inside what was seen.',
-  ),
-  note: note.optional().describe('For people; removed with the telemetry it is about.'),
-})
+export const GiveFeedback = z
+  .strictObject({
+    verdict: Verdict.describe(
+      '"not_an_anomaly" moves the edge of alarm of this series, on this side, out beyond what was seen, at most to 10 times its own distance; "real" takes that back, and keeps the edge inside what was seen.',
+    ),
+    note: note.optional().describe('For people; removed with the telemetry it is about.'),
+  })
+  .meta({ id: 'GiveFeedback' })
 export type GiveFeedback = z.infer<typeof GiveFeedback>
 
-export const Feedback = z.object({
-  verdict: Verdict,
-  note: z.string().nullable(),
-  given_by: z.string(),
-  given_at: Instant,
-  effect: z.string().describe('What it changes, in a sentence.'),
-})
+export const Feedback = z
+  .object({
+    verdict: Verdict,
+    note: z.string().nullable(),
+    given_by: z.string(),
+    given_at: Instant,
+    effect: z.string().describe('What it changes, in a sentence.'),
+  })
+  .meta({ id: 'Feedback' })
 export type Feedback = z.infer<typeof Feedback>
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
@@ -44,6 +48,7 @@ export const Weekly = z
       .refine(isTimeZone, { error: 'Name a time zone of the IANA database, such as Europe/Berlin or UTC' }),
   })
   .describe('Every week, by the clock on the wall.')
+  .meta({ id: 'Weekly' })
 export type Weekly = z.infer<typeof Weekly>
 
 const group = labelMap(z.string().min(1).max(300), z.string().max(1000)).refine(
@@ -77,7 +82,9 @@ const CreateMuteFields = z
   .describe(
     'What is muted must be said: `detector_id`, `group` with a label, or `all_detectors`; and until when: `range_end` or `open_ended`.',
   )
-export const CreateMute = withOldNames(CreateMuteFields, { from: 'range_start', until: 'range_end' })
+export const CreateMute = withOldNames(CreateMuteFields, { from: 'range_start', until: 'range_end' }).meta({
+  id: 'CreateMute',
+})
 export type CreateMute = z.infer<typeof CreateMute>
 
 export const Mute = z
@@ -96,6 +103,7 @@ export const Mute = z
     until: Instant.nullable().meta(oldNameOf('range_end')),
   })
   .describe('When anomalies are recorded but not alarmed.')
+  .meta({ id: 'Mute' })
 export type Mute = z.infer<typeof Mute>
 
 export const MuteParams = z.object({ mute_id: z.string().max(100) })

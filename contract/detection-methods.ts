@@ -334,7 +334,7 @@ export const methodKeys = [
   'peer_outlier',
   'auto',
 ] as const satisfies readonly (keyof typeof methodParams)[]
-export const MethodKey = z.enum(methodKeys)
+export const MethodKey = z.enum(methodKeys).meta({ id: 'MethodKey' })
 export type MethodKey = keyof typeof methodParams
 
 /** Methods that compare the series of a group with each other: without `scope.group_by` there is nothing to compare. */
@@ -348,16 +348,18 @@ export function comparesPeers(key: MethodKey): boolean {
 export type MethodParams<K extends MethodKey = MethodKey> = z.output<(typeof methodParams)[K]>
 
 /** One item of `GET /anomalies/methods`. */
-export const DetectionMethod = z.object({
-  method_key: MethodKey,
-  description: z.string(),
-  needs_group_by: z
-    .boolean()
-    .describe(
-      'Whether it compares the series of a group with each other, so that scope.group_by must be set.',
-    ),
-  params_schema: z.record(z.string(), z.unknown()).describe('JSON Schema (2020-12) of `params`.'),
-})
+export const DetectionMethod = z
+  .object({
+    method_key: MethodKey,
+    description: z.string(),
+    needs_group_by: z
+      .boolean()
+      .describe(
+        'Whether it compares the series of a group with each other, so that scope.group_by must be set.',
+      ),
+    params_schema: z.record(z.string(), z.unknown()).describe('JSON Schema (2020-12) of `params`.'),
+  })
+  .meta({ id: 'DetectionMethod' })
 export type DetectionMethod = z.infer<typeof DetectionMethod>
 
 /** The whole catalogue, in the order of `methodKeys`. Rules that span two parameters are in the prose only. */

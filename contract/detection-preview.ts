@@ -19,7 +19,9 @@ const PreviewDetectorFields = z
     ),
   })
   .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
-export const PreviewDetector = withOldNames(PreviewDetectorFields, oldRangeNames)
+export const PreviewDetector = withOldNames(PreviewDetectorFields, oldRangeNames).meta({
+  id: 'PreviewDetector',
+})
 export type PreviewDetector = z.infer<typeof PreviewDetector>
 
 export const PreviewAnomaly = Anomaly.pick({
@@ -35,22 +37,26 @@ export const PreviewAnomaly = Anomaly.pick({
   upper: true,
   score: true,
   reason: true,
-}).extend({
-  raised_at: Instant.describe('When the run began that would have recorded it.'),
 })
+  .extend({
+    raised_at: Instant.describe('When the run began that would have recorded it.'),
+  })
+  .meta({ id: 'PreviewAnomaly' })
 export type PreviewAnomaly = z.infer<typeof PreviewAnomaly>
 
 const edge = z.number().nullable()
 
-export const PreviewPoint = z.object({
-  time: Instant.describe('Start of the bucket.'),
-  value: z.number().nullable().describe('Null where there is no data.'),
-  expected: edge,
-  lower: edge.describe('Lower edge of alarm; null where there is none yet, or none at all.'),
-  upper: edge,
-  score: z.number().nullable().describe('1 is the edge of alarm; null where nothing was judged.'),
-  erased: z.boolean().optional().describe('True where the bucket touches erased time: unknown, not zero.'),
-})
+export const PreviewPoint = z
+  .object({
+    time: Instant.describe('Start of the bucket.'),
+    value: z.number().nullable().describe('Null where there is no data.'),
+    expected: edge,
+    lower: edge.describe('Lower edge of alarm; null where there is none yet, or none at all.'),
+    upper: edge,
+    score: z.number().nullable().describe('1 is the edge of alarm; null where nothing was judged.'),
+    erased: z.boolean().optional().describe('True where the bucket touches erased time: unknown, not zero.'),
+  })
+  .meta({ id: 'PreviewPoint' })
 export type PreviewPoint = z.infer<typeof PreviewPoint>
 
 export const previewWarnings = [
@@ -98,4 +104,5 @@ export const DetectorPreview = z
   .describe(
     'What the detector would have done, had it been created at `range_start`, knowing at each run nothing later. Late telemetry counts as if it had been in time; mutes and feedback are left aside.',
   )
+  .meta({ id: 'DetectorPreview' })
 export type DetectorPreview = z.infer<typeof DetectorPreview>

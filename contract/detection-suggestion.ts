@@ -34,4 +34,5 @@ export const DetectorSuggestion = z
     reasons: z.array(z.string()),
   })
   .describe('Read from the last seven days; a suggestion, not a promise: preview it.')
+  .meta({ id: 'DetectorSuggestion' })
 export type DetectorSuggestion = z.infer<typeof DetectorSuggestion>

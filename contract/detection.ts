@@ -29,7 +29,7 @@ export const detectorStatuses = [
   'degraded',
   'error',
 ] as const
-export const DetectorStatus = z.enum(detectorStatuses)
+export const DetectorStatus = z.enum(detectorStatuses).meta({ id: 'DetectorStatus' })
 export type DetectorStatus = z.infer<typeof DetectorStatus>
 
 /** Metrics every organisation has, counted from its spans, log records and stored rows. */
@@ -87,6 +87,7 @@ export const DetectorScope = z
     ),
   })
   .describe('What the detector applies to; everything where empty.')
+  .meta({ id: 'DetectorScope' })
 export type DetectorScope = z.infer<typeof DetectorScope>
 
 /** An integer in a JSON body. Whatever is none answers `int_type`, be it text or 1.5. */
@@ -141,18 +142,21 @@ export const Detector = z
     last_note: z.string().nullable().describe('What stands behind last_status, for a person.'),
   })
   .describe('Evaluates a metric with a method over a window, on a schedule.')
+  .meta({ id: 'Detector' })
 export type Detector = z.infer<typeof Detector>
 
-export const CreateDetector = z.strictObject({
-  name,
-  metric_key: MetricKey,
-  method_key: MethodKey,
-  params: params.default({}),
-  scope: DetectorScope.default({}),
-  window_minutes: windowMinutes.default(1440).describe(windowText),
-  schedule_minutes: scheduleMinutes.default(5).describe(scheduleText),
-  enabled: z.boolean().default(true),
-})
+export const CreateDetector = z
+  .strictObject({
+    name,
+    metric_key: MetricKey,
+    method_key: MethodKey,
+    params: params.default({}),
+    scope: DetectorScope.default({}),
+    window_minutes: windowMinutes.default(1440).describe(windowText),
+    schedule_minutes: scheduleMinutes.default(5).describe(scheduleText),
+    enabled: z.boolean().default(true),
+  })
+  .meta({ id: 'CreateDetector' })
 export type CreateDetector = z.infer<typeof CreateDetector>
 
 export const PatchDetector = z
@@ -172,6 +176,7 @@ export const PatchDetector = z
   .describe(
     'What is absent stays. As application/json, params and scope replace the old object whole; as application/merge-patch+json they merge into it (RFC 7396). A new method_key needs its params.',
   )
+  .meta({ id: 'PatchDetector' })
 export type PatchDetector = z.infer<typeof PatchDetector>
 
 export const DetectorParams = z.object({ detector_id: z.string().max(100) })
@@ -214,6 +219,7 @@ export const Anomaly = z
     updated_at: Instant,
   })
   .describe('One incident of one series, however long it lasted.')
+  .meta({ id: 'Anomaly' })
 export type Anomaly = z.infer<typeof Anomaly>
 
 export const AnomalyVersion = z
@@ -225,6 +231,7 @@ export const AnomalyVersion = z
     anomaly: Anomaly.describe('What it said before it was changed.'),
   })
   .describe('What an anomaly under a legal hold said before it was changed; kept until the hold is released.')
+  .meta({ id: 'AnomalyVersion' })
 export type AnomalyVersion = z.infer<typeof AnomalyVersion>
 
 export const AnomalyParams = z.object({ anomaly_id: z.string().max(100) })
@@ -242,9 +249,11 @@ export const AnomalyListQuery = withOldNames(AnomalyListFields, oldRangeNames)
 export type AnomalyListQuery = z.infer<typeof AnomalyListQuery>
 
 /** One item of `GET /anomalies/metrics`. */
-export const MetricChoice = z.object({
-  metric_key: z.string(),
-  description: z.string(),
-  is_built_in: z.boolean(),
-})
+export const MetricChoice = z
+  .object({
+    metric_key: z.string(),
+    description: z.string(),
+    is_built_in: z.boolean(),
+  })
+  .meta({ id: 'MetricChoice' })
 export type MetricChoice = z.infer<typeof MetricChoice>

@@ -131,20 +131,24 @@ export const ErrorBody = z
     code: z.string().describe('Stable code, for a program.'),
   })
   .describe('Every refusal but a validation error.')
+  .meta({ id: 'ErrorBody' })
 
-export const ValidationProblem = z.object({
-  loc: z.array(z.string()).describe('Where the faulty input is, such as ["body", "confirm"].'),
-  msg: z.string().describe('What is wrong and how to mend it.'),
-  type: z
-    .string()
-    .describe(
-      'The kind of error, in the vocabulary of Pydantic v2; `more_problems` of a last one that counts what is not shown, in `ctx.more`.',
-    ),
-  input: z.unknown().describe('The offending input; what is long is cut, and says so.'),
-  ctx: z.record(z.string(), z.unknown()).describe('Further facts, such as the bound that was crossed.'),
-})
+export const ValidationProblem = z
+  .object({
+    loc: z.array(z.string()).describe('Where the faulty input is, such as ["body", "confirm"].'),
+    msg: z.string().describe('What is wrong and how to mend it.'),
+    type: z
+      .string()
+      .describe(
+        'The kind of error, in the vocabulary of Pydantic v2; `more_problems` of a last one that counts what is not shown, in `ctx.more`.',
+      ),
+    input: z.unknown().describe('The offending input; what is long is cut, and says so.'),
+    ctx: z.record(z.string(), z.unknown()).describe('Further facts, such as the bound that was crossed.'),
+  })
+  .meta({ id: 'ValidationProblem' })
 export type ValidationProblem = z.infer<typeof ValidationProblem>
 
 export const ValidationError = z
   .object({ detail: z.array(ValidationProblem) })
   .describe('All problems of the input in one answer, or its first 50 and how many more there are.')
+  .meta({ id: 'ValidationError' })

@@ -15,6 +15,7 @@ export const ExportResult = z
       .describe('Absent where all of it is committed.'),
   })
   .describe('An Export<Signal>ServiceResponse.')
+  .meta({ id: 'ExportResult' })
 
 export const RpcStatus = z
   .looseObject({
@@ -22,3 +23,4 @@ export const RpcStatus = z
     message: z.string(),
   })
   .describe('A google.rpc.Status, as the OTLP specification has refusals.')
+  .meta({ id: 'RpcStatus' })

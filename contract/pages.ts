@@ -16,6 +16,7 @@ export const FrontPage = z
     readiness: z.string().describe('Whether it is ready to serve.'),
   })
   .describe('What answers here, and where to go on: addresses on this host.')
+  .meta({ id: 'FrontPage' })
 export type FrontPage = z.infer<typeof FrontPage>
 
 export const Health = z
@@ -24,6 +25,7 @@ export const Health = z
     detail: z.string().optional().describe('What is wrong, for a person; absent where nothing is.'),
   })
   .describe('Where the service stands.')
+  .meta({ id: 'Health' })
 
 export const Readiness = Health.extend({
   clock: z
@@ -31,4 +33,4 @@ export const Readiness = Health.extend({
     .describe(
       'in_doubt: the clock jumped by more than a day, so retention, expiry of backups and delayed deletions are paused until the operator runs `lethe clock confirm`.',
     ),
-})
+}).meta({ id: 'Readiness' })

@@ -61,6 +61,7 @@ export const Aggregation = z
   .describe(
     '`increase` is what counters, or the counts of histograms, added in a step; `rate` is that over the seconds of the step. Resets and start times are minded, and only the ends of a series are extrapolated, by half an interval at most: docs/decisions/0025. Quantiles of a classic Prometheus histogram are those of `histogram_quantile` over the increase of each bucket, by the name of the histogram or of its buckets.',
   )
+  .meta({ id: 'Aggregation' })
 export type Aggregation = z.infer<typeof Aggregation>
 
 const acrossSeries = ['avg', 'sum', 'min', 'max'] as const
@@ -99,52 +100,61 @@ const SeriesQueryFields = z.strictObject({
 })
 export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
 
-const Series = z.object({
-  group: z
-    .string()
-    .nullable()
-    .describe('The value of group_by, of several keys with `, ` between; null where it was not asked for.'),
-  labels: Attributes.describe('The value of each key of group_by; empty where a row has none.'),
-  points: z.array(
-    z.object({
-      time: Instant.describe('Start of the step; of the first one where the range begins.'),
-      seconds: z
-        .number()
-        .optional()
-        .describe('Length of a first or last step that the range cuts; `step_seconds` where absent.'),
-      value: z.number().nullable().describe('Null where there is no data.'),
-      erased: z.boolean().optional().describe('True where the step touches erased time: unknown, not zero.'),
-    }),
-  ),
-})
+const Series = z
+  .object({
+    group: z
+      .string()
+      .nullable()
+      .describe('The value of group_by, of several keys with `, ` between; null where it was not asked for.'),
+    labels: Attributes.describe('The value of each key of group_by; empty where a row has none.'),
+    points: z.array(
+      z.object({
+        time: Instant.describe('Start of the step; of the first one where the range begins.'),
+        seconds: z
+          .number()
+          .optional()
+          .describe('Length of a first or last step that the range cuts; `step_seconds` where absent.'),
+        value: z.number().nullable().describe('Null where there is no data.'),
+        erased: z
+          .boolean()
+          .optional()
+          .describe('True where the step touches erased time: unknown, not zero.'),
+      }),
+    ),
+  })
+  .meta({ id: 'Series' })
 
-export const SeriesAnswer = z.object({
-  metric_key: z.string(),
-  unit: z.string(),
-  aggregation: Aggregation,
-  across: z
-    .enum([...acrossSeries, 'pooled'])
-    .describe(
-      'How several underlying series became one: by a value of each of them, or `pooled` where all their points, buckets or events of a step were taken together.',
+export const SeriesAnswer = z
+  .object({
+    metric_key: z.string(),
+    unit: z.string(),
+    aggregation: Aggregation,
+    across: z
+      .enum([...acrossSeries, 'pooled'])
+      .describe(
+        'How several underlying series became one: by a value of each of them, or `pooled` where all their points, buckets or events of a step were taken together.',
+      ),
+    step_seconds: z
+      .int()
+      .describe(
+        'Steps begin at multiples of it since 1970; the first and the last hold only what lies in the range.',
+      ),
+    range_start: Instant.describe(
+      'Where the range begins, as asked; at a whole step where `range_start` was absent.',
     ),
-  step_seconds: z
-    .int()
-    .describe(
-      'Steps begin at multiples of it since 1970; the first and the last hold only what lies in the range.',
-    ),
-  range_start: Instant.describe(
-    'Where the range begins, as asked; at a whole step where `range_start` was absent.',
-  ),
-  range_end: Instant.describe('Where the range ends, as asked.'),
-  series: z.array(Series),
-  truncated: z.boolean().describe('True where more groups exist than are shown.'),
-  warnings: z
-    .array(z.string())
-    .describe('What the question names and no row in the range has: the metric, the service, an attribute.'),
-  metric: z.string().meta(oldNameOf('metric_key')),
-  start: Instant.meta(oldNameOf('range_start')),
-  end: Instant.meta(oldNameOf('range_end')),
-})
+    range_end: Instant.describe('Where the range ends, as asked.'),
+    series: z.array(Series),
+    truncated: z.boolean().describe('True where more groups exist than are shown.'),
+    warnings: z
+      .array(z.string())
+      .describe(
+        'What the question names and no row in the range has: the metric, the service, an attribute.',
+      ),
+    metric: z.string().meta(oldNameOf('metric_key')),
+    start: Instant.meta(oldNameOf('range_start')),
+    end: Instant.meta(oldNameOf('range_end')),
+  })
+  .meta({ id: 'SeriesAnswer' })
 
 /** What the pages of a search say besides their items. */
 const searchWarnings = z
@@ -186,20 +196,22 @@ const LogQueryFields = z.strictObject({
 })
 export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
 
-export const LogRecord = z.object({
-  time: Instant,
-  service: z.string(),
-  severity: z.string(),
-  severity_number: z.int(),
-  body: z.string(),
-  trace_id: z.string(),
-  span_id: z.string(),
-  event_name: z.string(),
-  attributes: Attributes,
-  resource_attributes: Attributes,
-})
+export const LogRecord = z
+  .object({
+    time: Instant,
+    service: z.string(),
+    severity: z.string(),
+    severity_number: z.int(),
+    body: z.string(),
+    trace_id: z.string(),
+    span_id: z.string(),
+    event_name: z.string(),
+    attributes: Attributes,
+    resource_attributes: Attributes,
+  })
+  .meta({ id: 'LogRecord' })
 
-export const LogPage = searchPageOf(LogRecord)
+export const LogPage = searchPageOf(LogRecord).meta({ id: 'LogPage' })
 
 const SpanQueryFields = z.strictObject({
   ...range,
@@ -215,24 +227,26 @@ const SpanQueryFields = z.strictObject({
 })
 export const SpanQuery = withOldNames(SpanQueryFields, oldRangeNames)
 
-export const Span = z.object({
-  trace_id: z.string(),
-  span_id: z.string(),
-  parent_span_id: z.string(),
-  time: Instant,
-  duration_ns: z.string().describe('Nanoseconds as decimal text: they may pass what a JSON number holds.'),
-  service: z.string(),
-  name: z.string(),
-  kind: z.string(),
-  status: z.string(),
-  status_message: z.string(),
-  attributes: Attributes,
-  resource_attributes: Attributes,
-  events: z.array(z.object({ time: Instant, name: z.string(), attributes: Attributes })),
-  links: z.array(z.object({ trace_id: z.string(), span_id: z.string(), attributes: Attributes })),
-})
+export const Span = z
+  .object({
+    trace_id: z.string(),
+    span_id: z.string(),
+    parent_span_id: z.string(),
+    time: Instant,
+    duration_ns: z.string().describe('Nanoseconds as decimal text: they may pass what a JSON number holds.'),
+    service: z.string(),
+    name: z.string(),
+    kind: z.string(),
+    status: z.string(),
+    status_message: z.string(),
+    attributes: Attributes,
+    resource_attributes: Attributes,
+    events: z.array(z.object({ time: Instant, name: z.string(), attributes: Attributes })),
+    links: z.array(z.object({ trace_id: z.string(), span_id: z.string(), attributes: Attributes })),
+  })
+  .meta({ id: 'Span' })
 
-export const SpanPage = searchPageOf(Span)
+export const SpanPage = searchPageOf(Span).meta({ id: 'SpanPage' })
 
 export const TraceParams = z.object({
   trace_id: z.string().regex(/^[0-9a-fA-F]{32}$/, { error: 'A trace id is 32 hex digits.' }),
@@ -241,13 +255,15 @@ export const TraceQuery = z.strictObject({
   limit: queryInt({ min: 1, max: 10_000, fallback: 10_000, describe: 'Spans per page.' }),
   cursor: cursorQuery,
 })
-export const Trace = z.object({
-  trace_id: z.string(),
-  spans: z.array(Span).describe('By start time; at most 10,000, and at most 4 MiB of JSON.'),
-  truncated: z.boolean().describe('Whether there are more spans than these: those behind `next_cursor`.'),
-  next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
-  warnings: searchWarnings,
-})
+export const Trace = z
+  .object({
+    trace_id: z.string(),
+    spans: z.array(Span).describe('By start time; at most 10,000, and at most 4 MiB of JSON.'),
+    truncated: z.boolean().describe('Whether there are more spans than these: those behind `next_cursor`.'),
+    next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
+    warnings: searchWarnings,
+  })
+  .meta({ id: 'Trace' })
 
 export const CatalogueQuery = withOldNames(
   z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
@@ -265,22 +281,26 @@ function cataloguePageOf<T extends z.ZodType>(item: T) {
   })
 }
 
-export const ServiceEntry = z.object({
-  service: z.string(),
-  signals: z.array(z.enum(['metrics', 'logs', 'traces'])),
-  last_seen: Instant,
-})
+export const ServiceEntry = z
+  .object({
+    service: z.string(),
+    signals: z.array(z.enum(['metrics', 'logs', 'traces'])),
+    last_seen: Instant,
+  })
+  .meta({ id: 'ServiceEntry' })
 
-export const ServicePage = cataloguePageOf(ServiceEntry)
+export const ServicePage = cataloguePageOf(ServiceEntry).meta({ id: 'ServicePage' })
 
-export const MetricEntry = z.object({
-  metric_key: z.string(),
-  kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
-  unit: z.string(),
-  description: z.string(),
-  services: z.array(z.string()),
-  last_seen: Instant,
-  metric: z.string().meta(oldNameOf('metric_key')),
-})
+export const MetricEntry = z
+  .object({
+    metric_key: z.string(),
+    kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
+    unit: z.string(),
+    description: z.string(),
+    services: z.array(z.string()),
+    last_seen: Instant,
+    metric: z.string().meta(oldNameOf('metric_key')),
+  })
+  .meta({ id: 'MetricEntry' })
 
-export const MetricPage = cataloguePageOf(MetricEntry)
+export const MetricPage = cataloguePageOf(MetricEntry).meta({ id: 'MetricPage' })

@@ -5,7 +5,7 @@ import { DisplayName, Instant } from './common.ts'
 
 /** Roles of people and tokens. `ingest` may only write telemetry. */
 export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
-export const Role = z.enum(roles)
+export const Role = z.enum(roles).meta({ id: 'Role' })
 export type Role = z.infer<typeof Role>
 
 /** Who erases, governs and reads evidence. */
@@ -34,11 +34,14 @@ export const Me = z
     requester: z.string().describe('The name under which your acts are recorded.'),
   })
   .describe('Who you are to this service.')
+  .meta({ id: 'Me' })
 export type Me = z.infer<typeof Me>
 
-export const RemoveOrganisation = z.strictObject({
-  confirm: z.string().describe('The tenant_id of your organisation, typed by a person.'),
-})
+export const RemoveOrganisation = z
+  .strictObject({
+    confirm: z.string().describe('The tenant_id of your organisation, typed by a person.'),
+  })
+  .meta({ id: 'RemoveOrganisation' })
 
 export const OrganisationRemoved = z
   .object({
@@ -49,28 +52,31 @@ export const OrganisationRemoved = z
       .describe('Signed ends of both chains as the operator keeps them: compact JWS. Your tokens end here.'),
   })
   .describe('The organisation is removed; its ledger, audit log and certificates stay with the operator.')
+  .meta({ id: 'OrganisationRemoved' })
 export type OrganisationRemoved = z.infer<typeof OrganisationRemoved>
 
-export const AccessToken = z.object({
-  id: z.string(),
-  name: z.string(),
-  role: Role,
-  prefix: z.string().describe('The first characters of the secret, to recognise it by.'),
-  created_at: Instant,
-  created_by: z.string(),
-  expires_at: Instant.nullable(),
-  revoked_at: Instant.nullable(),
-  made_with: z
-    .string()
-    .nullable()
-    .describe('The id of the token it was made with; null where the operator made it.'),
-  line_expires_at: Instant.nullable().describe(
-    'The earliest expiry of it and of the tokens it descends from: nothing that is made with it lasts longer. Before `expires_at` only on tokens of versions that did not keep to this.',
-  ),
-  live_descendants: z
-    .int()
-    .describe('Tokens that work now and were made with it, at any distance; it can end without them.'),
-})
+export const AccessToken = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    role: Role,
+    prefix: z.string().describe('The first characters of the secret, to recognise it by.'),
+    created_at: Instant,
+    created_by: z.string(),
+    expires_at: Instant.nullable(),
+    revoked_at: Instant.nullable(),
+    made_with: z
+      .string()
+      .nullable()
+      .describe('The id of the token it was made with; null where the operator made it.'),
+    line_expires_at: Instant.nullable().describe(
+      'The earliest expiry of it and of the tokens it descends from: nothing that is made with it lasts longer. Before `expires_at` only on tokens of versions that did not keep to this.',
+    ),
+    live_descendants: z
+      .int()
+      .describe('Tokens that work now and were made with it, at any distance; it can end without them.'),
+  })
+  .meta({ id: 'AccessToken' })
 export type AccessToken = z.infer<typeof AccessToken>
 
 export const RevokeQuery = z.strictObject({
@@ -84,24 +90,28 @@ export const RevokeQuery = z.strictObject({
 
 export const RevokedAccessToken = AccessToken.extend({
   revoked_descendants: z.int().describe('Descendants that this request has revoked.'),
-}).describe(
-  'The token is revoked. Where `live_descendants` is not 0, tokens that were made with it go on; repeat with `descendants=true` to end them.',
-)
+})
+  .describe(
+    'The token is revoked. Where `live_descendants` is not 0, tokens that were made with it go on; repeat with `descendants=true` to end them.',
+  )
+  .meta({ id: 'RevokedAccessToken' })
 export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
 
-export const CreateAccessToken = z.strictObject({
-  name: DisplayName,
-  role: Role,
-  expires_in_days: z
-    .int()
-    .min(1)
-    .max(3650)
-    .optional()
-    .describe(
-      'At most what is left of the token that makes it, and as long as that where absent; never where that does not expire.',
-    ),
-})
+export const CreateAccessToken = z
+  .strictObject({
+    name: DisplayName,
+    role: Role,
+    expires_in_days: z
+      .int()
+      .min(1)
+      .max(3650)
+      .optional()
+      .describe(
+        'At most what is left of the token that makes it, and as long as that where absent; never where that does not expire.',
+      ),
+  })
+  .meta({ id: 'CreateAccessToken' })
 
 export const CreatedAccessToken = AccessToken.extend({
   token: z.string().describe('The secret. It is shown this once and kept only as a hash.'),
-})
+}).meta({ id: 'CreatedAccessToken' })

@@ -12,22 +12,24 @@ const Amount = {
     ),
 }
 
-export const StorageUsage = z.object({
-  tenant_id: z.string(),
-  rows: z.int(),
-  bytes: z.int(),
-  oldest: Instant.nullable(),
-  newest: Instant.nullable(),
-  signals: z.array(
-    z.object({
-      signal: z.enum(['metrics', 'logs', 'traces']),
-      ...Amount,
-      oldest: Instant.nullable(),
-      newest: Instant.nullable(),
-      days: z.array(z.object({ day: z.string().meta({ format: 'date' }), ...Amount })),
-    }),
-  ),
-})
+export const StorageUsage = z
+  .object({
+    tenant_id: z.string(),
+    rows: z.int(),
+    bytes: z.int(),
+    oldest: Instant.nullable(),
+    newest: Instant.nullable(),
+    signals: z.array(
+      z.object({
+        signal: z.enum(['metrics', 'logs', 'traces']),
+        ...Amount,
+        oldest: Instant.nullable(),
+        newest: Instant.nullable(),
+        days: z.array(z.object({ day: z.string().meta({ format: 'date' }), ...Amount })),
+      }),
+    ),
+  })
+  .meta({ id: 'StorageUsage' })
 
 const IngestCounts = {
   day: z.string().meta({ format: 'date' }).describe('UTC day.'),
@@ -52,3 +54,4 @@ export const IngestUsage = z
     days: z.array(z.object(IngestCounts)).describe('Days with telemetry, newest first, at most 31.'),
   })
   .describe('What your organisation has sent, and what it may send.')
+  .meta({ id: 'IngestUsage' })

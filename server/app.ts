@@ -324,7 +324,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
       kind: 'background',
       signal: caller.signal,
     })
-  await front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
+  front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addRemovalRoute(http, wireRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })

@@ -7,7 +7,6 @@
 import { rmSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
-import { serializerCompiler } from 'fastify-type-provider-zod'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -15,6 +14,7 @@ import { acme, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
+import { answerWriter } from '../../server/http/answer-text.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
@@ -67,8 +67,9 @@ try {
     results[`preview, ${name}`] = await watched(async () => {
       preview = await backtest(reader, read.value, range, { clock: systemClock, evaluate })
     })
-    const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
-    results[`its answer, ${name}`] = await watched(async () => void serialize(preview))
+    const write = answerWriter(DetectorPreview)
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+    results[`its answer, ${name}`] = await watched(async () => void (await write(preview, turn)))
   }
   process.stdout.write(`${JSON.stringify({ ...provenance(), results }, null, 2)}\n`)
 } finally {

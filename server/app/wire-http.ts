@@ -2,6 +2,7 @@
 // for whoever runs the service are served, away from clients. Both have the same limits, each for itself but for answers under way, which share one memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { everyOperation } from '../../contract/operations/every.ts'
 import { type Config, ConfigError } from '../config.ts'
 import type { Clock } from '../core/clock.ts'
 import type { LoopTurns } from '../core/loop-turns.ts'
@@ -12,7 +13,7 @@ import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
 import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
-import { describeRoutes } from '../http/pages/openapi.ts'
+import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
 import { createHttp, type HttpOptions, type WithReserve } from '../http/server.ts'
 import type { ServiceMetrics } from '../metrics.ts'
@@ -32,11 +33,8 @@ export interface WiredHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
   readonly answers: AnswersUnderWay
-  /**
-   * Adds what is open to everyone, each page on its listener. Call before the other routes are added, because the
-   * reference is of those that are added after.
-   */
-  addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): Promise<void>
+  /** Adds what is open to everyone, each page on its listener. */
+  addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
   /** Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken. */
   listen(): Promise<string>
   /** Where the admin listener listens; null before that, and where there is none. */
@@ -78,8 +76,8 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
     connections,
     answers,
     adminAddress: () => adminAddress,
-    async addPublicRoutes(metrics, health) {
-      const document = await describeRoutes(http, version)
+    addPublicRoutes(metrics, health) {
+      const document = openApiAnswer(everyOperation, version)
       const hasDocs = config.docs === 'on'
       if (hasDocs) addReferencePage(http, { document, canTry: true })
       addFrontPage(http, version, hasDocs)

@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
+import { everyOperation } from '../../contract/operations/every.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
-import { describeRoutes } from '../http/pages/openapi.ts'
+import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -39,7 +40,7 @@ before(async () => {
   const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
   http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
-  addReferencePage(http, { document: await describeRoutes(http, '0'), canTry: true })
+  addReferencePage(http, { document: openApiAnswer(everyOperation, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf, clock })
@@ -615,7 +616,7 @@ test('the catalogues tell which methods and metrics there are', async () => {
 })
 
 test('the reference page knows the operations, their path parameter and their bodies', async () => {
-  const { paths } = (await http.inject('/openapi.json')).json()
+  const { components, paths } = (await http.inject('/openapi.json')).json()
   const patch = paths['/anomalies/detectors/{detector_id}'].patch
   assert.deepEqual(
     patch.parameters.map(({ name, in: place }: { name: string; in: string }) => [name, place]),
@@ -628,7 +629,10 @@ test('the reference page knows the operations, their path parameter and their bo
     'application/json',
     'application/merge-patch+json',
   ])
-  assert.deepEqual(Object.keys(patch.requestBody.content['application/json'].schema.properties), [
+  assert.deepEqual(patch.requestBody.content['application/json'].schema, {
+    $ref: '#/components/schemas/PatchDetector',
+  })
+  assert.deepEqual(Object.keys(components.schemas.PatchDetector.properties), [
     'name',
     'metric_key',
     'method_key',

@@ -10,7 +10,8 @@ import { ValidationError, type ValidationProblem } from '../../contract/errors.t
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { problemsOf } from '../core/schema-problems.ts'
-import { route } from './route.ts'
+import { testOperation } from './operation-fixture.ts'
+import { serve } from './serve.ts'
 import { createHttp } from './server.ts'
 
 const bodyBytes = 64 * 1024
@@ -44,15 +45,8 @@ const http = createHttp({
   }),
   isReady: () => true,
 })
-route(http, {
-  method: 'POST',
-  url: '/wide',
-  access: ['owner'],
-  tag: 'Wide',
-  summary: 'Wide',
-  body: Wide,
-  result: z.object({}),
-  check: () => [problem(['body', 'confirm'], 'value_error', 'It is wrong', null)],
+serve(http, testOperation({ method: 'POST', path: '/wide', body: Wide, result: z.object({}) }), {
+  parse: () => ({ problems: [problem(['body', 'confirm'], 'value_error', 'It is wrong', null)] }),
   onInvalid: async (_caller, problems) => {
     told = problems
   },

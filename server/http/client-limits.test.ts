@@ -10,8 +10,9 @@ import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
+import { testOperation } from './operation-fixture.ts'
 import { addHealthRoutes } from './pages/health.ts'
-import { route } from './route.ts'
+import { serve } from './serve.ts'
 import { createHttp } from './server.ts'
 
 const secret = 'the-one-valid-token-0123456789'
@@ -41,13 +42,7 @@ async function start(proxies: string[] = []) {
   const logger = pino({ level: 'silent' })
   const http = createHttp({ clock, logger, authenticate: clients, isReady: () => true })
   open.push(http)
-  route(http, {
-    method: 'GET',
-    url: '/things',
-    access: ['viewer'],
-    tag: 'Things',
-    summary: 'Things',
-    result: z.object({}),
+  serve(http, testOperation({ path: '/things', access: ['viewer'], result: z.object({}) }), {
     handle: async () => ({ body: {} }),
   })
   http.get('/open', { config: { access: 'public' } }, async () => 'open')

@@ -13,7 +13,6 @@ import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { readJsonBody } from './json-body.ts'
 import type { Rate } from './limits/rates.ts'
-import { refusalSchema } from './refusals.ts'
 import { SentNames } from './sent-names.ts'
 
 declare module 'fastify' {
@@ -113,7 +112,6 @@ export function route<
     method: declaration.method,
     url: declaration.url,
     config: { access: declaration.access },
-    schema: schemaOf(declaration),
     preParsing: async (request) => requireReadable(declaration, request),
     handler: async (request, reply) => {
       const names = new SentNames()
@@ -239,55 +237,4 @@ function read(
   if (result.success) return result.data
   problems.push(...problemsOf(part, result.error.issues, input))
   return undefined
-}
-
-function schemaOf<
-  Params extends z.ZodType,
-  Query extends z.ZodType,
-  Body extends z.ZodType,
-  Result extends z.ZodType,
->(declaration: RouteDeclaration<Params, Query, Body, Result>) {
-  const success = declaration.result.description ?? `${declaration.summary}.`
-  const mayBeFull = declaration.method === 'GET' ? [] : [507]
-  const refusals = new Set([401, 403, 422, 429, 500, 503, ...mayBeFull, ...(declaration.refusals ?? [])])
-  const result = declaration.result.describe(success)
-  const responses: Record<number, z.ZodType | object> = {
-    [declaration.status ?? 200]:
-      declaration.alsoHtml === undefined
-        ? result
-        : {
-            description: success,
-            content: {
-              'application/json': { schema: result },
-              'text/html': { schema: z.string().describe(declaration.alsoHtml) },
-            },
-          },
-  }
-  if (declaration.alsoStatus !== undefined) {
-    const { status, meaning } = declaration.alsoStatus
-    responses[status] = declaration.result.describe(meaning)
-  }
-  for (const status of refusals) responses[status] = refusalSchema(status)
-  Object.assign(responses, declaration.ownRefusals)
-  return {
-    operationId: operationIdOf(declaration.method, declaration.url),
-    summary: declaration.summary,
-    tags: [declaration.tag],
-    security: [{ bearer: [] }],
-    ...(declaration.params && { params: declaration.params }),
-    ...(declaration.query && { querystring: declaration.query }),
-    ...(declaration.headers && { headers: declaration.headers }),
-    ...(declaration.body && { body: declaration.body }),
-    ...(declaration.body && { consumes: [...bodyTypesOf(declaration)] }),
-    response: responses,
-  }
-}
-
-/** `GET /usage/storage/deletions/:request_id` is `getUsageStorageDeletionsByRequestId`: stable, for generated clients. */
-function operationIdOf(method: string, url: string): string {
-  const words = url
-    .replaceAll('/:', '/by_')
-    .split(/[/_-]/)
-    .filter((word) => word !== '')
-  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }

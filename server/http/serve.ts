@@ -5,9 +5,8 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
 import { z } from 'zod'
-import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import type { ValidationProblem } from '../../contract/errors.ts'
 import type { ResponseHeader } from '../../contract/headers.ts'
-import { refusalsByStatus, validatesInput } from '../../contract/openapi/refusals.ts'
 import { bodyTypesOf, type Operation, type Rate } from '../../contract/operation.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -15,7 +14,6 @@ import type { Parsed } from '../core/parsed.ts'
 import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
-import { refusalSchema } from './refusals.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
 import { SentNames } from './sent-names.ts'
 
@@ -160,38 +158,10 @@ function sender({ id, results }: Operation): Send {
   }
 }
 
-function schemaOf(operation: Operation): FastifySchema {
-  const { access, body, headers, id, params, query, results, summary, tag } = operation
-  const successes = Object.entries(results).map(([status, { body: result, meaning, page, types }]) => {
-    const described = result.describe(meaning ?? result.description ?? `${summary}.`)
-    if (page === undefined && types === undefined) return [status, described] as const
-    const content = {
-      ...Object.fromEntries((types ?? ['application/json']).map((type) => [type, { schema: described }])),
-      ...(page !== undefined && { 'text/html': { schema: z.string().describe(page) } }),
-    }
-    return [status, { description: described.description, content }] as const
-  })
-  const refusals = [...refusalsByStatus(operation)].map(([status, codes]) => [
-    status,
-    refusalSchema(status, codes),
-  ])
-  if (operation.isHidden === true) return { hide: true }
-  return {
-    operationId: id,
-    summary,
-    tags: [tag],
-    ...(operation.description !== undefined && { description: operation.description }),
-    ...(access !== 'public' && {
-      security: [{ bearer: [] }, ...(operation.takesBasic === true ? [{ basic: [] }] : [])],
-    }),
-    ...(params && { params }),
-    ...(query && { querystring: query }),
-    ...(headers && { headers }),
-    ...(body && { body, consumes: [...bodyTypesOf(operation)] }),
-    response: {
-      ...Object.fromEntries(refusals),
-      ...(validatesInput(operation) && { 422: ValidationError }),
-      ...Object.fromEntries(successes),
-    },
-  }
+/** How bodies are written that a handler answers by itself: those of JSON by their schema. */
+function schemaOf({ results }: Operation): FastifySchema {
+  const written = Object.entries(results).filter(
+    ([, { body, types }]) => types === undefined && !(body instanceof z.ZodUndefined),
+  )
+  return { response: Object.fromEntries(written.map(([status, { body }]) => [status, body])) }
 }

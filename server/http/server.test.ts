@@ -13,7 +13,8 @@ import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { route } from './route.ts'
+import { testOperation } from './operation-fixture.ts'
+import { serve } from './serve.ts'
 import { createHttp } from './server.ts'
 
 const secretOf = (role: Role) => `secret-of-the-${role}-0123456789`
@@ -40,43 +41,51 @@ function callerOf(secret: string): Caller | null {
 }
 
 function addRoutes(): void {
-  const things = { access: ['owner', 'viewer'] as const, tag: 'Things', summary: 'Things', result: Thing }
-  route(http, {
+  const things = { access: ['owner', 'viewer'] as const, result: Thing }
+  const read = testOperation({
     ...things,
-    method: 'GET',
-    url: '/things/:thing_id',
+    path: '/things/:thing_id',
     params: z.object({ thing_id: z.string() }),
     query: z.strictObject({ size: z.enum(['s', 'l']).optional() }),
+  })
+  serve(http, read, {
     handle: async ({ params, caller }) => ({ body: { name: `${caller.tenantId} ${params.thing_id}` } }),
   })
-  route(http, {
+  const create = testOperation({
     ...things,
     method: 'POST',
-    url: '/things/:thing_id',
+    path: '/things/:thing_id',
     access: ['owner'],
     params: z.object({ thing_id: z.string().max(5) }),
     query: z.strictObject({}),
     body: z.strictObject({ name: z.string().min(2), kind: z.enum(['a', 'b']) }),
-    check: (body, caller) =>
-      (body as { name?: unknown } | undefined)?.name === caller.tenantId
-        ? [problem(['body', 'name'], 'value_error', 'It should differ from the tenant', caller.tenantId)]
-        : [],
     status: 201,
-    handle: async ({ body }) => ({ body, headers: { location: '/things/1' } }),
+  })
+  serve(http, create, {
+    parse: ({ caller, fields: { kind, name } }) => {
+      if (name === caller.tenantId) {
+        const sentence = 'It should differ from the tenant'
+        return { problems: [problem(['body', 'name'], 'value_error', sentence, caller.tenantId)] }
+      }
+      return name === undefined || kind === undefined ? { problems: [] } : { value: { name, kind } }
+    },
+    handle: async ({ value }) => ({ body: value, headers: { location: '/things/1' } }),
   })
   const renamed = withOldNames(z.strictObject({ size: z.enum(['s', 'l']), name: z.string().optional() }), {
     format: 'size',
   })
-  route(http, {
+  const rename = testOperation({
     ...things,
     method: 'POST',
-    url: '/renamed',
+    path: '/renamed',
     query: renamed,
     body: renamed,
-    check: (body) =>
-      (body as { name?: unknown } | undefined)?.name === 'checked'
-        ? [problem(['body', 'size'], 'value_error', 'No.', null)]
-        : [],
+  })
+  serve(http, rename, {
+    parse: ({ body, fields: { name } }) =>
+      name === 'checked' || body === undefined
+        ? { problems: name === 'checked' ? [problem(['body', 'size'], 'value_error', 'No.', null)] : [] }
+        : { value: body },
     handle: async ({ query, body }) => {
       if (body.name === 'refused') throw new InvalidInput([problem(['body', 'size'], 'late', 'No.', null)])
       return { body: { name: JSON.stringify([query, body]) } }
@@ -93,11 +102,8 @@ function addRoutes(): void {
     worded: () => new AppError('not_found', { sentence: 'There is no such thing.' }),
     invalid: () => new InvalidInput([problem(['body'], 'missing', 'Field required', undefined)]),
   }
-  route(http, {
-    ...things,
-    method: 'GET',
-    url: '/failures/:kind',
-    params: z.object({ kind: z.string() }),
+  const fail = testOperation({ ...things, path: '/failures/:kind', params: z.object({ kind: z.string() }) })
+  serve(http, fail, {
     handle: async ({ params }) => {
       const thrown = failures[params.kind]?.()
       if (params.kind === 'shape') return { body: thrown as z.output<typeof Thing> }
@@ -446,13 +452,7 @@ test('who still asks while the service closes is refused in the words of the con
     authenticate: async (secret) => callerOf(secret),
     isReady: () => isServing,
   })
-  route(own, {
-    method: 'GET',
-    url: '/late',
-    access: ['owner'],
-    tag: 'Things',
-    summary: 'Late',
-    result: Thing,
+  serve(own, testOperation({ path: '/late', result: Thing }), {
     handle: async () => ({ body: { name: 'late' } }),
   })
   let askAgain = async () => ''

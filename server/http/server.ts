@@ -9,7 +9,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
-import { serializerCompiler } from 'fastify-type-provider-zod'
+import { z } from 'zod'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
@@ -95,7 +95,10 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   http.decorate('turns', turns)
   http.decorate('rates', new OperationRates(options.clock))
   http.setValidatorCompiler(() => (value) => ({ value }))
-  http.setSerializerCompiler(serializerCompiler)
+  http.setSerializerCompiler(({ schema }) => {
+    const body = z.instanceof(z.ZodType).parse(schema)
+    return (data) => JSON.stringify(z.encode(body, data))
+  })
   http.decorateRequest('caller', null)
   http.removeAllContentTypeParsers()
   http.addContentTypeParser(

@@ -357,6 +357,7 @@ test('no token of one organisation can be seen or revoked by another', async () 
 })
 
 const Schema = z.looseObject({
+  $ref: z.string().optional(),
   properties: z.record(z.string(), z.looseObject({ deprecated: z.boolean().optional() })).optional(),
   required: z.array(z.string()).optional(),
 })
@@ -378,7 +379,16 @@ const Operation = z.looseObject({
 const OpenApi = z.looseObject({
   openapi: z.string(),
   paths: z.record(z.string(), z.record(z.string(), Operation)),
+  components: z.looseObject({ schemas: z.record(z.string(), Schema) }),
 })
+
+/** The schema itself, or the component that it refers to. */
+function resolve({ components }: z.output<typeof OpenApi>, schema: unknown): z.output<typeof Schema> {
+  const { $ref, ...own } = Schema.parse(schema)
+  if ($ref === undefined) return own
+  const name = /^#\/components\/schemas\/(\w+)$/.exec($ref)?.[1] ?? assert.fail($ref)
+  return components.schemas[name] ?? assert.fail(`${name} is not there`)
+}
 
 test('the reference lists every route that is not hidden, and nothing else', async () => {
   const document = await service.read('/openapi.json', OpenApi)
@@ -438,13 +448,14 @@ test('the root address tells a program where to go on, and a browser on a page t
 })
 
 test('the reference calls one thing one name, and has the old names as deprecated ones', async () => {
-  const { paths } = await service.read('/openapi.json', OpenApi)
+  const document = await service.read('/openapi.json', OpenApi)
+  const { paths } = document
   const fields = Object.entries(paths).flatMap(([path, operations]) =>
     Object.values(operations).flatMap((operation) => [
       ...(operation.parameters ?? []).map(({ name, deprecated }) => ({ path, name, deprecated })),
-      ...Object.entries(operation.requestBody?.content['application/json']?.schema.properties ?? {}).map(
-        ([name, { deprecated }]) => ({ path, name, deprecated }),
-      ),
+      ...Object.entries(
+        resolve(document, operation.requestBody?.content['application/json']?.schema ?? {}).properties ?? {},
+      ).map(([name, { deprecated }]) => ({ path, name, deprecated })),
     ]),
   )
   const old = new Set(['metric', 'start', 'end', 'from', 'until'])
@@ -456,7 +467,8 @@ test('the reference calls one thing one name, and has the old names as deprecate
   )
   assert.ok(deprecated.has('/telemetry/series metric') && deprecated.has('/anomalies/mutes until'))
   const answered = (path: string) =>
-    Schema.parse(paths[path]?.get?.responses['200']?.content?.['application/json']?.schema).properties ?? {}
+    resolve(document, paths[path]?.get?.responses['200']?.content?.['application/json']?.schema).properties ??
+    {}
   const hold = answered('/usage/storage/holds/{hold_id}')
   assert.deepEqual([hold.id?.deprecated, hold.hold_id?.deprecated], [undefined, true])
   const deletion = answered('/usage/storage/deletions/{request_id}')

@@ -12,7 +12,6 @@ import { readChain } from '../../audit/log.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
-import { describeRoutes } from '../../http/pages/openapi.ts'
 import { createHttp } from '../../http/server.ts'
 import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
@@ -76,7 +75,6 @@ beforeEach(async () => {
       return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
     },
   })
-  await describeRoutes(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
   addFeedbackRoutes(http, store)

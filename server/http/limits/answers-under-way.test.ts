@@ -10,7 +10,8 @@ import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { route } from '../route.ts'
+import { testOperation } from '../operation-fixture.ts'
+import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
 import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
 
@@ -56,18 +57,15 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   })
   const worked: string[] = []
   const text = z.object({ text: z.string() })
-  const shared = { access: ['owner'] as const, tag: 'Texts', summary: 'Texts', result: text }
-  route(http, {
-    ...shared,
-    method: 'GET',
-    url: '/large',
+  serve(http, testOperation({ path: '/large', result: text }), {
     handle: async ({ caller }) => {
       worked.push(caller.tenantId)
       return { body: { text: 'x'.repeat(largeBytes) } }
     },
   })
-  route(http, { ...shared, method: 'GET', url: '/small', handle: async () => ({ body: { text: 'x' } }) })
-  route(http, { ...shared, method: 'POST', url: '/change', handle: async () => ({ body: { text: 'x' } }) })
+  const handle = async () => ({ body: { text: 'x' } })
+  serve(http, testOperation({ path: '/small', result: text }), { handle })
+  serve(http, testOperation({ method: 'POST', path: '/change', result: text }), { handle })
   http.get('/stream', { config: { access: ['owner'] } }, (_request, reply) =>
     reply.send(
       Readable.from(

@@ -11,7 +11,8 @@ import { z } from 'zod'
 import { elapsedMs } from '../../core/clock.ts'
 import { LoopTurns } from '../../core/loop-turns.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { route } from '../route.ts'
+import { testOperation } from '../operation-fixture.ts'
+import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
 import { ClientAddresses } from './client-address.ts'
 import { type ConnectionLimits, Connections } from './connections.ts'
@@ -46,26 +47,21 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
     isReady: () => true,
     connections,
   })
-  const shared = { access: ['viewer'] as const, tag: 'Things', summary: 'Things', result: z.object({}) }
+  const shared = {
+    access: ['viewer'] as const,
+    params: z.object({ id: z.string() }),
+    result: z.object({}),
+  }
   const begun: string[] = []
   const letGo: (() => void)[] = []
-  route(http, {
-    ...shared,
-    method: 'GET',
-    url: '/slow/:id',
-    params: z.object({ id: z.string() }),
+  serve(http, testOperation({ ...shared, path: '/slow/:id' }), {
     handle: async ({ params }) => {
       begun.push(params.id)
       await new Promise<void>((resolve) => letGo.push(resolve))
       return { body: {} }
     },
   })
-  route(http, {
-    ...shared,
-    method: 'POST',
-    url: '/quick/:id',
-    params: z.object({ id: z.string() }),
-    body: z.object({}),
+  serve(http, testOperation({ ...shared, method: 'POST', path: '/quick/:id', body: z.object({}) }), {
     handle: async ({ params }) => {
       begun.push(params.id)
       return { body: {} }

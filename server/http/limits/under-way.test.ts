@@ -9,7 +9,8 @@ import pino from 'pino'
 import { z } from 'zod'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { route } from '../route.ts'
+import { testOperation } from '../operation-fixture.ts'
+import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
 import { RequestsUnderWay, underWayLimits } from './under-way.ts'
 
@@ -28,10 +29,8 @@ const http = createHttp({
 /** Handlers that wait, each until it is let go or nobody waits for it any more. */
 const waiting = new Set<() => void>()
 let given = 0
-const shared = { method: 'GET', access: ['viewer'], tag: 'T', summary: 'S', result: z.object({}) } as const
-route(http, {
-  ...shared,
-  url: '/slow',
+const shared = { access: ['viewer'], result: z.object({}) } as const
+serve(http, testOperation({ ...shared, path: '/slow' }), {
   handle: ({ caller: { signal } }) =>
     new Promise((resolve, reject) => {
       const leave = () => resolve({ body: {} })
@@ -43,7 +42,9 @@ route(http, {
       })
     }),
 })
-route(http, { ...shared, url: '/dear', rate: { perMinute: 6, burst: 3 }, handle: async () => ({ body: {} }) })
+serve(http, testOperation({ ...shared, path: '/dear', rate: { perMinute: 6, burst: 3 } }), {
+  handle: async () => ({ body: {} }),
+})
 
 let address = ''
 before(async () => {

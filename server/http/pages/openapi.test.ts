@@ -7,11 +7,13 @@ import { after, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
 import { ErrorBody, errorCatalogue } from '../../../contract/errors.ts'
+import { pageOperations } from '../../../contract/operations/pages.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { route } from '../route.ts'
+import { testOperation } from '../operation-fixture.ts'
+import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
 import { addHealthRoutes } from './health.ts'
-import { describeRoutes } from './openapi.ts'
+import { openApiAnswer } from './openapi.ts'
 import { addReferencePage } from './reference-page.ts'
 
 const secret = 'the-one-valid-token-0123456789'
@@ -26,15 +28,18 @@ const http = createHttp({
   isReady: () => isReady,
 })
 
-const shared = { access: ['viewer'] as const, tag: 'Things', summary: 'Things', result: z.object({}) }
-const handle = async () => ({ body: {} })
-const operations = [
-  { method: 'GET', url: '/things' },
-  { method: 'DELETE', url: '/things' },
-  { method: 'POST', url: '/things' },
-  { method: 'PATCH', url: '/things', body: z.object({}) },
-  { method: 'PUT', url: '/chiefs', access: ['owner'] as const, body: z.object({}) },
-] as const
+const result = z.object({})
+const viewers = { path: '/things', access: ['viewer'] as const, result }
+const things = [
+  testOperation(viewers),
+  testOperation({ ...viewers, method: 'DELETE' }),
+  testOperation({ ...viewers, method: 'POST' }),
+]
+const withBodies = [
+  testOperation({ ...viewers, method: 'PATCH', body: z.object({}) }),
+  testOperation({ method: 'PUT', path: '/chiefs', body: z.object({}), result }),
+]
+const operations = [...things, ...withBodies]
 
 interface Document {
   readonly paths: Record<string, Record<string, { responses: Record<string, { description: string }> }>>
@@ -42,13 +47,17 @@ interface Document {
 let paths: Document['paths']
 let port = 0
 before(async () => {
-  addReferencePage(http, { document: await describeRoutes(http, '9'), canTry: true })
+  const { health, readiness } = pageOperations
+  const document = openApiAnswer([...operations, health, readiness], '9')
+  addReferencePage(http, { document, canTry: true })
   addHealthRoutes(http, {
     isReady: () => true,
     isClockInDoubt: () => false,
     disk: { fault: null, sentence: null },
   })
-  for (const operation of operations) route(http, { ...shared, ...operation, handle })
+  const handle = async () => ({ body: {} })
+  for (const operation of things) serve(http, operation, { handle })
+  for (const operation of withBodies) serve(http, operation, { handle })
   await http.listen({ host: '127.0.0.1', port: 0 })
   port = (http.server.address() as AddressInfo).port
   paths = ((await http.inject('/openapi.json')).json() as Document).paths
@@ -83,43 +92,43 @@ interface Provoked {
   readonly status: number
   readonly lines: readonly string[]
   readonly body?: string
-  readonly on: (operation: { readonly method: string; readonly url: string }) => boolean
+  readonly on: (operation: { readonly method: string; readonly path: string }) => boolean
 }
-const isGuarded = ({ url }: { url: string }) => url !== '/healthz'
+const isGuarded = ({ path }: { path: string }) => path !== '/healthz'
 const hasBody = ({ method }: { method: string }) => method !== 'GET'
 const provoked: readonly Provoked[] = [
   { name: 'an expectation', status: 417, lines: [token, 'expect: tea'], on: () => true },
   { name: 'large headers', status: 431, lines: [`x: ${'y'.repeat(17_000)}`], on: () => true },
   { name: 'two lengths', status: 400, lines: ['content-length: 1', 'content-length: 2'], on: () => true },
   { name: 'no token', status: 401, lines: [], on: isGuarded },
-  { name: 'another role', status: 403, lines: [token], on: ({ url }) => url === '/chiefs' },
+  { name: 'another role', status: 403, lines: [token], on: ({ path }) => path === '/chiefs' },
   {
     name: 'another type',
     status: 415,
     lines: [token, ...bodyOf('text/plain', 2)],
     body: '{}',
-    on: (operation) => hasBody(operation) && operation.url === '/things',
+    on: (operation) => hasBody(operation) && operation.path === '/things',
   },
   {
     name: 'a large body',
     status: 413,
     lines: [token, ...bodyOf('application/json', large.length)],
     body: large,
-    on: (operation) => hasBody(operation) && operation.url === '/things',
+    on: (operation) => hasBody(operation) && operation.path === '/things',
   },
 ]
 
 describe('a refusal of the front', () => {
   for (const { name, status, lines, body, on } of provoked) {
     test(`for ${name} is ${status}, in the documented form, and in the reference`, async () => {
-      const all = [...operations, { method: 'GET', url: '/healthz' }].filter(on)
+      const all = [...operations, pageOperations.health].filter(on)
       assert.ok(all.length > 0)
-      for (const { method, url } of all) {
-        const [answered, refusal] = await ask(method, url, lines, body)
-        assert.equal(answered, status, `${method} ${url}`)
+      for (const { method, path } of all) {
+        const [answered, refusal] = await ask(method, path, lines, body)
+        assert.equal(answered, status, `${method} ${path}`)
         const { code } = ErrorBody.strict().parse(refusal)
         assert.equal(errorCatalogue[code as keyof typeof errorCatalogue].status, status)
-        const { description } = paths[url]?.[method.toLowerCase()]?.responses[status] ?? assert.fail(url)
+        const { description } = paths[path]?.[method.toLowerCase()]?.responses[status] ?? assert.fail(path)
         assert.ok(description.includes(`\`${code}\``), description)
       }
     })

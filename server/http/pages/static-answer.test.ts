@@ -6,13 +6,16 @@ import { after, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import pino from 'pino'
 import { z } from 'zod'
+import { openApiDocument } from '../../../contract/openapi/document.ts'
+import { pageOperations } from '../../../contract/operations/pages.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { route } from '../route.ts'
+import { testOperation } from '../operation-fixture.ts'
+import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
 import { addFrontPage } from './front-page.ts'
-import { describeRoutes } from './openapi.ts'
+import { openApiAnswer } from './openapi.ts'
 import { addReferencePage } from './reference-page.ts'
-import { takesGzip } from './static-answer.ts'
+import { StaticAnswer, takesGzip } from './static-answer.ts'
 
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
@@ -20,17 +23,18 @@ const http = createHttp({
   authenticate: async () => null,
   isReady: () => true,
 })
-addReferencePage(http, { document: await describeRoutes(http, '9'), canTry: true })
-addFrontPage(http, '9', true)
-route(http, {
-  method: 'GET',
-  url: '/things',
-  access: ['owner'],
-  tag: 'Things',
-  summary: 'Things',
-  result: z.object({ name: z.string() }),
-  handle: async () => ({ body: { name: 'thing' } }),
+const things = testOperation({ path: '/things', result: z.object({ name: z.string() }) })
+let generated = 0
+const document = new StaticAnswer({
+  type: 'application/json',
+  make: () => {
+    generated += 1
+    return JSON.stringify(openApiDocument([pageOperations.front, things], '9'))
+  },
 })
+addReferencePage(http, { document, canTry: true })
+addFrontPage(http, '9', true)
+serve(http, things, { handle: async () => ({ body: { name: 'thing' } }) })
 await http.ready()
 after(() => http.close())
 
@@ -38,14 +42,7 @@ const files = ['/openapi.json', '/docs/scalar.js', '/docs/start.js', '/']
 
 describe('a static answer', () => {
   test('is generated once, however often it is asked for', async () => {
-    const generate = http.swagger.bind(http)
-    let generated = 0
-    Object.assign(http, {
-      swagger: () => {
-        generated += 1
-        return generate()
-      },
-    })
+    assert.equal(generated, 0, 'nobody has asked for it')
     const answers = await Promise.all(Array.from({ length: 50 }, () => http.inject('/openapi.json')))
     assert.equal(generated, 1)
     assert.deepEqual(new Set(answers.map(({ statusCode }) => statusCode)), new Set([200]))
@@ -116,7 +113,7 @@ describe('the reference page', () => {
       authenticate: async () => null,
       isReady: () => true,
     })
-    addReferencePage(other, { document: await describeRoutes(other, '9'), canTry: false })
+    addReferencePage(other, { document: openApiAnswer([], '9'), canTry: false })
     assert.match((await other.inject('/docs/start.js')).body, /"hideTestRequestButton":true/)
     assert.match((await http.inject('/docs/start.js')).body, /"hideTestRequestButton":false/)
     await other.close()

@@ -1,0 +1,28 @@
+// Every operation of the HTTP interface: what the OpenAPI document describes and what a service serves.
+
+import type { Operation } from '../operation.ts'
+import { anomalyOperations } from './anomalies.ts'
+import { auditOperations } from './audit.ts'
+import { deletionOperations } from './deletions.ts'
+import { detectorOperations } from './detectors.ts'
+import { holdOperations, policyOperations, retentionOperations } from './governance.ts'
+import { ingestOperations } from './ingest.ts'
+import { pageOperations } from './pages.ts'
+import { telemetryOperations } from './telemetry.ts'
+import { tenancyOperations } from './tenancy.ts'
+import { usageOperations } from './usage.ts'
+
+export const everyOperation: readonly Operation[] = [
+  pageOperations,
+  tenancyOperations,
+  auditOperations,
+  usageOperations,
+  deletionOperations,
+  policyOperations,
+  holdOperations,
+  retentionOperations,
+  telemetryOperations,
+  anomalyOperations,
+  detectorOperations,
+  ingestOperations,
+].flatMap((group) => Object.values<Operation>(group))
