@@ -120,11 +120,20 @@ export function bodyTypesOf({ bodyTypes }: Operation): readonly string[] {
   return bodyTypes ?? [jsonType]
 }
 
-/** The path of a request, such as `/tokens/tok_1` of `/tokens/:token_id`. Throws where a parameter is not given. */
-export function pathOf({ path }: Operation, params: Readonly<Record<string, string>> = {}): string {
-  return path.replace(/:([a-z_]+)/g, (_, name: string) => {
+/**
+ * The path and query of a request, such as `/tokens/tok_1?descendants=true`. Throws where a parameter of the path is not
+ * given.
+ */
+export function requestPath(
+  { path }: Operation,
+  params: Readonly<Record<string, string>> = {},
+  query: Readonly<Record<string, string>> = {},
+): string {
+  const filled = path.replace(/:([a-z_]+)/g, (_, name: string) => {
     const value = params[name]
     if (value === undefined) throw new Error(`The path ${path} needs ${name}.`)
     return encodeURIComponent(value)
   })
+  const search = new URLSearchParams(query).toString()
+  return search === '' ? filled : `${filled}?${search}`
 }

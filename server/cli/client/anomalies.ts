@@ -1,7 +1,7 @@
 // `lethe anomalies`: what the detectors of the token's organisation have found.
 
-import { pageOf } from '../../../contract/common.ts'
-import { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection.ts'
+import { anomalyOperations } from '../../../contract/operations/anomalies.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'
 import { readPages } from './pages.ts'
@@ -24,9 +24,8 @@ export async function listAnomalies(connection: Connection, options: AnomalyOpti
     'query.range_end': '--until',
   })
   const { items, json } = await readPages(api, {
-    path: '/anomalies',
+    operation: anomalyOperations.list,
     query: queryOf(options),
-    page: pageOf(Anomaly),
     limit: options.limit,
   })
   if (options.json) return printJson({ items: json })
@@ -46,7 +45,7 @@ function queryOf({ detector, from, muted, open, until }: AnomalyOptions): Record
 
 export async function getAnomaly(connection: Connection, id: string, options: JsonOption): Promise<void> {
   const api = new ApiClient(connection)
-  const { json, value } = await api.get(`/anomalies/${encodeURIComponent(id)}`, Anomaly)
+  const { json, value } = await api.call(anomalyOperations.get, { params: { anomaly_id: id } })
   if (options.json) return printJson(json)
   const { expected, feedback, lower, metric_key, peak_at, reason, score, upper, value: peak } = value
   const lines: readonly (readonly [name: string, text: string])[] = [

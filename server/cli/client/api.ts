@@ -1,8 +1,9 @@
-// Requests to a service over HTTP, as any client sends them. Bodies are read by the contract; every way in which a
-// request can fail becomes a sentence that says what to do, and none holds the token.
+// Requests to a service over HTTP, as any client sends them: by the operations that the contract declares. Every way in
+// which a request can fail becomes a sentence that says what to do, and none holds the token.
 
 import type { z } from 'zod'
 import { ErrorBody, ValidationError, type ValidationProblem } from '../../../contract/errors.ts'
+import { type Operation, requestPath } from '../../../contract/operation.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import type { Connection } from './settings.ts'
 
@@ -60,9 +61,16 @@ interface Received {
   readonly retryAfterSeconds: number
 }
 
-interface Sent {
+interface SentBody {
   readonly json?: unknown
   readonly idempotencyKey?: string
+}
+
+/** What a request sends beside the token. */
+interface Sent extends SentBody {
+  /** Of the path. */
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>>
 }
 
 export class ApiClient {
@@ -79,33 +87,34 @@ export class ApiClient {
     return this.#connection.url
   }
 
-  async get<T extends z.ZodType>(path: string, body: T): Promise<ApiResponse<z.output<T>>> {
-    return this.#read(path, await this.#send('GET', path), body)
+  /** Asks for an operation, and reads its answer by the declaration. */
+  async call<Result extends z.ZodType>(
+    operation: Operation<Result>,
+    { params, query, ...sent }: Sent = {},
+  ): Promise<ApiResponse<z.output<Result>>> {
+    const path = requestPath(operation, params, query)
+    return this.#read(path, await this.#sendSafely(operation.method, path, sent), operation)
   }
 
-  async post<T extends z.ZodType>(path: string, body: T, sent: Sent = {}): Promise<ApiResponse<z.output<T>>> {
-    return this.#read(path, await this.#sendSafely(path, sent), body)
-  }
-
-  /** The bytes of an answer that is written to a file as it is. */
-  async getText(path: string): Promise<string> {
-    const received = await this.#send('GET', path)
+  /** The text of an answer that is written to a file as it is. */
+  async callForText(operation: Operation, { params, query }: Sent = {}): Promise<string> {
+    const received = await this.#send(operation.method, requestPath(operation, params, query))
     if (!isSuccess(received)) throw this.#refusalOf(received, jsonOf(received.text))
     return received.text
   }
 
   /** With its key a request is the same one when it is repeated, so it is, once, where its answer was lost. */
-  async #sendSafely(path: string, sent: Sent): Promise<Received> {
+  async #sendSafely(method: string, path: string, sent: SentBody): Promise<Received> {
     try {
-      return await this.#send('POST', path, sent)
+      return await this.#send(method, path, sent)
     } catch (error) {
       const mayRepeat = error instanceof ServiceUnreachable && error.mayBeTaken
       if (!mayRepeat || sent.idempotencyKey === undefined) throw error
-      return this.#send('POST', path, sent)
+      return this.#send(method, path, sent)
     }
   }
 
-  async #send(method: string, path: string, { idempotencyKey, json }: Sent = {}): Promise<Received> {
+  async #send(method: string, path: string, { idempotencyKey, json }: SentBody = {}): Promise<Received> {
     const { token, url } = this.#connection
     let response: Response
     let text: string
@@ -135,14 +144,22 @@ export class ApiClient {
     )
   }
 
-  #read<T extends z.ZodType>(path: string, received: Received, body: T): ApiResponse<z.output<T>> {
+  #read<Result extends z.ZodType>(
+    path: string,
+    received: Received,
+    { results }: Operation<Result>,
+  ): ApiResponse<z.output<Result>> {
     const json = jsonOf(received.text)
     if (!isSuccess(received)) throw this.#refusalOf(received, json)
-    const read = body.safeParse(json)
-    if (read.success) return { status: received.status, value: read.data, json }
-    const [issue] = read.error.issues
+    const read = results[received.status]?.body.safeParse(json)
+    if (read?.success === true) return { status: received.status, value: read.data, json }
+    const [issue] = read?.error.issues ?? []
+    const what =
+      issue === undefined
+        ? `status ${received.status}`
+        : `${issue.path.join('.') || 'body'}: ${issue.message}`
     throw new CommandFailure(
-      `${this.url}${path} answered in a form that this version doesn't know (${issue?.path.join('.') || 'body'}: ${issue?.message}). Is that the address of a Lethe service, of this version?`,
+      `${this.url}${path} answered in a form that this version doesn't know (${what}). Is that the address of a Lethe service, of this version?`,
       exitCodes.unreachable,
     )
   }

@@ -1,13 +1,12 @@
 // `lethe deletions`: reading deletion requests of the token's organisation, following one, and deciding about it.
 
 import { writeFileSync } from 'node:fs'
-import { pageOf } from '../../../contract/common.ts'
-import { DeletionRequest, ReadBackResult } from '../../../contract/deletion.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import type { Clock } from '../../core/clock.ts'
 import { type JsonOption, print, printDocument, printJson, say } from '../print.ts'
 import { ApiClient } from './api.ts'
 import { deletionLine, deletionLines } from './deletion-view.ts'
-import { deletionPath, requireCompleted, watchOnOutput } from './follow.ts'
+import { requireCompleted, watchOnOutput } from './follow.ts'
 import { readPages } from './pages.ts'
 import type { Connection } from './settings.ts'
 
@@ -18,9 +17,8 @@ interface ListOptions extends JsonOption {
 
 export async function listDeletions(connection: Connection, options: ListOptions): Promise<void> {
   const { items, json } = await readPages(new ApiClient(connection), {
-    path: '/usage/storage/deletions',
+    operation: deletionOperations.list,
     query: options.status === undefined ? {} : { status: options.status },
-    page: pageOf(DeletionRequest),
     limit: options.limit,
   })
   if (options.json) return printJson({ items: json })
@@ -29,7 +27,9 @@ export async function listDeletions(connection: Connection, options: ListOptions
 }
 
 export async function getDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
-  const { json, value } = await new ApiClient(connection).get(deletionPath(id), DeletionRequest)
+  const { json, value } = await new ApiClient(connection).call(deletionOperations.get, {
+    params: { request_id: id },
+  })
   if (options.json) return printJson(json)
   for (const line of deletionLines(value)) print(line)
 }
@@ -53,7 +53,10 @@ export async function decideDeletion(
 ): Promise<void> {
   const api = new ApiClient(connection, { 'body.reason': '--reason' })
   const sent = options.reason === undefined ? {} : { json: { reason: options.reason } }
-  const { json, value } = await api.post(`${deletionPath(id)}/${decision}`, DeletionRequest, sent)
+  const { json, value } = await api.call(deletionOperations[decision], {
+    params: { request_id: id },
+    ...sent,
+  })
   if (options.json) return printJson(json)
   for (const line of deletionLines(value)) print(line)
 }
@@ -61,7 +64,7 @@ export async function decideDeletion(
 /** Exits 1 where something that the deletion selects is left. */
 export async function verifyDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
   const api = new ApiClient(connection)
-  const { json, value } = await api.post(`${deletionPath(id)}/verify`, ReadBackResult)
+  const { json, value } = await api.call(deletionOperations.verify, { params: { request_id: id } })
   if (!value.is_clean) process.exitCode = 1
   if (options.json) return printJson(json)
   for (const [store, rows] of Object.entries(value.remaining)) print(`${store}: ${rows} rows left`)
@@ -79,8 +82,10 @@ export async function saveCertificate(
   id: string,
   { html, output }: CertificateOptions,
 ): Promise<void> {
-  const path = `${deletionPath(id)}/certificate${html ? '?format=html' : ''}`
-  const text = await new ApiClient(connection).getText(path)
+  const text = await new ApiClient(connection).callForText(deletionOperations.certificate, {
+    params: { request_id: id },
+    ...(html && { query: { format: 'html' } }),
+  })
   if (output === undefined) printDocument(text)
   else writeFileSync(output, text)
   if (output !== undefined) say(`${output} is written.`)

@@ -5,12 +5,13 @@
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import {
-  DeletionPreview,
-  DeletionRequest,
+  type DeletionPreview,
+  type DeletionRequest,
   delayMinutesMax,
   StalePreview,
 } from '../../../contract/deletion.ts'
-import { Me } from '../../../contract/tenancy.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
+import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJson, say } from '../print.ts'
@@ -33,8 +34,6 @@ interface EraseOptions extends JsonOption {
   readonly dryRun?: boolean
   readonly wait?: boolean
 }
-
-const address = '/usage/storage/deletions'
 
 /** Where the service finds a problem, and which option it came from. */
 const optionNames = {
@@ -65,14 +64,14 @@ export async function erase(
   if (options.preview !== undefined && options.confirm === undefined) {
     throw new CommandFailure('--preview goes with --confirm: who is asked confirms what is shown then.')
   }
-  const { tenant_id: tenantId } = (await api.get('/me', Me)).value
+  const { tenant_id: tenantId } = (await api.call(tenancyOperations.me)).value
   const body = { ...selection, ...more }
   const follower = { api, clock, ...(options.json && { json: true }) }
   if (options.preview !== undefined && !options.dryRun) {
     const confirmed = { ...body, confirm: options.confirm, preview_id: options.preview }
     return report(follower, await postPreviewed(api, confirmed, tenantId), options)
   }
-  const preview = await api.post(`${address}/preview`, DeletionPreview, { json: selection })
+  const preview = await api.call(deletionOperations.preview, { json: selection })
   if (options.dryRun) return showPreview(preview, tenantId, options)
   tellPreview(preview.value, tenantId)
   const answer =
@@ -188,7 +187,7 @@ function post(
   api: ApiClient,
   json: Readonly<Record<string, unknown>>,
 ): Promise<ApiResponse<DeletionRequest>> {
-  return api.post(address, DeletionRequest, { json, idempotencyKey: randomUUID() })
+  return api.call(deletionOperations.create, { json, idempotencyKey: randomUUID() })
 }
 
 async function report(

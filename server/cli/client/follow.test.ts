@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
-import { DeletionRequest } from '../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../contract/deletion.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { type Clock, systemClock } from '../../core/clock.ts'
 import { ApiClient } from './api.ts'
 import { deletionLines, progressFraction } from './deletion-view.ts'
@@ -95,11 +96,11 @@ test('a request with a key whose answer is lost is repeated with it once, any ot
   const { api } = follower()
   answers = ['cut', deletionOf({})]
   keys = []
-  await api.post('/', DeletionRequest, { json: {}, idempotencyKey: 'k1' })
+  await api.call(deletionOperations.create, { json: {}, idempotencyKey: 'k1' })
   assert.deepEqual(keys, ['k1', 'k1'])
   answers = ['cut']
   await assert.rejects(
-    api.post('/', DeletionRequest, { json: {} }),
+    api.call(deletionOperations.create, { json: {} }),
     /may have taken the request all the same/,
   )
   assert.deepEqual(answers, [])

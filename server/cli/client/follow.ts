@@ -1,7 +1,8 @@
 // Following a deletion until it has ended. A terminal shows one picture that is drawn anew; a file or a pipe gets a
 // line for each change. A service that restarts meanwhile is waited for.
 
-import { DeletionRequest } from '../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../contract/deletion.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJsonLine, say } from '../print.ts'
@@ -15,10 +16,6 @@ const waitMs = 60_000
 interface Follower extends JsonOption {
   readonly api: ApiClient
   readonly clock: Clock
-}
-
-export function deletionPath(requestId: string): string {
-  return `/usage/storage/deletions/${encodeURIComponent(requestId)}`
 }
 
 /**
@@ -37,7 +34,7 @@ export async function followDeletion(
   for (;;) {
     let pauseMs = pollMs
     try {
-      const answer = await api.get(deletionPath(requestId), DeletionRequest)
+      const answer = await api.call(deletionOperations.get, { params: { request_id: requestId } })
       awaySinceMs = null
       const key = changeKey(answer.value)
       if (key !== shown) tell(answer)

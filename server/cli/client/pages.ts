@@ -1,16 +1,18 @@
 // Reading a list of the service page by page.
 
 import type { z } from 'zod'
+import type { Operation } from '../../../contract/operation.ts'
 import { CommandFailure } from '../failure.ts'
-import type { ApiClient } from './api.ts'
+import type { ApiClient, ApiResponse } from './api.ts'
 
 /** What a service answers at most at once. */
 const pageMax = 500
 
-interface ListRequest<T extends z.ZodType> {
-  readonly path: string
+type PageSchema<T> = z.ZodType<{ items: T[]; next_cursor: string | null }>
+
+interface ListRequest<T> {
+  readonly operation: Operation<PageSchema<T>>
   readonly query: Readonly<Record<string, string>>
-  readonly page: T
   /** Items in all, as the option gave it. */
   readonly limit: string
 }
@@ -18,7 +20,7 @@ interface ListRequest<T extends z.ZodType> {
 /** At most `limit` items, newest first; `json` are the same as they were sent. */
 export async function readPages<T>(
   api: ApiClient,
-  { limit, page, path, query }: ListRequest<z.ZodType<{ items: T[]; next_cursor: string | null }>>,
+  { limit, operation, query }: ListRequest<T>,
 ): Promise<{ items: T[]; json: unknown[] }> {
   const wanted = Number(limit)
   if (!/^\d{1,6}$/.test(limit) || wanted < 1) {
@@ -28,8 +30,9 @@ export async function readPages<T>(
   const json: unknown[] = []
   for (let cursor: string | null = null; ; ) {
     const size = Math.min(pageMax, wanted - items.length)
-    const search = new URLSearchParams({ ...query, limit: String(size), ...(cursor !== null && { cursor }) })
-    const answer: Awaited<ReturnType<typeof api.get<typeof page>>> = await api.get(`${path}?${search}`, page)
+    const answer: ApiResponse<z.output<PageSchema<T>>> = await api.call(operation, {
+      query: { ...query, limit: String(size), ...(cursor !== null && { cursor }) },
+    })
     items.push(...answer.value.items)
     json.push(...itemsOf(answer.json))
     cursor = answer.value.next_cursor

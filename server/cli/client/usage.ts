@@ -1,7 +1,8 @@
 // `lethe usage`: what the token's organisation stores, and what it has sent.
 
 import type { z } from 'zod'
-import { IngestUsage, StorageUsage } from '../../../contract/usage.ts'
+import { usageOperations } from '../../../contract/operations/usage.ts'
+import type { IngestUsage, StorageUsage } from '../../../contract/usage.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'
 import type { Connection } from './settings.ts'
@@ -11,8 +12,8 @@ type Storage = z.output<typeof StorageUsage>
 
 export async function showUsage(connection: Connection, options: JsonOption): Promise<void> {
   const api = new ApiClient(connection)
-  const storage = await api.get('/usage/storage', StorageUsage)
-  const ingest = await api.get('/usage/ingest', IngestUsage)
+  const storage = await api.call(usageOperations.storage)
+  const ingest = await api.call(usageOperations.ingest)
   if (options.json) return printJson({ storage: storage.json, ingest: ingest.json })
   for (const line of [...storageLines(storage.value), '', ...ingestLines(ingest.value)]) print(line)
 }
