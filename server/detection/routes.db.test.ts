@@ -10,6 +10,7 @@ import { readChain } from '../audit/log.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { describeRoutes } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
 import { createHttp } from '../http/server.ts'
@@ -38,7 +39,12 @@ before(async () => {
   const gate = new TelemetryGate()
   const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
-  http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
+  http = createHttp({
+    clock,
+    logger,
+    authenticate: byAccessToken(async (secret) => callerOf(secret)),
+    isReady: () => true,
+  })
   addReferencePage(http, { document: await describeRoutes(http, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)

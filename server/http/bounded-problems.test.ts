@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from './authentication.ts'
 import { route } from './route.ts'
 import { createHttp } from './server.ts'
 import { problemsOf } from './validation.ts'
@@ -35,13 +36,13 @@ let told: readonly ValidationProblem[] = []
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async () => ({
+  authenticate: byAccessToken(async () => ({
     tenantId: 'acme',
     placement: 0,
     organisationName: 'Acme',
     role: 'owner',
     requester: 'token:owner',
-  }),
+  })),
   isReady: () => true,
 })
 route(http, {

@@ -8,6 +8,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { addHealthRoutes } from './pages/health.ts'
@@ -33,10 +34,10 @@ async function start(proxies: string[] = []) {
   const clients = new ClientLimits({
     clock,
     addresses: new ClientAddresses(proxies, 'x-forwarded-for'),
-    authenticate: async (given) => {
+    authenticate: byAccessToken(async (given) => {
       lookUps += 1
       return given === secret ? caller : null
-    },
+    }),
   })
   const logger = pino({ level: 'silent' })
   const http = createHttp({ clock, logger, authenticate: clients, isReady: () => true })

@@ -13,6 +13,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from './authentication.ts'
 import { route } from './route.ts'
 import { createHttp } from './server.ts'
 
@@ -25,7 +26,7 @@ let isReady = true
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) }),
-  authenticate: async (secret) => callerOf(secret),
+  authenticate: byAccessToken(async (secret) => callerOf(secret)),
   isReady: () => isReady,
 })
 const Thing = z.object({ name: z.string() })
@@ -443,7 +444,7 @@ test('who still asks while the service closes is refused in the words of the con
   const own = createHttp({
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),
-    authenticate: async (secret) => callerOf(secret),
+    authenticate: byAccessToken(async (secret) => callerOf(secret)),
     isReady: () => isServing,
   })
   route(own, {

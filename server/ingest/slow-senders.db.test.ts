@@ -13,6 +13,7 @@ import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { createHttp } from '../http/server.ts'
@@ -60,7 +61,12 @@ before(async () => {
     requireRoom: () => {},
     onExport: () => {},
   })
-  const front = { clock, logger: silent, authenticate: async () => caller, isReady: () => true }
+  const front = {
+    clock,
+    logger: silent,
+    authenticate: byAccessToken(async () => caller),
+    isReady: () => true,
+  }
   const shared = { intake, clock, budget, bodyLimitBytes: 16 * 1024 * 1024 }
   http = createHttp(front)
   await addIngestRoutes(http, shared)

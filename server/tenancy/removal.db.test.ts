@@ -14,6 +14,7 @@ import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -35,7 +36,7 @@ const removal = wireRemoval({ control, clock, engine, gate, keys, logger: silent
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: (secret) => store.findCaller(secret),
+  authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
 addRemovalRoute(http, removal)

@@ -10,6 +10,7 @@ import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
 import { TenancyStore } from './store.ts'
@@ -22,7 +23,7 @@ const store = new TenancyStore(control, clock)
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: (secret) => store.findCaller(secret),
+  authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
 addTenancyRoutes(http, store, clock)

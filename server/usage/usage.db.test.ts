@@ -13,6 +13,7 @@ import type { Role } from '../../contract/tenancy.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -32,7 +33,7 @@ const gate = new TelemetryGate()
 const http = createHttp({
   clock: new ManualClock(0),
   logger: pino({ level: 'silent' }),
-  authenticate: async (secret) => callerFor(secret),
+  authenticate: byAccessToken(async (secret) => callerFor(secret)),
   isReady: () => true,
 })
 /** Placements that more than one organisation has. */

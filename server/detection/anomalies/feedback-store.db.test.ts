@@ -12,6 +12,7 @@ import { readChain } from '../../audit/log.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { byAccessToken } from '../../http/authentication.ts'
 import { describeRoutes } from '../../http/pages/openapi.ts'
 import { createHttp } from '../../http/server.ts'
 import { openChdb } from '../../telemetry/chdb.ts'
@@ -69,12 +70,12 @@ beforeEach(async () => {
     clock,
     logger,
     isReady: () => true,
-    authenticate: async (secret) => {
+    authenticate: byAccessToken(async (secret) => {
       const [tenantId, role] = secret.split('/')
       const place = [acme, globex].find((one) => one.tenantId === tenantId)
       if (place === undefined) return null
       return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
-    },
+    }),
   })
   await describeRoutes(http, '0')
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)

@@ -10,6 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
 import { createHttp } from '../server.ts'
 import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
@@ -44,13 +45,13 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
-    authenticate: async (secret) => ({
+    authenticate: byAccessToken(async (secret) => ({
       tenantId: secret,
       placement: 0,
       organisationName: secret,
       role: 'owner',
       requester: `token:${secret}`,
-    }),
+    })),
     isReady: () => true,
     answers,
   })

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { elapsedMs } from '../../core/clock.ts'
 import { LoopTurns } from '../../core/loop-turns.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
 import { createHttp } from '../server.ts'
 import { ClientAddresses } from './client-address.ts'
@@ -33,7 +34,7 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
   const http = createHttp({
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),
-    authenticate: async (given) =>
+    authenticate: byAccessToken(async (given) =>
       given === secret || given === otherSecret
         ? {
             tenantId: given === secret ? 'acme' : 'globex',
@@ -43,6 +44,7 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
             requester: 'token:x',
           }
         : null,
+    ),
     isReady: () => true,
     connections,
   })

@@ -9,6 +9,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
 import { createHttp } from '../server.ts'
 import { RequestsUnderWay, underWayLimits } from './under-way.ts'
@@ -19,10 +20,10 @@ const http = createHttp({
   clock,
   logger: pino({ level: 'error' }, { write: (line: string) => void errors.push(line) }),
   // A secret is the organisation and the name of the token.
-  authenticate: async (secret): Promise<Caller> => {
+  authenticate: byAccessToken(async (secret): Promise<Caller> => {
     const [tenantId = '', requester = ''] = secret.split('/')
     return { tenantId, requester, placement: 0, organisationName: tenantId, role: 'viewer' }
-  },
+  }),
   isReady: () => true,
 })
 /** Handlers that wait, each until it is let go or nobody waits for it any more. */

@@ -8,6 +8,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import { ErrorBody, errorCatalogue } from '../../../contract/errors.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
 import { createHttp } from '../server.ts'
 import { addHealthRoutes } from './health.ts'
@@ -19,10 +20,11 @@ let isReady = true
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async (given) =>
+  authenticate: byAccessToken(async (given) =>
     given === secret
       ? { tenantId: 'acme', placement: 0, organisationName: 'Acme', role: 'viewer', requester: 'token:x' }
       : null,
+  ),
   isReady: () => isReady,
 })
 

@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib'
 import pino from 'pino'
 import { z } from 'zod'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
 import { createHttp } from '../server.ts'
 import { addFrontPage } from './front-page.ts'
@@ -17,7 +18,7 @@ import { takesGzip } from './static-answer.ts'
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async () => null,
+  authenticate: byAccessToken(async () => null),
   isReady: () => true,
 })
 addReferencePage(http, { document: await describeRoutes(http, '9'), canTry: true })
@@ -113,7 +114,7 @@ describe('the reference page', () => {
     const other = createHttp({
       clock: new ManualClock(0),
       logger: pino({ level: 'silent' }),
-      authenticate: async () => null,
+      authenticate: byAccessToken(async () => null),
       isReady: () => true,
     })
     addReferencePage(other, { document: await describeRoutes(other, '9'), canTry: false })
