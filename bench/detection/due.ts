@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../server/control/migrate.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/holds-and-steps.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
@@ -123,7 +124,11 @@ async function createDetectors(store: DetectionStore): Promise<void> {
       enabled: true,
     })
     if (!('definition' in read)) throw new Error(JSON.stringify(read))
-    await store.createDetector(organisationOf(i % organisations).tenantId, read.definition, 'bench')
+    await store.createDetector(
+      organisationOf(i % organisations).tenantId,
+      read.definition,
+      operatorActor('bench'),
+    )
   }
 }
 

@@ -7,10 +7,12 @@ import { sql } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
 import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
+import { readActorText } from '../core/actor.ts'
 import { seal } from './chain.ts'
 import { checkChain, findRewriting, listTenants } from './live-check.ts'
 import { appendAudit, appendLedger, type ChainName, readHead } from './log.ts'
 
+const actor = readActorText('x')
 const atMs = 1_763_717_400_000
 const planes: SharedTestControl[] = []
 after(async () => {
@@ -82,13 +84,13 @@ async function openFilledPlane(): Promise<SharedTestControl> {
       ] as const) {
         await appendLedger(trx, 'acme', atMs, {
           request_id: requestId,
-          actor: 'x',
+          actor,
           from_status,
           to_status,
           facts,
         })
         const audit = {
-          actor: 'x',
+          actor,
           action: 'thing.done',
           target: null,
           outcome: 'accepted',
@@ -219,7 +221,7 @@ test('the check reads one moment while another handle writes, and makes it wait 
   const { control, another, waitAtMost } = await openFilledPlane()
   const other = another()
   await waitAtMost(other, 0)
-  const event = { request_id: 'del_1', actor: 'x', from_status: 'completed', to_status: 'odd', facts: {} }
+  const event = { request_id: 'del_1', actor, from_status: 'completed', to_status: 'odd', facts: {} }
   const [checked] = await Promise.all([
     checkChain(control, 'ledger', 'acme'),
     other.transaction().execute((trx) => appendLedger(trx, 'acme', atMs, event)),

@@ -5,6 +5,7 @@ import type { Selectable } from 'kysely'
 import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import type { DeletionRequestsTable } from '../control/database.ts'
+import { type Actor, readActorText } from '../core/actor.ts'
 import { instantText } from '../core/clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -25,7 +26,7 @@ export interface StoredDeletion extends DeletionSelection {
   /** Not before this; null where it starts at once. */
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
-  readonly requestedBy: string
+  readonly requestedBy: Actor
   readonly reason: string | null
   readonly refuseLate: boolean
   /** Attempts before a person last asked for another try. */
@@ -101,7 +102,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     retryAtMs: row.retry_at_ms,
     startsAtMs: row.starts_at_ms,
     approveByMs: row.approve_by_ms,
-    requestedBy: row.requested_by,
+    requestedBy: readActorText(row.requested_by),
     reason: row.reason,
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,

@@ -8,6 +8,7 @@ import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { type Actor, actorText, readActorText } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -15,9 +16,6 @@ import type { TimeRange } from '../core/time-range.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
 import { readRange, readSignals } from './deletion-record.ts'
 import { type ActiveHold, readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
-
-/** Who placed it by the command line answers to the operator, not to the organisation. */
-const operatorPrefix = 'operator:'
 
 /** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
 type HoldReleased = (
@@ -41,7 +39,7 @@ export class LegalHolds {
    * Throws `too_many_holds` where the organisation has as many as it may, and `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
    * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
    */
-  async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
+  async place(tenantId: string, body: PlaceHold, actor: Actor): Promise<LegalHold> {
     const nowMs = this.#clock.nowMs()
     const holdId = newId('hld', nowMs)
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
@@ -60,7 +58,7 @@ export class LegalHolds {
           range_end_ns: range.endNs?.toString() ?? null,
           case_ref: body.case_ref,
           review_at_ms: body.review_at === undefined ? null : Number(body.review_at / nsPerMs),
-          placed_by: actor,
+          placed_by: actorText(actor),
           placed_at_ms: nowMs,
           released_by: null,
           released_at_ms: null,
@@ -78,10 +76,10 @@ export class LegalHolds {
   }
 
   /** Releasing twice answers the first time. A hold of the operator's is for the operator to release. */
-  async release(tenantId: string, holdId: string, actor: string): Promise<LegalHold> {
+  async release(tenantId: string, holdId: string, actor: Actor): Promise<LegalHold> {
     const hold = await this.get(tenantId, holdId)
     if (hold.released_at !== null) return hold
-    if (hold.placed_by.startsWith(operatorPrefix) && !actor.startsWith(operatorPrefix)) {
+    if (readActorText(hold.placed_by).kind === 'operator' && actor.kind !== 'operator') {
       throw new AppError('role_not_permitted', {
         sentence: 'The operator placed this hold, and only the operator can release it.',
       })
@@ -90,7 +88,7 @@ export class LegalHolds {
     await this.#control.transaction().execute(async (trx) => {
       const { numUpdatedRows } = await trx
         .updateTable('legal_holds')
-        .set({ released_by: actor, released_at_ms: nowMs })
+        .set({ released_by: actorText(actor), released_at_ms: nowMs })
         .where('hold_id', '=', holdId)
         .where('released_at_ms', 'is', null)
         .executeTakeFirst()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -85,7 +86,7 @@ async function find(minute: number, more: Record<string, unknown> = {}): Promise
     ...more,
   })
   assert('definition' in read)
-  const { id } = await store.createDetector('acme', read.definition, 'me')
+  const { id } = await store.createDetector('acme', read.definition, tokenNamed('me'))
   const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
   await runner.run(acme, id)
@@ -185,7 +186,7 @@ test('anomalies of one incident name each other and say why, and what is hidden 
     method_key: 'threshold',
     params: { upper: 0.1, violate_n: 1 },
   }) as { definition: DetectorDefinition }
-  const scoped = await store.createDetector('acme', definition, 'me')
+  const scoped = await store.createDetector('acme', definition, tokenNamed('me'))
   const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
   await new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } }).run(acme, scoped.id)
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import { readDraft, type StoredDetector } from './detectors/detector.ts'
@@ -52,7 +53,7 @@ export async function createErrorsDetector(
     enabled: isEnabled,
   })
   assert('definition' in read)
-  return store.createDetector(tenantId, read.definition, 'me')
+  return store.createDetector(tenantId, read.definition, tokenNamed('me'))
 }
 
 export interface FixtureSpan {

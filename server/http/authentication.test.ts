@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken, type RequestHead } from './authentication.ts'
@@ -17,7 +18,7 @@ const caller: Caller = {
   placement: 0,
   organisationName: 'Acme',
   role: 'viewer',
-  requester: 'token:x',
+  requester: tokenNamed('x'),
 }
 
 describe('authentication by access token', () => {

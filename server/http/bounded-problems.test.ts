@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import pino from 'pino'
 import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from './authentication.ts'
@@ -41,7 +42,7 @@ const http = createHttp({
     placement: 0,
     organisationName: 'Acme',
     role: 'owner',
-    requester: 'token:owner',
+    requester: tokenNamed('owner'),
   })),
   isReady: () => true,
 })

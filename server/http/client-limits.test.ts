@@ -6,6 +6,7 @@ import { afterEach, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from './authentication.ts'
@@ -21,7 +22,7 @@ const caller: Caller = {
   placement: 0,
   organisationName: 'Acme',
   role: 'viewer',
-  requester: 'token:x',
+  requester: tokenNamed('x'),
 }
 const open: FastifyInstance[] = []
 afterEach(async () => {

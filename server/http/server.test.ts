@@ -10,6 +10,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import { withOldNames } from '../../contract/old-names.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -37,7 +38,7 @@ after(() => http.close())
 function callerOf(secret: string): Caller | null {
   const role = (['owner', 'viewer', 'ingest'] as const).find((candidate) => secretOf(candidate) === secret)
   if (role === undefined) return null
-  return { tenantId: 'acme', placement: 3, organisationName: 'Acme', role, requester: `token:${role}` }
+  return { tenantId: 'acme', placement: 3, organisationName: 'Acme', role, requester: tokenNamed(role) }
 }
 
 function addRoutes(): void {

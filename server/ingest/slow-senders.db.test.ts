@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
@@ -33,7 +34,7 @@ const caller: Caller = {
   placement: 1,
   organisationName: 'Acme',
   role: 'ingest',
-  requester: 'token:test',
+  requester: tokenNamed('test'),
 }
 
 const turns = new LoopTurns({ nowMs: elapsedMs })

@@ -10,6 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
@@ -38,7 +39,13 @@ after(async () => {
 async function findCaller(secret: string): Promise<Caller | null> {
   const [tenantId, role] = secret.split('.')
   if (tenantId === undefined || role === undefined) return null
-  return { tenantId, placement: 7, organisationName: tenantId, role: role as Role, requester: secret }
+  return {
+    tenantId,
+    placement: 7,
+    organisationName: tenantId,
+    role: role as Role,
+    requester: tokenNamed(secret),
+  }
 }
 
 function open(limits?: StatementLimits): FastifyInstance {

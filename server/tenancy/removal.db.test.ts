@@ -12,6 +12,8 @@ import { KeySeal } from '../audit/key-seal.ts'
 import { checkChain } from '../audit/live-check.ts'
 import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
+import { operatorActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
@@ -68,7 +70,7 @@ interface Organisation {
 async function found(tenantId: string): Promise<Organisation> {
   const [owner, admin] = [newTokenSecret('owner'), newTokenSecret('admin')]
   const place = await store.createOrganisation(
-    { tenantId, name: tenantId, actor: 'test' },
+    { tenantId, name: tenantId, actor: operatorActor('test') },
     async (trx, nowMs) => {
       for (const [role, secret] of [
         ['owner', owner],
@@ -76,7 +78,7 @@ async function found(tenantId: string): Promise<Organisation> {
       ] as const) {
         await insertToken(
           trx,
-          { tenantId, name: role, role, secret, expiresAtMs: null, actor: 'test' },
+          { tenantId, name: role, role, secret, expiresAtMs: null, actor: operatorActor('test') },
           nowMs,
         )
       }
@@ -119,7 +121,7 @@ async function request(
   )
   await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
   const facts = { scope, signals, range_start: null, range_end: null }
-  const entry = { request_id: requestId, actor: 'x', from_status: null, to_status: status, facts }
+  const entry = { request_id: requestId, actor: tokenNamed('x'), from_status: null, to_status: status, facts }
   await control.transaction().execute((trx) => appendLedger(trx, tenantId, clock.nowMs(), entry))
   return requestId
 }
@@ -219,7 +221,10 @@ test('both chains can be exported and checked after it, and the owner leaves wit
 test('its tenant_id is never given away again, and its place is still known', async () => {
   await request(acme.tenantId)
   const create = () =>
-    store.createOrganisation({ tenantId: acme.tenantId, name: 'New', actor: 'test' }, async () => {})
+    store.createOrganisation(
+      { tenantId: acme.tenantId, name: 'New', actor: operatorActor('test') },
+      async () => {},
+    )
   assert.equal(await store.wasRemoved(acme.tenantId), false)
   await assert.rejects(create, /exists/)
   assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
@@ -347,7 +352,7 @@ test('only an owner who types the tenant_id removes it; a wrong one is on record
 test('an audit entry that only looks like a foundation gives no place', async () => {
   await control.transaction().execute((trx) =>
     appendAudit(trx, 'phantom', clock.nowMs(), {
-      actor: 'organisation.created',
+      actor: tokenNamed('organisation.created'),
       action: 'token.created',
       target: null,
       outcome: 'accepted',

@@ -15,6 +15,7 @@ import {
   RevokeQuery,
   roles,
 } from '../../contract/tenancy.ts'
+import { actorText } from '../core/actor.ts'
 import { AppError, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
@@ -38,7 +39,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
         tenant_id: caller.tenantId,
         organisation_name: caller.organisationName,
         role: caller.role,
-        requester: caller.requester,
+        requester: actorText(caller.requester),
       },
     }),
   })

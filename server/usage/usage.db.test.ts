@@ -11,6 +11,7 @@ import type { z } from 'zod'
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
@@ -58,7 +59,7 @@ function callerFor(secret: string): Caller | null {
     placement: Number(placement),
     organisationName: tenantId,
     role: role as Role,
-    requester: secret,
+    requester: tokenNamed(secret),
   }
 }
 

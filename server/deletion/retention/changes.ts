@@ -5,6 +5,7 @@
 import type { Selectable } from 'kysely'
 import type { RetentionChange } from '../../../contract/deletion-governance.ts'
 import type { Control, ControlTransaction, RetentionChangesTable } from '../../control/database.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -31,7 +32,7 @@ export async function insertChange(
   trx: ControlTransaction,
   tenantId: string,
   shorter: ReadonlyMap<Signal, number>,
-  requestedBy: string,
+  requestedBy: Actor,
   nowMs: number,
 ): Promise<ChangeRow[]> {
   const changeId = newId('rch', nowMs)
@@ -40,7 +41,7 @@ export async function insertChange(
     signal,
     change_id: changeId,
     days,
-    requested_by: requestedBy,
+    requested_by: actorText(requestedBy),
     requested_at_ms: nowMs,
     approve_by_ms: nowMs + approvalWaitMs,
   }))

@@ -9,6 +9,7 @@ import type { Anomaly, Detector } from '../../../contract/detection.ts'
 import type { Mute } from '../../../contract/detection-feedback.ts'
 import type { Role } from '../../../contract/tenancy.ts'
 import { readChain } from '../../audit/log.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
@@ -74,7 +75,7 @@ beforeEach(async () => {
       const [tenantId, role] = secret.split('/')
       const place = [acme, globex].find((one) => one.tenantId === tenantId)
       if (place === undefined) return null
-      return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
+      return { ...place, organisationName: place.tenantId, role: role as Role, requester: tokenNamed(secret) }
     }),
   })
   await describeRoutes(http, '0')
@@ -155,7 +156,7 @@ test('what was no anomaly does not alarm again at the same size, alarms when lar
     {
       verdict: 'not_an_anomaly',
       note: 'the nightly import',
-      given_by: 'token:acme/member',
+      given_by: 'token:acme/member (tok_acmemember)',
       given_at: at(2.5),
       effect: undefined,
     },

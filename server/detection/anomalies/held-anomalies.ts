@@ -5,6 +5,7 @@
 
 import type { Selectable } from 'kysely'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
@@ -24,7 +25,7 @@ export type ReadHolds = (
 interface AnomalyChange {
   readonly holds: readonly StandingHold[]
   readonly nowMs: number
-  readonly by: string
+  readonly by: Actor
   /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
   readonly isActOfPerson: boolean
 }
@@ -76,7 +77,7 @@ export async function keepVersion(
       holds: JSON.stringify(covering),
       record: JSON.stringify(row),
       replaced_at_ms: nowMs,
-      replaced_by: by,
+      replaced_by: actorText(by),
     })
     .execute()
   return true

@@ -5,6 +5,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../../contract/detection.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
@@ -60,7 +61,7 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
 }
 
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
-  store.createDetector(place.tenantId, definition(more), `token:${place.tenantId}`)
+  store.createDetector(place.tenantId, definition(more), tokenNamed(place.tenantId))
 
 const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
   groupKey: '{"service":"checkout"}',
@@ -147,7 +148,7 @@ test('creating is on the audit log, without a word of what is watched', async ()
   assert.deepEqual(rest, [])
   assert.equal(entry?.action, 'detector.created')
   assert.equal(entry?.target, id)
-  assert.equal(entry?.actor, 'token:acme')
+  assert.equal(entry?.actor, 'token:acme (tok_acme)')
   assert.doesNotMatch(JSON.stringify(entry), /secret/i)
 })
 
@@ -168,7 +169,7 @@ test('a patch changes what it names, counts a revision, is due at once and names
     'acme',
     detector.id,
     { fields: { window_minutes: 120, params: { upper: 50 } }, isMerge: false, ifMatch: '"1"' },
-    'token:ci',
+    tokenNamed('ci'),
   )
   assert.equal(after.definition.window_minutes, 120)
   assert.equal(after.definition.params.upper, 50)
@@ -188,7 +189,7 @@ test('a patch that changes nothing leaves revision and audit log alone', async (
       'acme',
       detector.id,
       { fields, isMerge: false, ifMatch: undefined },
-      'me',
+      tokenNamed('me'),
     )
     assert.deepEqual(after, detector)
   }
@@ -198,15 +199,21 @@ test('a patch that changes nothing leaves revision and audit log alone', async (
 test('a stale ETag refuses a patch and a deletion, and nothing changes', async () => {
   const detector = await create()
   const patch = { fields: { name: 'Other' }, isMerge: false, ifMatch: '"2"' }
-  await assert.rejects(store.patchDetector('acme', detector.id, patch, 'me'), refusal('precondition_failed'))
-  await assert.rejects(store.deleteDetector('acme', detector.id, '"2"', 'me'), refusal('precondition_failed'))
+  await assert.rejects(
+    store.patchDetector('acme', detector.id, patch, tokenNamed('me')),
+    refusal('precondition_failed'),
+  )
+  await assert.rejects(
+    store.deleteDetector('acme', detector.id, '"2"', tokenNamed('me')),
+    refusal('precondition_failed'),
+  )
   assert.deepEqual(await store.findDetector('acme', detector.id), detector)
 })
 
 test('of two patches that read the same version one wins', async () => {
   const { id } = await create()
   const patch = (name: string) =>
-    store.patchDetector('acme', id, { fields: { name }, isMerge: false, ifMatch: '"1"' }, 'me')
+    store.patchDetector('acme', id, { fields: { name }, isMerge: false, ifMatch: '"1"' }, tokenNamed('me'))
   const outcomes = await Promise.allSettled([patch('A'), patch('B')])
   assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
 })
@@ -214,8 +221,8 @@ test('of two patches that read the same version one wins', async () => {
 test('another organisation can neither change nor delete a detector', async () => {
   const { id } = await create(globex)
   const patch = { fields: { name: 'Mine' }, isMerge: false, ifMatch: undefined }
-  await assert.rejects(store.patchDetector('acme', id, patch, 'me'), refusal('not_found'))
-  await assert.rejects(store.deleteDetector('acme', id, undefined, 'me'), refusal('not_found'))
+  await assert.rejects(store.patchDetector('acme', id, patch, tokenNamed('me')), refusal('not_found'))
+  await assert.rejects(store.deleteDetector('acme', id, undefined, tokenNamed('me')), refusal('not_found'))
   assert.equal((await store.findDetector('globex', id))?.definition.name, 'Queue')
 })
 
@@ -230,10 +237,13 @@ test('an organisation starts with the system detectors, whose identity and exist
   const [system] = listed
   assert(system?.isSystem)
   const patch = (fields: Record<string, unknown>) =>
-    store.patchDetector('acme', system.id, { fields, isMerge: true, ifMatch: undefined }, 'me')
+    store.patchDetector('acme', system.id, { fields, isMerge: true, ifMatch: undefined }, tokenNamed('me'))
   await assert.rejects(patch({ name: 'Mine' }), refusal('system_detector'))
   await assert.rejects(patch({ method_key: 'threshold', params: { upper: 1 } }), refusal('system_detector'))
-  await assert.rejects(store.deleteDetector('acme', system.id, undefined, 'me'), refusal('system_detector'))
+  await assert.rejects(
+    store.deleteDetector('acme', system.id, undefined, tokenNamed('me')),
+    refusal('system_detector'),
+  )
   const after = await patch({ name: system.definition.name, enabled: false, params: { k: 8 } })
   assert.equal(after.definition.enabled, false)
   assert.equal(after.definition.params.k, 8)
@@ -262,7 +272,12 @@ test('the request rate detector of before becomes that of today where nobody cha
     await insert('acme', false),
   ]
   const fields = { enabled: false }
-  await store.patchDetector('globex', changed, { fields, isMerge: false, ifMatch: undefined }, 'me')
+  await store.patchDetector(
+    'globex',
+    changed,
+    { fields, isMerge: false, ifMatch: undefined },
+    tokenNamed('me'),
+  )
   const stored = async (tenantId: string, id: string) => await store.findDetector(tenantId, id)
 
   for (let again = 0; again < 2; again++) {
@@ -277,7 +292,7 @@ test('the request rate detector of before becomes that of today where nobody cha
 test('deleting a detector deletes its anomalies and no others', async () => {
   const [mine, other, foreign] = [await create(), await create(), await create(globex)]
   for (const detector of [mine, other, foreign]) await record(detector, [finding(0, 5)])
-  await store.deleteDetector('acme', mine.id, '"1"', 'me')
+  await store.deleteDetector('acme', mine.id, '"1"', tokenNamed('me'))
   assert.equal(await store.findDetector('acme', mine.id), null)
   assert.deepEqual(
     (await anomalies()).map(({ detector_id }) => detector_id),
@@ -331,7 +346,7 @@ test('what a detector finds of a new metric is not what it found of the old', as
   const detector = await create()
   await record(detector, [finding(0, 5, { isOpen: true })])
   const patch = { fields: { metric_key: 'queue.age' }, isMerge: false, ifMatch: undefined }
-  const changed = await store.patchDetector('acme', detector.id, patch, 'me')
+  const changed = await store.patchDetector('acme', detector.id, patch, tokenNamed('me'))
   await record(changed, [finding(0, 6, { isOpen: true })])
   const found = await anomalies()
   assert.deepEqual(found.map(({ metric_key, ended_at }) => [metric_key, ended_at !== null]).sort(), [
@@ -343,10 +358,10 @@ test('what a detector finds of a new metric is not what it found of the old', as
 test('a run that read an older definition, or a deleted detector, records nothing', async () => {
   const detector = await create()
   const patch = { fields: { window_minutes: 61 }, isMerge: false, ifMatch: undefined }
-  await store.patchDetector('acme', detector.id, patch, 'me')
+  await store.patchDetector('acme', detector.id, patch, tokenNamed('me'))
   assert.equal(await record(detector, [finding(0, 5)]), false)
   assert.equal((await store.findDetector('acme', detector.id))?.lastRunAtMs, null)
-  await store.deleteDetector('acme', detector.id, undefined, 'me')
+  await store.deleteDetector('acme', detector.id, undefined, tokenNamed('me'))
   assert.equal(await record({ ...detector, revision: 2 }, [finding(0, 5)]), false)
   assert.deepEqual(await anomalies(), [])
 })

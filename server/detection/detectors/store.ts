@@ -11,6 +11,7 @@ import type { Ns } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -116,7 +117,7 @@ export class DetectionStore {
   async createDetector(
     tenantId: string,
     definition: DetectorDefinition,
-    actor: string,
+    actor: Actor,
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
@@ -143,7 +144,7 @@ export class DetectionStore {
     tenantId: string,
     id: string,
     patch: DetectorPatch,
-    actor: string,
+    actor: Actor,
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
@@ -185,7 +186,7 @@ export class DetectionStore {
     tenantId: string,
     id: string,
     ifMatch: string | undefined,
-    actor: string,
+    actor: Actor,
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../../contract/detection.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
@@ -82,7 +83,7 @@ async function createDetector(
     ...more,
   })
   assert('definition' in read, JSON.stringify(read))
-  return store.createDetector(place.tenantId, read.definition, 'me')
+  return store.createDetector(place.tenantId, read.definition, tokenNamed('me'))
 }
 
 /** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
@@ -391,7 +392,7 @@ test('a thousand due detectors of one organisation don’t keep another’s wait
     id: `det_${String(i).padStart(4, '0')}`,
     tenant_id: acme.tenantId,
   }))
-  const first = await store.createDetector(acme.tenantId, read.definition, 'me')
+  const first = await store.createDetector(acme.tenantId, read.definition, tokenNamed('me'))
   const like = await fixture.control
     .selectFrom('detectors')
     .selectAll()

@@ -9,6 +9,7 @@ import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
@@ -50,7 +51,7 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
       placement: 0,
       organisationName: secret,
       role: 'owner',
-      requester: `token:${secret}`,
+      requester: tokenNamed(secret),
     })),
     isReady: () => true,
     answers,

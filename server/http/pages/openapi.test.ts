@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
 import { ErrorBody, errorCatalogue } from '../../../contract/errors.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { byAccessToken } from '../authentication.ts'
 import { route } from '../route.ts'
@@ -22,7 +23,13 @@ const http = createHttp({
   logger: pino({ level: 'silent' }),
   authenticate: byAccessToken(async (given) =>
     given === secret
-      ? { tenantId: 'acme', placement: 0, organisationName: 'Acme', role: 'viewer', requester: 'token:x' }
+      ? {
+          tenantId: 'acme',
+          placement: 0,
+          organisationName: 'Acme',
+          role: 'viewer',
+          requester: tokenNamed('x'),
+        }
       : null,
   ),
   isReady: () => isReady,
