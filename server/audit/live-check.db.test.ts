@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
 import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
+import { actorValues } from '../control/actor-columns.ts'
 import type { Control } from '../control/database.ts'
 import { readActorText } from '../core/actor.ts'
 import { seal } from './chain.ts'
@@ -38,7 +39,7 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
       range_end_ns: null,
       reason: null,
       note: null,
-      requested_by: 'x',
+      ...actorValues('requested_by', actor),
       created_at_ms: atMs,
       idempotency_key: null,
       selection_hash: 'x',
@@ -54,7 +55,6 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
       progress: '{}',
       starts_at_ms: null,
       approve_by_ms: null,
-      approved_by: null,
       approved_at_ms: null,
       refuse_late: 0,
       late_rows: 0,

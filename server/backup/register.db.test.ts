@@ -45,8 +45,8 @@ async function take(id: string): Promise<void> {
 
 /** An erasure that is completed now, as the ledger writes it. */
 async function complete(id: string): Promise<void> {
-  await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
-    values (${id}, 'acme', 'all', '[]', 'owner', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
+  await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
+    values (${id}, 'acme', 'all', '[]', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
   await sql`insert into erasure_backups select ${id}, backup_id from backups
     where status in ('requested', 'running', 'ready')`.execute(openControl())
 }

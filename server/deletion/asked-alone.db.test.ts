@@ -46,7 +46,7 @@ async function scene() {
   }
   const set = (
     requestId: string,
-    columns: { status: string; finished_at_ms?: number; approved_by?: string },
+    columns: { status: string; finished_at_ms?: number; approved_by_kind?: string },
   ) => control.updateTable('deletion_requests').set(columns).where('request_id', '=', requestId).execute()
   return {
     clock,
@@ -214,7 +214,7 @@ describe('what does not count', () => {
     }
     assert.equal(await erase(all, ada), 'awaiting_approval')
     const approved = await ask(days(31, 62), ada)
-    await set(approved, { status: 'completed', finished_at_ms: 1_767_000_000_000, approved_by: 'ben' })
+    await set(approved, { status: 'completed', finished_at_ms: 1_767_000_000_000, approved_by_kind: 'token' })
     assert.equal(await erase(days(62, 93), ada), 'running')
   })
 

@@ -4,8 +4,9 @@
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
+import { actorValues } from '../control/actor-columns.ts'
 import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
-import { type Actor, actorText } from '../core/actor.ts'
+import type { Actor } from '../core/actor.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import {
@@ -325,7 +326,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       range_end_ns: request.range.endNs?.toString() ?? null,
       reason: request.reason,
       note: request.note,
-      requested_by: actorText(request.requestedBy),
+      ...actorValues('requested_by', request.requestedBy),
       created_at_ms: request.createdAtMs,
       idempotency_key: request.idempotencyKey,
       selection_hash: request.selectionHash,
@@ -341,7 +342,6 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       progress: JSON.stringify(noProgress),
       starts_at_ms: request.startsAtMs,
       approve_by_ms: request.approveByMs,
-      approved_by: null,
       approved_at_ms: null,
       refuse_late: request.refuseLate ? 1 : 0,
       late_rows: 0,
@@ -392,7 +392,7 @@ function columnsOf(changes: MoveChanges) {
     ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
-    ...(changes.approvedBy !== undefined && { approved_by: actorText(changes.approvedBy) }),
+    ...(changes.approvedBy !== undefined && actorValues('approved_by', changes.approvedBy)),
     ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
     ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
     ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),

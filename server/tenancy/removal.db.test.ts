@@ -93,7 +93,7 @@ async function found(tenantId: string): Promise<Organisation> {
     `insert into retention_changes values ('${tenantId}', 'logs', 'rch_1', 7, 'x', 0, 1)`,
     `insert into ingest_quotas values ('${tenantId}', 10, 10)`,
     `insert into ingest_usage values ('${tenantId}', '2026-01-05', 1, 1, 0, 0)`,
-    `insert into detector_mutes (id, tenant_id, created_by, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 'x', 0)`,
+    `insert into detector_mutes (id, tenant_id, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 0)`,
     `insert into certificates values ('crt-${tenantId}', '${tenantId}', 'x', 0)`,
     `insert into legal_holds values ('hld-${tenantId}', '${tenantId}', '["logs"]', null, null, 'x', null, 'x', 0, 'x', 1)`,
     `insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)
@@ -116,8 +116,8 @@ async function request(
   const { rows } = await sql<{ n: number }>`select count(*) as n from deletion_requests`.execute(control)
   const requestId = `del_${String(rows[0]?.n).padStart(4, '0')}`
   await run(
-    `insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
-       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 'x', 0, 'x', '${status}', 1, 0, '{}')`,
+    `insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
+       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 0, 'x', '${status}', 1, 0, '{}')`,
   )
   await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
   const facts = { scope, signals, range_start: null, range_end: null }
@@ -271,7 +271,7 @@ test('one with a deletion that has not ended well is not removed', async () => {
 test('one under a legal hold is not removed', async () => {
   await request(acme.tenantId)
   await run(
-    `update legal_holds set released_by = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
+    `update legal_holds set released_by_kind = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
   )
   await assertRefused(acme.owner, acme.tenantId, /legal hold hld-.* stands/)
 })

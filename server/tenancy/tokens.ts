@@ -10,9 +10,10 @@ import {
   Role as RoleSchema,
 } from '../../contract/tenancy.ts'
 import { appendAudit } from '../audit/log.ts'
+import { actorTextIn, actorValues } from '../control/actor-columns.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
-import { type Actor, actorText } from '../core/actor.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -68,7 +69,7 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
       prefix: prefixOf(token.secret),
       secret_hash: secretHash,
       created_at_ms: nowMs,
-      created_by: actorText(token.actor),
+      ...actorValues('created_by', token.actor),
       expires_at_ms: expiresAtMs,
       revoked_at_ms: null,
       made_with: line.madeWith,
@@ -311,7 +312,7 @@ function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): AccessToke
     role: RoleSchema.parse(row.role),
     prefix: row.prefix,
     created_at: instantText(row.created_at_ms),
-    created_by: row.created_by,
+    created_by: actorTextIn('created_by', row),
     expires_at: textOf(row.expires_at_ms),
     revoked_at: textOf(row.revoked_at_ms),
     made_with: row.made_with,

@@ -12,6 +12,7 @@ import { formatInstant } from '../../contract/instant.ts'
 import { type Role, roles } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { actorValues } from '../../server/control/actor-columns.ts'
 import type { Control } from '../../server/control/database.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
@@ -209,7 +210,7 @@ class Organisation {
     const verdict = {
       verdict: 'real',
       verdict_note: 'said before',
-      verdict_by: 'me',
+      ...actorValues('verdict_by', operatorActor('test')),
       verdict_at_ms: 1,
     } as const
     await control

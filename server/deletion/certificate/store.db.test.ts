@@ -9,6 +9,7 @@ import { hashOf } from '../../audit/chain.ts'
 import { KeySeal } from '../../audit/key-seal.ts'
 import { appendLedger, readChain } from '../../audit/log.ts'
 import { SigningKeys } from '../../audit/signing.ts'
+import { actorValues } from '../../control/actor-columns.ts'
 import { operatorActor, tokenActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -81,7 +82,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         range_end_ns: '1768176000000000000',
         reason: null,
         note: null,
-        requested_by: 'token:ada (tok_1)',
+        ...actorValues('requested_by', tokenActor('tok_1', 'ada')),
         created_at_ms: clock.nowMs(),
         idempotency_key: null,
         selection_hash: requestId,
@@ -100,7 +101,6 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         }),
         starts_at_ms: null,
         approve_by_ms: null,
-        approved_by: null,
         approved_at_ms: null,
         refuse_late: 0,
         late_rows: 0,

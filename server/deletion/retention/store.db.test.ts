@@ -237,7 +237,7 @@ describe('a change that waits', () => {
     await set({ traces_days: 5 }, ben)
     const [first, second] = (await get()).pending ?? []
     assert.ok(first && second)
-    assert.deepEqual([first.requested_by, second.requested_by], [ada, ben])
+    assert.deepEqual([first.requested_by, second.requested_by], [actorText(ada), actorText(ben)])
     await assert.rejects(approve(first.id, ada), { code: 'own_request' })
     await assert.rejects(approve(second.id, ben), { code: 'own_request' })
     await approve(second.id, ada)

@@ -4,9 +4,10 @@
 
 import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
-import { type Actor, actorText, readActorText } from '../../core/actor.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
@@ -82,7 +83,7 @@ export class RetentionStore {
    */
   async approve(tenantId: string, changeId: string, approver: Actor): Promise<Retention> {
     return this.#decide(tenantId, changeId, async (trx, rows, nowMs) => {
-      const requesters = rows.map((row) => readActorText(row.requested_by))
+      const requesters = rows.map((row) => readActor('requested_by', row))
       const isRelated = await this.#findRelated(trx, tenantId, approver, requesters)
       if (requesters.some(isRelated)) {
         throw ownRequest('A shorter retention')

@@ -9,6 +9,7 @@ import type { Anomaly, Detector } from '../../../contract/detection.ts'
 import type { Mute } from '../../../contract/detection-feedback.ts'
 import type { Role } from '../../../contract/tenancy.ts'
 import { readChain } from '../../audit/log.ts'
+import { actorValues } from '../../control/actor-columns.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -414,7 +415,7 @@ test('a mute that leaves out whom or until when is refused, all at once and unde
 test('a mute of everything for good that is on record from before goes on muting', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
-  const row = { id: 'mut_old', tenant_id: 'acme', created_by: 'owner', created_at_ms: noonMs - minuteMs }
+  const row = { id: 'mut_old', tenant_id: 'acme', created_at_ms: noonMs - minuteMs }
   const empty = {
     detector_id: null,
     group_key: null,
@@ -425,7 +426,7 @@ test('a mute of everything for good that is on record from before goes on muting
   }
   await fixture.control
     .insertInto('detector_mutes')
-    .values({ ...row, ...empty })
+    .values({ ...row, ...empty, ...actorValues('created_by', tokenNamed('owner')) })
     .execute()
   assert.equal((await runAt(3, detector)).last_status, 'muted')
   const { items } = await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes'))

@@ -12,6 +12,7 @@ import {
 } from '../../../contract/detection-feedback.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type {
   AnomaliesTable,
   Control,
@@ -19,7 +20,7 @@ import type {
   DetectorMutesTable,
 } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
-import { type Actor, actorText } from '../../core/actor.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
@@ -137,7 +138,7 @@ export class FeedbackStore {
         .set({
           verdict: given.verdict,
           verdict_note: given.note ?? null,
-          verdict_by: actorText(actor),
+          ...actorValues('verdict_by', actor),
           verdict_at_ms: nowMs,
         })
         .where('tenant_id', '=', tenantId)
@@ -194,7 +195,7 @@ export class FeedbackStore {
         until_ns: untilNs?.toString() ?? null,
         weekly: asked.weekly === undefined ? null : JSON.stringify(asked.weekly),
         note: asked.note ?? null,
-        created_by: actorText(actor),
+        ...actorValues('created_by', actor),
         created_at_ms: nowMs,
       }
       await trx.insertInto('detector_mutes').values(row).execute()
@@ -264,7 +265,7 @@ export class FeedbackStore {
       weekly: rule.weekly,
       note: row.note,
       is_active: muteAt([rule], this.#clock.nowNs()) !== null,
-      created_by: row.created_by,
+      created_by: actorTextIn('created_by', row),
       created_at: instantText(row.created_at_ms),
       from: start,
       until: end,

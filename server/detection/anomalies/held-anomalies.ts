@@ -4,8 +4,9 @@
 // of whatever the act of a person would overwrite: another definition, a verdict, a mute.
 
 import type { Selectable } from 'kysely'
+import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
-import { type Actor, actorText } from '../../core/actor.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
@@ -77,7 +78,7 @@ export async function keepVersion(
       holds: JSON.stringify(covering),
       record: JSON.stringify(row),
       replaced_at_ms: nowMs,
-      replaced_by: actorText(by),
+      ...actorValues('replaced_by', by),
     })
     .execute()
   return true
@@ -134,7 +135,7 @@ export async function readVersions(
     version: row.version,
     heldBy: JSON.parse(row.holds),
     replacedAtMs: row.replaced_at_ms,
-    replacedBy: row.replaced_by,
+    replacedBy: actorTextIn('replaced_by', row),
     row: JSON.parse(row.record),
   }))
 }
