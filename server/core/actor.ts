@@ -3,7 +3,7 @@
 // it as a text whose form is fixed: what has been hashed or sealed with it stays valid.
 
 export const actorKinds = ['person', 'token', 'operator', 'system'] as const
-export type ActorKind = (typeof actorKinds)[number]
+type ActorKind = (typeof actorKinds)[number]
 
 export interface Actor {
   readonly kind: ActorKind

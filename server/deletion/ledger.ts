@@ -280,21 +280,19 @@ export class DeletionLedger {
     by: { actor: Actor; action: string | null; facts: Record<string, unknown> },
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
-    const facts = { ...selectionFacts(after), ...by.facts }
+    const shared = { actor: by.actor, facts: { ...selectionFacts(after), ...by.facts } }
     await appendLedger(trx, after.tenantId, nowMs, {
+      ...shared,
       request_id: after.requestId,
-      actor: by.actor,
       from_status: before?.status ?? null,
       to_status: after.status,
-      facts,
     })
     if (by.action === null) return
     await appendAudit(trx, after.tenantId, nowMs, {
-      actor: by.actor,
+      ...shared,
       action: by.action,
       target: after.requestId,
       outcome: after.status === 'failed' ? 'refused' : 'accepted',
-      facts,
     })
   }
 }
