@@ -86,16 +86,19 @@ async function found(tenantId: string): Promise<Organisation> {
   )
   for (const statement of [
     `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1, 0)`,
-    `insert into held_anomaly_versions values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0, 'x')`,
+    `insert into held_anomaly_versions (anomaly_id, version, tenant_id, detector_id, holds, record, replaced_at_ms)
+       values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0)`,
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,
-    `insert into retention_changes values ('${tenantId}', 'logs', 'rch_1', 7, 'x', 0, 1)`,
+    `insert into retention_changes (tenant_id, signal, change_id, days, requested_at_ms, approve_by_ms)
+       values ('${tenantId}', 'logs', 'rch_1', 7, 0, 1)`,
     `insert into ingest_quotas values ('${tenantId}', 10, 10)`,
     `insert into ingest_usage values ('${tenantId}', '2026-01-05', 1, 1, 0, 0)`,
     `insert into detector_mutes (id, tenant_id, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 0)`,
     `insert into certificates values ('crt-${tenantId}', '${tenantId}', 'x', 0)`,
-    `insert into legal_holds values ('hld-${tenantId}', '${tenantId}', '["logs"]', null, null, 'x', null, 'x', 0, 'x', 1)`,
+    `insert into legal_holds (hold_id, tenant_id, signals, case_ref, placed_at_ms, released_by_kind, released_at_ms)
+       values ('hld-${tenantId}', '${tenantId}', '["logs"]', 'x', 0, 'operator', 1)`,
     `insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)
        values ('ano-${tenantId}', '${tenantId}', 'x', '{}', 'x', 'logs', '0', '1', '0', 1, 'x', 0, 0)`,
   ]) {
