@@ -7,6 +7,7 @@ import { Session } from 'chdb'
 import pino from 'pino'
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 
 interface Statement {
@@ -34,7 +35,10 @@ const app = await createApp({
 })
 const isNew = (await app.tenancy.listOrganisations()).length === 0
 for (const [i, secret] of isNew ? secrets.entries() : []) {
-  await app.createOrganisation({ tenantId: `org-${i}`, name: `org-${i}`, actor: 'bench' }, secret)
+  await app.createOrganisation(
+    { tenantId: `org-${i}`, name: `org-${i}`, actor: operatorActor('bench') },
+    secret,
+  )
 }
 const folder = join(dataDir, 'telemetry')
 const session = new Session(join(folder, 'engine'), {

@@ -4,6 +4,7 @@
 import pino from 'pino'
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 
 const [dataDir = '', ...secrets] = process.argv.slice(2)
@@ -14,7 +15,7 @@ const app = await createApp({
 })
 for (const [i, secret] of secrets.entries()) {
   const tenantId = `org-${i}`
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'bench' }, secret)
+  await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('bench') }, secret)
 }
 process.stdout.write(`${JSON.stringify({ address: await app.start() })}\n`)
 process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))

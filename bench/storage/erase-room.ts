@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import pino from 'pino'
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { openSmallDisk, whyNoSmallDisk } from '../../tests/small-disk.ts'
 import { provenance } from './bench-store.ts'
@@ -31,7 +32,7 @@ const app = await createApp({
   logger: pino({ level: 'silent' }),
 })
 const secret = 'a-secret-of-32-characters-or-more'
-await app.createOrganisation({ tenantId: 'acme', name: 'acme', actor: 'bench' }, secret)
+await app.createOrganisation({ tenantId: 'acme', name: 'acme', actor: operatorActor('bench') }, secret)
 const address = await app.start()
 
 async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {

@@ -7,6 +7,7 @@ import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { secondPersonCause } from '../deletion/asked-alone.ts'
 import { Decisions } from '../deletion/decisions.ts'
@@ -234,7 +235,7 @@ function entryOf(request: StoredDeletion, placement: number, foundingHash: strin
     signals: [...request.signals],
     range_start_ns: request.range.startNs?.toString() ?? null,
     range_end_ns: request.range.endNs?.toString() ?? null,
-    requested_by: request.requestedBy,
+    requested_by: actorText(request.requestedBy),
     created_at_ms: request.createdAtMs,
     refuse_late: request.refuseLate,
     reason: request.reason,
@@ -249,7 +250,7 @@ function erasureOf(entry: JournalEntry): RecordedErasure {
     scope: entry.scope,
     signals: entry.signals,
     range: { startNs: nsOf(entry.range_start_ns), endNs: nsOf(entry.range_end_ns) },
-    requestedBy: entry.requested_by,
+    requestedBy: readActorText(entry.requested_by),
     createdAtMs: entry.created_at_ms,
     refuseLate: entry.refuse_late,
     reason: entry.reason,

@@ -7,6 +7,7 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Clock } from '../core/clock.ts'
 import type { LoopTurns } from '../core/loop-turns.ts'
 import { version } from '../core/version.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { AnswersUnderWay } from '../http/limits/answers-under-way.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
@@ -47,7 +48,7 @@ export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore)
   return new ClientLimits({
     clock,
     addresses: addressesOf(config),
-    authenticate: (secret) => tenancy.findCaller(secret),
+    authenticate: byAccessToken((secret) => tenancy.findCaller(secret)),
   })
 }
 
@@ -69,7 +70,10 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
   const admin =
     config.admin === null
       ? null
-      : open(async () => null, new Connections(config.connections, addressesOf(config), turns))
+      : open(
+          byAccessToken(async () => null),
+          new Connections(config.connections, addressesOf(config), turns),
+        )
   let adminAddress: string | null = null
   return {
     http,

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { operatorActor, readActorText } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { seal } from './chain.ts'
 import { exportChain, signCheckpoint } from './export.ts'
@@ -31,7 +32,7 @@ async function fill(tenantId: string, entries: number): Promise<void> {
     for (let i = 0; i < entries; i++) {
       const actor = actors[i % actors.length] ?? ''
       await appendAudit(trx, tenantId, clock.nowMs() + i, {
-        actor,
+        actor: readActorText(actor),
         action: 'thing.done',
         target: null,
         outcome: 'accepted',
@@ -39,7 +40,7 @@ async function fill(tenantId: string, entries: number): Promise<void> {
       })
       await appendLedger(trx, tenantId, clock.nowMs() + i, {
         request_id: 'del_1',
-        actor,
+        actor: readActorText(actor),
         from_status: null,
         to_status: 'running',
         facts: { rows: i },
@@ -238,7 +239,7 @@ test('a checkpoint counts only for its organisation, its chain and its kind', as
 
 test('a file outlives the key that signed it', async () => {
   const file = await exported('small')
-  await keys.rotate('operator:test')
+  await keys.rotate(operatorActor('test'))
   const now = await exported('small')
   assert.notEqual((await check(file)).kid, (await check(now)).kid)
 })

@@ -6,11 +6,14 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
 import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
+import { actorValues } from '../control/actor-columns.ts'
 import type { Control } from '../control/database.ts'
+import { readActorText } from '../core/actor.ts'
 import { seal } from './chain.ts'
 import { checkChain, findRewriting, listTenants } from './live-check.ts'
 import { appendAudit, appendLedger, type ChainName, readHead } from './log.ts'
 
+const actor = readActorText('x')
 const atMs = 1_763_717_400_000
 const planes: SharedTestControl[] = []
 after(async () => {
@@ -36,7 +39,7 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
       range_end_ns: null,
       reason: null,
       note: null,
-      requested_by: 'x',
+      ...actorValues('requested_by', actor),
       created_at_ms: atMs,
       idempotency_key: null,
       selection_hash: 'x',
@@ -52,7 +55,6 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
       progress: '{}',
       starts_at_ms: null,
       approve_by_ms: null,
-      approved_by: null,
       approved_at_ms: null,
       refuse_late: 0,
       late_rows: 0,
@@ -82,13 +84,13 @@ async function openFilledPlane(): Promise<SharedTestControl> {
       ] as const) {
         await appendLedger(trx, 'acme', atMs, {
           request_id: requestId,
-          actor: 'x',
+          actor,
           from_status,
           to_status,
           facts,
         })
         const audit = {
-          actor: 'x',
+          actor,
           action: 'thing.done',
           target: null,
           outcome: 'accepted',
@@ -219,7 +221,7 @@ test('the check reads one moment while another handle writes, and makes it wait 
   const { control, another, waitAtMost } = await openFilledPlane()
   const other = another()
   await waitAtMost(other, 0)
-  const event = { request_id: 'del_1', actor: 'x', from_status: 'completed', to_status: 'odd', facts: {} }
+  const event = { request_id: 'del_1', actor, from_status: 'completed', to_status: 'odd', facts: {} }
   const [checked] = await Promise.all([
     checkChain(control, 'ledger', 'acme'),
     other.transaction().execute((trx) => appendLedger(trx, 'acme', atMs, event)),

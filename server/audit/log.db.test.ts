@@ -7,6 +7,8 @@ import { sql } from 'kysely'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { tokenActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { findBreak } from './chain.ts'
 import { type AuditEvent, appendAudit, appendLedger, listChain, readChain } from './log.ts'
 
@@ -18,7 +20,7 @@ let organisations = 0
 const newTenant = () => `tenant-${++organisations}`
 
 const event = (action: string): AuditEvent => ({
-  actor: 'token:ci (tok_1)',
+  actor: tokenActor('tok_1', 'ci'),
   action,
   target: 'thing',
   outcome: 'accepted',
@@ -56,7 +58,13 @@ test('each organisation has its own chain, and audit log and ledger are two', as
   const [one, other] = [newTenant(), newTenant()]
   await append(one, ['a', 'b'])
   await append(other, ['c'])
-  const ledgerEvent = { request_id: 'del_1', actor: 'x', from_status: null, to_status: 'running', facts: {} }
+  const ledgerEvent = {
+    request_id: 'del_1',
+    actor: tokenNamed('x'),
+    from_status: null,
+    to_status: 'running',
+    facts: {},
+  }
   const seq = await control.transaction().execute((trx) => appendLedger(trx, one, atMs, ledgerEvent))
   assert.equal(seq, 1)
   assert.deepEqual([await actionsOf(one), await actionsOf(other)], [['a', 'b'], ['c']])
@@ -71,7 +79,13 @@ test('each organisation has its own chain, and audit log and ledger are two', as
 test('the database itself refuses to change or remove an entry', async () => {
   const tenantId = newTenant()
   await append(tenantId, ['a'])
-  const ledgerEvent = { request_id: 'del_1', actor: 'x', from_status: null, to_status: 'running', facts: {} }
+  const ledgerEvent = {
+    request_id: 'del_1',
+    actor: tokenNamed('x'),
+    from_status: null,
+    to_status: 'running',
+    facts: {},
+  }
   await control.transaction().execute((trx) => appendLedger(trx, tenantId, atMs, ledgerEvent))
   for (const table of ['audit_entries', 'ledger_entries'] as const) {
     const before = await readChain(control, table, tenantId)

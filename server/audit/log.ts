@@ -4,11 +4,12 @@
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { type Actor, actorText } from '../core/actor.ts'
 import { instantText } from '../core/clock.ts'
 import { chainStart, type SealedEntry, seal } from './chain.ts'
 
 export interface AuditEvent {
-  readonly actor: string
+  readonly actor: Actor
   /** Noun and verb, such as `deletion.requested`. */
   readonly action: string
   readonly target: string | null
@@ -19,7 +20,7 @@ export interface AuditEvent {
 
 interface LedgerEvent {
   readonly request_id: string
-  readonly actor: string
+  readonly actor: Actor
   readonly from_status: string | null
   readonly to_status: string
   readonly facts: Readonly<Record<string, unknown>>
@@ -37,7 +38,11 @@ export async function appendAudit(
   atMs: number,
   event: AuditEvent,
 ): Promise<void> {
-  await append(trx, 'audit_entries', tenantId, { at: instantText(atMs), ...event })
+  await append(trx, 'audit_entries', tenantId, {
+    at: instantText(atMs),
+    ...event,
+    actor: actorText(event.actor),
+  })
 }
 
 /** Appends to the organisation's ledger, kind `data_deletion_request`. Answers the position taken. */
@@ -51,6 +56,7 @@ export async function appendLedger(
     kind: 'data_deletion_request',
     at: instantText(atMs),
     ...event,
+    actor: actorText(event.actor),
   })
 }
 

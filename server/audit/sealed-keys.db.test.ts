@@ -9,6 +9,7 @@ import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { newKeyPair, verifyJws } from './jws.ts'
 import { KeySeal, KeySealProblem } from './key-seal.ts'
@@ -153,7 +154,7 @@ test('where the key is lost a new signing key is made when somebody says so, and
   const jws = await sign(await prepareSeal(control, source))
   rmSync(source.file)
   const keys = new SigningKeys(control, new ManualClock(2000), sealForNewKey(source))
-  await keys.rotate('operator:command-line')
+  await keys.rotate(operatorActor('command-line'))
   await verifyJws(jws, await keys.jwks(), 'test+jws')
   await sign(await prepareSeal(control, source))
 })

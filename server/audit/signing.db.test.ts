@@ -7,6 +7,8 @@ import fc from 'fast-check'
 import { createVerifier } from 'fast-jwt'
 import { calculateJwkThumbprint, exportSPKI, importJWK } from 'jose'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
+import { operatorActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findBreak } from './chain.ts'
 import { newKeyPair, SignatureProblem, signJws, verifyJws } from './jws.ts'
@@ -81,7 +83,7 @@ test('after a rotation new statements have a new key, and old ones still verify'
   const { keys, clock, control } = await openKeys(t)
   const before = await keys.sign(statement, 'test+jws')
   await clock.advance(1000)
-  const kid = await keys.rotate('operator:test')
+  const kid = await keys.rotate(operatorActor('test'))
   const now = await keys.sign(statement, 'test+jws')
   const jwks = await keys.jwks()
   assert.equal(jwks.keys.length, 2)
@@ -105,7 +107,7 @@ test('a rotation is in the audit log of every organisation, and names both keys 
       .execute()
   }
   const [first] = (await keys.jwks()).keys
-  const kid = await keys.rotate('operator:test')
+  const kid = await keys.rotate(operatorActor('test'))
   for (const tenantId of ['acme', 'globex']) {
     const chain = await readChain(control, 'audit_entries', tenantId)
     assert.equal(findBreak(chain), null)
@@ -116,7 +118,12 @@ test('a rotation is in the audit log of every organisation, and names both keys 
 
 test('rotations at once leave one key that signs', async (t) => {
   const { control, keys } = await openKeys(t)
-  await Promise.all([keys.rotate('a'), keys.rotate('b'), keys.sign({}, 'test+jws'), keys.rotate('c')])
+  await Promise.all([
+    keys.rotate(tokenNamed('a')),
+    keys.rotate(tokenNamed('b')),
+    keys.sign({}, 'test+jws'),
+    keys.rotate(tokenNamed('c')),
+  ])
   assert.equal((await listSigningKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
 })
 
@@ -134,7 +141,7 @@ test('the private key is in no file and in nothing that can be asked for, but op
     await keys.jwks(),
     await listSigningKeys(control),
     jws,
-    await keys.rotate('x'),
+    await keys.rotate(tokenNamed('x')),
   ])
   assert.ok(!told.includes(d))
   assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
@@ -145,7 +152,7 @@ test('the private key is in no file and in nothing that can be asked for, but op
 test('a retired key has no private half any more', async (t) => {
   const { keys, control } = await openKeys(t)
   await keys.jwks()
-  await keys.rotate('operator:test')
+  await keys.rotate(operatorActor('test'))
   const rows = await control.selectFrom('signing_keys').select(['private_jwk', 'retired_at_ms']).execute()
   assert.deepEqual(
     rows.map(({ private_jwk, retired_at_ms }) => private_jwk === '' && retired_at_ms !== null).sort(),

@@ -4,6 +4,7 @@
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { newKeyPair, type PublicKey, signJws } from './jws.ts'
 import type { KeySeal } from './key-seal.ts'
@@ -49,7 +50,7 @@ export class SigningKeys {
    * Retires the key and makes a new one, in one transaction; answers the new `kid`. It is in the audit log of every
    * organisation, because each of them may have pinned the key before.
    */
-  async rotate(actor: string): Promise<string> {
+  async rotate(actor: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
     return this.#control.transaction().execute(async (trx) => {

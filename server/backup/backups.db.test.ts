@@ -20,6 +20,7 @@ import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -99,7 +100,7 @@ const namesThere = () => readdirSync(backupDir).sort()
 
 /** Asks for a backup, has it taken, and reads what became of it. */
 async function taken(changes: Partial<BackupsDeps> = {}, keepDays = 30): Promise<BackupRow> {
-  const backupId = await register().request(backupDir, keepDays, 'operator')
+  const backupId = await register().request(backupDir, keepDays, operatorActor('command-line'))
   await round(newBackups(changes))
   return (await register().find(backupId)) ?? assert.fail('It is not registered.')
 }
@@ -143,9 +144,9 @@ test('a backup is whole, private and sealed', async () => {
 })
 
 test('everything that was asked for is taken, oldest first', async () => {
-  const ids = [await register().request(backupDir, 1, 'operator')]
+  const ids = [await register().request(backupDir, 1, operatorActor('command-line'))]
   laterMs = 1
-  ids.push(await register().request(backupDir, 1, 'operator'))
+  ids.push(await register().request(backupDir, 1, operatorActor('command-line')))
   await round(newBackups())
   const rows = await Promise.all(ids.map((id) => register().find(id)))
   assert.deepEqual(
@@ -175,7 +176,7 @@ test('while an erasure is unfinished nothing is copied', async () => {
 })
 
 test('one that was asked for in another folder than the service’s is refused', async () => {
-  const backupId = await register().request(join(folder, 'elsewhere'), 30, 'operator')
+  const backupId = await register().request(join(folder, 'elsewhere'), 30, operatorActor('command-line'))
   await round(newBackups())
   const row = await register().find(backupId)
   await assertFailed(row ?? assert.fail(), /elsewhere.*LETHE_BACKUP_DIR/)
@@ -210,7 +211,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
   const stop = new AbortController()
   // Slow enough to be at work when it is stopped, quick enough to hear of it between two files.
   await engine.command(raw('SET max_backup_bandwidth = 10000'))
-  const backupId = await register().request(backupDir, 30, 'operator')
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
   const command = async (statement: Parameters<TelemetryEngine['command']>[0]) => {
     await engine.command(statement)
     stop.abort()
@@ -230,9 +231,9 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
 test('a copy that is being sealed holds up neither the loop nor an expiry, and the next backup waits for it', async () => {
   const expired = await taken({}, 1)
   laterMs = 2 * dayMs
-  const ids = [await register().request(backupDir, 30, 'operator')]
+  const ids = [await register().request(backupDir, 30, operatorActor('command-line'))]
   laterMs++
-  ids.push(await register().request(backupDir, 30, 'operator'))
+  ids.push(await register().request(backupDir, 30, operatorActor('command-line')))
   const hold = Promise.withResolvers<void>()
   const failpoint = (name: string) => (name === 'backup copied' ? hold.promise : Promise.resolve())
   const backups = newBackups({ failpoint })
@@ -260,7 +261,7 @@ test('a stop of the service while a copy is sealed leaves nothing of it', async 
   const failpoint = async (name: string) => {
     if (name === 'backup copied') stop.abort()
   }
-  const backupId = await register().request(backupDir, 30, 'operator')
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
   const backups = newBackups({ failpoint })
   await backups.round(stop.signal)
   await backups.sealed()
@@ -273,7 +274,7 @@ test('a lost lease ends it with that reason', async () => {
   const failpoint = async (name: string) => {
     if (name === 'backup copied') work.abort(new LeaseLost('deletion'))
   }
-  const backupId = await register().request(backupDir, 30, 'operator')
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
   const backups = newBackups({ failpoint })
   await backups.round(work.signal)
   await backups.sealed()
@@ -331,7 +332,7 @@ test('after a crash at any point a backup is ready and whole, or failed and gone
     ['backup sealed', 'failed'],
     ['backup in place', 'ready'],
   ] as const) {
-    const backupId = await register().request(backupDir, 30, 'operator')
+    const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
     const standing = Promise.withResolvers<void>()
     const failpoint = async (name: string) => {
       if (name !== point) return

@@ -6,6 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
 import { openControlPlane, type TestControl } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
+import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { BackupRegister } from './register.ts'
 
@@ -30,7 +31,7 @@ const holding = async (erasure: string) => idsOf((await register.holding([erasur
 
 /** A backup taken now. */
 async function taken(): Promise<string> {
-  const id = await register.request('backups', 30, 'operator')
+  const id = await register.request('backups', 30, operatorActor('command-line'))
   await take(id)
   return id
 }
@@ -44,8 +45,8 @@ async function take(id: string): Promise<void> {
 
 /** An erasure that is completed now, as the ledger writes it. */
 async function complete(id: string): Promise<void> {
-  await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
-    values (${id}, 'acme', 'all', '[]', 'owner', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
+  await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
+    values (${id}, 'acme', 'all', '[]', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
   await sql`insert into erasure_backups select ${id}, backup_id from backups
     where status in ('requested', 'running', 'ready')`.execute(openControl())
 }
@@ -69,8 +70,8 @@ test('a backup holds what was there before it was taken, and nothing that was er
 })
 
 test('one that is asked for or under way when an erasure completes counts until it is taken', async () => {
-  const asked = await register.request('backups', 30, 'operator')
-  const underWay = await register.request('backups', 30, 'operator')
+  const asked = await register.request('backups', 30, operatorActor('command-line'))
+  const underWay = await register.request('backups', 30, operatorActor('command-line'))
   await register.begin(underWay)
   const erased = await register.completedErasures()
   await complete('del_1')
@@ -80,7 +81,7 @@ test('one that is asked for or under way when an erasure completes counts until 
   await register.succeed(underWay, { takenAtMs: clock.nowMs(), bytes: 5, erased })
   await take(asked)
   assert.deepEqual(await holding('del_1'), [underWay], 'the other one was begun afterwards')
-  const failed = await register.request('backups', 30, 'operator')
+  const failed = await register.request('backups', 30, operatorActor('command-line'))
   await complete('del_2')
   await register.fail(failed, 'The disk is full.')
   assert.deepEqual(await holding('del_2'), [asked, underWay].sort().reverse())
@@ -115,9 +116,9 @@ test('one that is past its time holds until it is removed', async () => {
 })
 
 test('a folder found whole is held again, whether it is unknown, half taken, failed or removed', async () => {
-  const running = await register.request('backups', 30, 'operator')
+  const running = await register.request('backups', 30, operatorActor('command-line'))
   await register.begin(running)
-  const failed = await register.request('backups', 30, 'operator')
+  const failed = await register.request('backups', 30, operatorActor('command-line'))
   await register.fail(failed, 'The process ended.')
   const removed = await taken()
   await register.remove(removed)

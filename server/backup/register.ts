@@ -5,12 +5,14 @@
 // erasures that were completed when it was begun. Where neither says anything it counts as holding.
 
 import type { Insertable, Selectable } from 'kysely'
+import { actorValues } from '../control/actor-columns.ts'
 import {
   type BackupsTable,
   type Control,
   type ControlTransaction,
   holdingStatuses,
 } from '../control/database.ts'
+import { type Actor, systemActor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 
@@ -52,14 +54,14 @@ export class BackupRegister {
   }
 
   /** Asks for a backup below `backupDir`, to be kept for `keepDays` from now. Answers its id. */
-  async request(backupDir: string, keepDays: number, requestedBy: string): Promise<string> {
+  async request(backupDir: string, keepDays: number, requestedBy: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const backupId = newId('bak', nowMs)
     await this.#insert({
       backup_id: backupId,
       folder: `${backupDir}/${backupId}`,
       status: 'requested',
-      requested_by: requestedBy,
+      ...actorValues('requested_by', requestedBy),
       requested_at_ms: nowMs,
       taken_at_ms: null,
       expires_at_ms: nowMs + keepDays * msPerDay,
@@ -150,7 +152,7 @@ export class BackupRegister {
           backup_id: found.backupId,
           folder: found.folder,
           status: 'ready',
-          requested_by: 'system:found',
+          ...actorValues('requested_by', systemActor('found')),
           requested_at_ms: found.taken.takenAtMs,
           taken_at_ms: null,
           expires_at_ms: found.expiresAtMs,

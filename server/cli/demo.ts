@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import type { Role } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../app.ts'
 import { ConfigError, readConfig } from '../config.ts'
+import { operatorActor } from '../core/actor.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { pauseDetectors, runOverHistory } from '../demo/detectors.ts'
 import { openProgressLine, renderGuide, storyOf } from '../demo/guide.ts'
@@ -34,7 +35,7 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
   stopOnSignal(app, logger, () => leaving.abort())
 
   const ownerToken = newTokenSecret('owner')
-  await app.createOrganisation({ tenantId, name: 'Demo shop', actor: 'operator:demo' }, ownerToken)
+  await app.createOrganisation({ tenantId, name: 'Demo shop', actor: operatorActor('demo') }, ownerToken)
   const ingestToken = await createToken(app, 'ingest')
   const endpoint = await app.start()
   const api = { endpoint, token: ownerToken }
@@ -109,7 +110,7 @@ async function createToken(app: App, role: Role): Promise<string> {
     role,
     secret,
     expiresAtMs: null,
-    actor: 'operator:demo',
+    actor: operatorActor('demo'),
   })
   return secret
 }

@@ -5,10 +5,11 @@ import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
 import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { operatorActor } from '../core/actor.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
 /** Whom the audit log names for what is done by the operator's commands. */
-export const operator = 'operator:command-line'
+export const operator = operatorActor('command-line')
 
 /** Throws ConfigError where this data folder has no such organisation. */
 export async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {

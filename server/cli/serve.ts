@@ -7,6 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import pino from 'pino'
 import { type App, createApp } from '../app.ts'
 import type { Config } from '../config.ts'
+import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { harmless, type JsonOption, printJsonLine } from './print.ts'
@@ -118,7 +119,7 @@ async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   // Removed on purpose: a restart doesn't bring it back, and can't.
   if (await app.tenancy.wasRemoved(tenantId)) return null
   const secret = config.bootstrap.token ?? newTokenSecret('owner')
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'operator:first-start' }, secret)
+  await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('first-start') }, secret)
   return { tenantId, token: config.bootstrap.token === null ? secret : null }
 }
 

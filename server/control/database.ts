@@ -4,6 +4,7 @@
 // numbers. No column holds telemetry except those of `anomalies` and of their kept versions, which an erasure visits.
 
 import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
+import type { ActorColumns, LaterActorColumns } from './actor-columns.ts'
 
 /** Written once; an update of it doesn't type-check. */
 type Fixed<T> = ColumnType<T, T, never>
@@ -18,7 +19,7 @@ interface OrganisationsTable {
   created_at_ms: Fixed<number>
 }
 
-export interface AccessTokensTable {
+export interface AccessTokensTable extends ActorColumns<'created_by'> {
   id: Fixed<string>
   tenant_id: Fixed<string>
   name: Fixed<string>
@@ -27,7 +28,6 @@ export interface AccessTokensTable {
   /** SHA-256 of the secret, hexadecimal. The secret itself is nowhere. */
   secret_hash: Fixed<string>
   created_at_ms: Fixed<number>
-  created_by: Fixed<string>
   expires_at_ms: Fixed<number | null>
   revoked_at_ms: number | null
   /** The token it was made with; null where the operator made it. */
@@ -38,7 +38,9 @@ export interface AccessTokensTable {
   line_expires_at_ms: Fixed<number | null>
 }
 
-export interface DeletionRequestsTable {
+export interface DeletionRequestsTable
+  extends ActorColumns<'requested_by'>,
+    LaterActorColumns<'approved_by'> {
   request_id: Fixed<string>
   tenant_id: Fixed<string>
   scope: Fixed<string>
@@ -47,7 +49,6 @@ export interface DeletionRequestsTable {
   range_end_ns: Fixed<string | null>
   reason: Fixed<string | null>
   note: Fixed<string | null>
-  requested_by: Fixed<string>
   created_at_ms: Fixed<number>
   idempotency_key: Fixed<string | null>
   /** Hash of what was asked for; tells a repeated request from a different one under the same key. */
@@ -69,7 +70,6 @@ export interface DeletionRequestsTable {
   starts_at_ms: Fixed<number | null>
   /** When a request that waits for a second person expires; null where none is asked. */
   approve_by_ms: Fixed<number | null>
-  approved_by: string | null
   approved_at_ms: number | null
   /** 1 where what arrives for the erased time later is refused for good. */
   refuse_late: Fixed<number>
@@ -105,7 +105,7 @@ interface DeletionPoliciesTable {
   pending_from_ms: number | null
 }
 
-export interface LegalHoldsTable {
+export interface LegalHoldsTable extends ActorColumns<'placed_by'>, LaterActorColumns<'released_by'> {
   hold_id: Fixed<string>
   tenant_id: Fixed<string>
   signals: Fixed<Json>
@@ -113,9 +113,7 @@ export interface LegalHoldsTable {
   range_end_ns: Fixed<string | null>
   case_ref: Fixed<string>
   review_at_ms: Fixed<number | null>
-  placed_by: Fixed<string>
   placed_at_ms: Fixed<number>
-  released_by: string | null
   released_at_ms: number | null
 }
 
@@ -126,13 +124,12 @@ interface RetentionPoliciesTable {
 }
 
 /** Shorter retention of a signal that waits for a second person. */
-export interface RetentionChangesTable {
+export interface RetentionChangesTable extends ActorColumns<'requested_by'> {
   tenant_id: Fixed<string>
   signal: Fixed<string>
   /** Shared by the signals that were asked for together. */
   change_id: Fixed<string>
   days: Fixed<number>
-  requested_by: Fixed<string>
   requested_at_ms: Fixed<number>
   approve_by_ms: Fixed<number>
 }
@@ -154,11 +151,10 @@ interface CertificatesTable {
 }
 
 /** The register of backups: what is known to hold copies of telemetry, and until when. */
-export interface BackupsTable {
+export interface BackupsTable extends ActorColumns<'requested_by'> {
   backup_id: Fixed<string>
   folder: Fixed<string>
   status: string
-  requested_by: Fixed<string>
   requested_at_ms: Fixed<number>
   /** What was committed before this is in it. */
   taken_at_ms: number | null
@@ -231,7 +227,7 @@ export interface DetectorsTable {
   tuning_revision: Generated<number>
 }
 
-export interface AnomaliesTable {
+export interface AnomaliesTable extends LaterActorColumns<'verdict_by'> {
   id: Fixed<string>
   tenant_id: Fixed<string>
   detector_id: Fixed<string>
@@ -266,7 +262,6 @@ export interface AnomaliesTable {
   verdict: string | null
   /** Free text about telemetry, and so removed with it. */
   verdict_note: string | null
-  verdict_by: string | null
   verdict_at_ms: number | null
   /** `<revision>.<tuning_revision>` of its detector in the run that wrote it last; null where that is unknown. */
   judged_by: string | null
@@ -276,7 +271,7 @@ export interface AnomaliesTable {
  * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it; kept no longer
  * than a hold covers the anomaly.
  */
-interface HeldAnomalyVersionsTable {
+interface HeldAnomalyVersionsTable extends ActorColumns<'replaced_by'> {
   anomaly_id: Fixed<string>
   /** From 1. */
   version: Fixed<number>
@@ -287,11 +282,10 @@ interface HeldAnomalyVersionsTable {
   /** The whole row of `anomalies`. */
   record: Fixed<Json>
   replaced_at_ms: Fixed<number>
-  replaced_by: Fixed<string>
 }
 
 /** When detectors are not to alarm. Settings, as a scope is: names of series as people typed them. */
-export interface DetectorMutesTable {
+export interface DetectorMutesTable extends ActorColumns<'created_by'> {
   id: Fixed<string>
   tenant_id: Fixed<string>
   /** Null for all detectors of the organisation. */
@@ -303,7 +297,6 @@ export interface DetectorMutesTable {
   /** Days, times and time zone; null where the mute does not recur. */
   weekly: Fixed<Json | null>
   note: Fixed<string | null>
-  created_by: Fixed<string>
   created_at_ms: Fixed<number>
 }
 

@@ -11,6 +11,7 @@ import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
 import { twoPersons } from './migrations/0007-two-persons.ts'
 import { heldRecords } from './migrations/0008-held-records.ts'
+import { actors } from './migrations/0009-actors.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -21,6 +22,7 @@ const migrations = {
   '0006-traffic-by-hour': trafficByHour,
   '0007-two-persons': twoPersons,
   '0008-held-records': heldRecords,
+  '0009-actors': actors,
 }
 
 /** Names of all migrations this program knows, oldest first. */

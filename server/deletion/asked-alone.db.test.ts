@@ -5,10 +5,12 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { type Actor, operatorActor, tokenActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
-import { newTokenSecret, tokenIdIn } from '../tenancy/tenancy.ts'
+import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { secondPersonCause } from './asked-alone.ts'
 import type { DeletionDraft } from './deletion.ts'
 import { all, between, monday } from './deletion-fixture.ts'
@@ -19,6 +21,7 @@ import { retentionRequester } from './retention/retention.ts'
 const { control, close } = await openControlPlane()
 after(close)
 
+const operator = operatorActor('command-line')
 const dayMs = 86_400_000
 const dayNs = 86_400_000_000_000n
 let organisations = 0
@@ -32,18 +35,18 @@ async function scene() {
   const clock = new ManualClock(1_767_000_000_000)
   const tenantId = `organisation-${++organisations}`
   const tenancy = new TenancyStore(control, clock)
-  await tenancy.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
+  await tenancy.createOrganisation({ tenantId, name: tenantId, actor: operator }, async () => {})
   const policies = new DeletionPolicies(control, clock)
-  await policies.set(tenantId, 'full_erasures', 'owner')
+  await policies.set(tenantId, 'full_erasures', tokenNamed('owner'))
   const ledger = new DeletionLedger(control, clock, findRelated)
-  const make = async (actor: string) => {
+  const make = async (actor: Actor) => {
     const secret = newTokenSecret('admin')
     await tenancy.createToken({ tenantId, name: 'x', role: 'admin', secret, expiresAtMs: null, actor })
     return (await tenancy.findCaller(secret))?.requester ?? assert.fail('the token is not known')
   }
   const set = (
     requestId: string,
-    columns: { status: string; finished_at_ms?: number; approved_by?: string },
+    columns: { status: string; finished_at_ms?: number; approved_by_kind?: string },
   ) => control.updateTable('deletion_requests').set(columns).where('request_id', '=', requestId).execute()
   return {
     clock,
@@ -52,9 +55,9 @@ async function scene() {
     policies,
     ledger,
     make,
-    ada: await make('operator'),
+    ada: await make(operator),
     /** Asks for it, and lets it come to its end at once where it needs nobody else; answers the status it is born in. */
-    async erase(draft: DeletionDraft, requester: string): Promise<string> {
+    async erase(draft: DeletionDraft, requester: Actor): Promise<string> {
       const by = { requester, idempotencyKey: null }
       const { isNew, row } = await ledger.create(tenantId, draft, by, () => {})
       assert.ok(isNew)
@@ -64,7 +67,7 @@ async function scene() {
       return row.status
     },
     /** Asks and leaves it as it is; answers its id. */
-    async ask(draft: DeletionDraft, requester: string): Promise<string> {
+    async ask(draft: DeletionDraft, requester: Actor): Promise<string> {
       const by = { requester, idempotencyKey: null }
       return (await ledger.create(tenantId, draft, by, () => {})).row.request_id
     },
@@ -104,7 +107,7 @@ describe('where full erasures need two people, one person', () => {
     const grandchild = await make(child)
     assert.equal(await erase(days(0, 16), child), 'running')
     assert.equal(await erase(days(16, 31), grandchild), 'running')
-    const id = tokenIdIn(child) ?? ''
+    const { id } = child
     const revocation = { tenantId, id, actor: ada, actorRole: 'owner', withDescendants: false } as const
     await tenancy.revokeToken(revocation)
     for (const requester of [ada, sibling, grandchild, await make(sibling)]) {
@@ -195,11 +198,11 @@ describe('where full erasures need two people, one person', () => {
 
   test('that nobody knows any more counts as whoever asks', async () => {
     const { ada, erase, tenantId } = await scene()
-    assert.equal(await erase(days(0, 31), 'token:gone (tok_gone)'), 'running')
+    assert.equal(await erase(days(0, 31), tokenActor('tok_gone', 'gone')), 'running')
     assert.equal(await erase(days(31, 32), ada), 'awaiting_approval')
     await control.deleteFrom('deletion_requests').where('tenant_id', '=', tenantId).execute()
     assert.equal(await erase(days(0, 31), ada), 'running')
-    assert.equal(await erase(days(31, 32), 'token:gone (tok_gone)'), 'awaiting_approval')
+    assert.equal(await erase(days(31, 32), tokenActor('tok_gone', 'gone')), 'awaiting_approval')
   })
 })
 
@@ -211,13 +214,13 @@ describe('what does not count', () => {
     }
     assert.equal(await erase(all, ada), 'awaiting_approval')
     const approved = await ask(days(31, 62), ada)
-    await set(approved, { status: 'completed', finished_at_ms: 1_767_000_000_000, approved_by: 'ben' })
+    await set(approved, { status: 'completed', finished_at_ms: 1_767_000_000_000, approved_by_kind: 'token' })
     assert.equal(await erase(days(62, 93), ada), 'running')
   })
 
   test('is what another person, the calendar or another organisation has erased', async () => {
     const { ada, erase, make } = await scene()
-    const ben = await make('operator')
+    const ben = await make(operator)
     const elsewhere = await scene()
     assert.equal(await erase(days(0, 31), ben), 'running')
     assert.equal(await erase(between(null, monday), retentionRequester), 'running')
@@ -250,8 +253,8 @@ describe('what does not count', () => {
 
 test('a preview says beforehand what the deletion will be asked, and why', async () => {
   const { ada, clock, erase, make, tenantId } = await scene()
-  const ben = await make('operator')
-  const cause = (requester: string, draft: DeletionDraft) =>
+  const ben = await make(operator)
+  const cause = (requester: Actor, draft: DeletionDraft) =>
     secondPersonCause(control, findRelated, { tenantId, requester }, draft, clock.nowMs())
   assert.equal(await cause(ada, days(31, 62)), null)
   await erase(days(0, 31), ada)

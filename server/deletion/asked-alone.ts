@@ -1,7 +1,9 @@
 // Whether a deletion needs a second person, with what its requester has asked for before: many short ranges erase as
 // much as a long one. Whoever may be the requester counts as the requester.
 
+import { readActor } from '../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
+import { type Actor, isSameActor } from '../core/actor.ts'
 import type { BoundedRange } from '../core/time-range.ts'
 import { isClockInDoubt } from '../worker/clock-watch.ts'
 import { type DeletionSelection, hidingStatuses } from './deletion.ts'
@@ -9,17 +11,17 @@ import { readRange } from './deletion-record.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
 import { retentionRequester } from './retention/retention.ts'
 
-/** Which of `others` may be the same person as `requester`. */
+/** A test for which of `others` may be the same person as `requester`. */
 export type FindRelated = (
   control: Control | ControlTransaction,
   tenantId: string,
-  requester: string,
-  others: readonly string[],
-) => Promise<ReadonlySet<string>>
+  requester: Actor,
+  others: readonly Actor[],
+) => Promise<(other: Actor) => boolean>
 
 interface Asker {
   readonly tenantId: string
-  readonly requester: string
+  readonly requester: Actor
 }
 
 /**
@@ -42,7 +44,7 @@ export async function secondPersonCause(
   selection: Pick<DeletionSelection, 'range'>,
   nowMs: number,
 ): Promise<ApprovalCause | null> {
-  if (asker.requester === retentionRequester) return null
+  if (isSameActor(asker.requester, retentionRequester)) return null
   const rule = await approvalRuleOf(control, asker.tenantId, nowMs)
   const cause = approvalCause(rule, selection)
   if (rule !== 'full_erasures' || cause !== null) return cause
@@ -63,17 +65,28 @@ async function rangesAskedAlone(
   const sinceMs = (await isClockInDoubt(control)) ? 0 : nowMs - windowMs
   const rows = await control
     .selectFrom('deletion_requests')
-    .select(['requested_by', 'range_start_ns', 'range_end_ns'])
+    .select(['requested_by_kind', 'requested_by_id', 'requested_by_name'])
+    .select(['range_start_ns', 'range_end_ns'])
     .where('tenant_id', '=', tenantId)
-    .where('requested_by', '!=', retentionRequester)
-    .where('approved_by', 'is', null)
+    .where(({ and, eb, not }) =>
+      not(
+        and([
+          eb('requested_by_kind', '=', retentionRequester.kind),
+          eb('requested_by_id', '=', retentionRequester.id),
+        ]),
+      ),
+    )
+    .where('approved_by_kind', 'is', null)
     .where('status', 'in', [...erasing])
     // What failed may be tried again, so only what is done is ever over.
     .where((where) => where.or([where('status', '!=', 'completed'), where('finished_at_ms', '>', sinceMs)]))
     .execute()
-  const requesters = [...new Set(rows.map(({ requested_by }) => requested_by))]
-  const related = await findRelated(control, tenantId, requester, requesters)
-  return rows
-    .filter(({ requested_by }) => related.has(requested_by))
-    .flatMap((row) => withinLimit(readRange(row)) ?? [])
+  const asked = rows.map((row) => ({ by: readActor('requested_by', row), range: readRange(row) }))
+  const isRelated = await findRelated(
+    control,
+    tenantId,
+    requester,
+    asked.map(({ by }) => by),
+  )
+  return asked.filter(({ by }) => isRelated(by)).flatMap(({ range }) => withinLimit(range) ?? [])
 }

@@ -3,6 +3,7 @@
 // legal hold keeps is left out, and then the request ends held instead of completed.
 
 import type { FastifyBaseLogger } from 'fastify'
+import { systemActor } from '../core/actor.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
@@ -63,7 +64,7 @@ export interface AttemptDeps {
 }
 
 /** Ledger entries of moves that nobody asked for name this actor. */
-export const actor = 'system:deletion'
+export const actor = systemActor('deletion')
 
 const anomaliesStore = 'anomalies'
 

@@ -5,6 +5,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { type Actor, actorText, operatorActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { approvalWaitMs, attemptsMax } from './deletion.ts'
@@ -75,8 +77,8 @@ describe('a delayed deletion', () => {
     assert.deepEqual(
       (await scene.acts(request.request_id)).map(({ actor, action }) => [actor, action]),
       [
-        ['owner', 'deletion.requested'],
-        ['admin', 'deletion.cancelled'],
+        ['token:owner (tok_owner)', 'deletion.requested'],
+        ['token:admin (tok_admin)', 'deletion.cancelled'],
       ],
     )
     assert.ok((await scene.request(delayed)).isNew, 'asking again is a new request')
@@ -147,9 +149,9 @@ test('what runs, has failed or is final can’t be cancelled', async () => {
 
 describe('a deletion that waits for a second person', () => {
   /** A scene whose policy asks for approval of everything, and a request that waits. */
-  async function waitingScene(draft = firstWeek, requester = 'ada') {
+  async function waitingScene(draft = firstWeek, requester: Actor = tokenNamed('ada')) {
     const scene = await governedSceneOf(stores)
-    await scene.policies.set(scene.own.tenantId, 'every_deletion', 'owner')
+    await scene.policies.set(scene.own.tenantId, 'every_deletion', tokenNamed('owner'))
     const { request } = await scene.request(draft, requester)
     assert.equal(request.status, 'awaiting_approval')
     return { scene, request }
@@ -169,7 +171,7 @@ describe('a deletion that waits for a second person', () => {
     await scene.decisions.approve(scene.callerOf('ben'), request.request_id)
     assert.equal(await visible(scene), times.length / 2)
     const approved = await scene.status(request.request_id)
-    assert.deepEqual([approved.status, approved.approved_by], ['scheduled', 'ben'])
+    assert.deepEqual([approved.status, approved.approved_by], ['scheduled', 'token:ben (tok_ben)'])
     assert.equal(Date.parse(approved.hidden_at ?? ''), scene.clock.nowMs())
     await assert.rejects(scene.decisions.approve(scene.callerOf('cleo'), request.request_id), {
       code: 'deletion_state',
@@ -188,8 +190,8 @@ describe('a deletion that waits for a second person', () => {
     assert.deepEqual(
       (await scene.acts(request.request_id)).map(({ actor, action }) => [actor, action]),
       [
-        ['ada', 'deletion.requested'],
-        ['ben', 'deletion.approve'],
+        ['token:ada (tok_ada)', 'deletion.requested'],
+        ['token:ben (tok_ben)', 'deletion.approve'],
         ['system:deletion', 'deletion.completed'],
       ],
     )
@@ -199,24 +201,27 @@ describe('a deletion that waits for a second person', () => {
     const scene = await governedSceneOf(stores)
     const { tenantId } = scene.own
     const tenancy = new TenancyStore(stores.control, scene.clock)
-    await tenancy.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
-    const make = async (actor: string, name: string) => {
+    await tenancy.createOrganisation(
+      { tenantId, name: tenantId, actor: operatorActor('command-line') },
+      async () => {},
+    )
+    const make = async (actor: Actor, name: string) => {
       const secret = newTokenSecret('admin')
       await tenancy.createToken({ tenantId, name, role: 'admin', secret, expiresAtMs: null, actor })
       return (await tenancy.findCaller(secret)) ?? assert.fail()
     }
-    const ada = await make('operator', 'ada')
-    const ben = await make('operator', 'ben')
+    const ada = await make(operatorActor('command-line'), 'ada')
+    const ben = await make(operatorActor('command-line'), 'ben')
     const second = await make(ada.requester, 'another')
     const third = await make(ada.requester, 'x (tok_fake)')
-    await scene.policies.set(tenantId, 'every_deletion', 'owner')
+    await scene.policies.set(tenantId, 'every_deletion', tokenNamed('owner'))
     const { request } = await scene.request(firstWeek, second.requester)
     for (const caller of [second, ada, third]) {
       await assert.rejects(scene.decisions.approve(caller, request.request_id), { code: 'own_request' })
     }
     assert.equal((await scene.status(request.request_id)).status, 'awaiting_approval')
     await scene.decisions.approve(ben, request.request_id)
-    assert.equal((await scene.status(request.request_id)).approved_by, ben.requester)
+    assert.equal((await scene.status(request.request_id)).approved_by, actorText(ben.requester))
   })
 
   test('expires after thirty days, can’t be approved or rejected any more, and was never hidden', async () => {
@@ -257,7 +262,10 @@ describe('a deletion that waits for a second person', () => {
     assert.equal(rejected.status, 'rejected')
     assert.ok(rejected.finished_at)
     const last = (await scene.ledgerEntries()).at(-1)
-    assert.deepEqual([last?.to_status, last?.actor, last?.facts.reason], ['rejected', 'ben', 'still needed'])
+    assert.deepEqual(
+      [last?.to_status, last?.actor, last?.facts.reason],
+      ['rejected', 'token:ben (tok_ben)', 'still needed'],
+    )
     for (const act of ['approve', 'cancel', 'retry'] as const) {
       await assert.rejects(scene.decisions[act](scene.callerOf('cleo'), request.request_id), {
         code: 'deletion_state',
@@ -283,7 +291,7 @@ describe('a deletion that waits for a second person', () => {
       ['reject', 'approve'],
       ['reject', 'cancel'],
     ] as const) {
-      const { request } = await scene.request(between(null, monday + weekNs + minutes++), 'ada')
+      const { request } = await scene.request(between(null, monday + weekNs + minutes++), tokenNamed('ada'))
       const id = request.request_id
       const [first, second] = await Promise.allSettled([decide[one](id), decide[other](id)])
       const isFirst = first.status === 'fulfilled'

@@ -2,6 +2,7 @@
 // have it counted again. Each is one compare-and-set; who comes too late is told so and nothing changes.
 
 import type { DeletionStatus } from '../../contract/deletion.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
@@ -18,13 +19,9 @@ interface DecisionDeps {
   readonly clock: Clock
   readonly hide: (request: StoredDeletion) => void
   readonly unhide: (request: StoredDeletion) => void
-  readonly verifyAgain: (
-    request: StoredDeletion,
-    requester: string,
-    signal?: AbortSignal,
-  ) => Promise<ReadBack>
+  readonly verifyAgain: (request: StoredDeletion, requester: Actor, signal?: AbortSignal) => Promise<ReadBack>
   /** Whether two requesters may be one person: their tokens are the same, or one person may have made both. */
-  readonly areRelated: (tenantId: string, first: string, second: string) => Promise<boolean>
+  readonly areRelated: (tenantId: string, first: Actor, second: Actor) => Promise<boolean>
 }
 
 /** States in which a count says something about the erasure rather than about what waits or is under way. */

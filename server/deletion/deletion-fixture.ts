@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
 import { dialectOf } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -116,7 +118,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       const nextGate = new TelemetryGate()
       return { gate: nextGate, worker: newWorker(nextGate) }
     },
-    async request(draft: DeletionDraft, requester = 'owner') {
+    async request(draft: DeletionDraft, requester: Actor = tokenNamed('owner')) {
       const by = { requester, idempotencyKey: null }
       const { isNew, row } = await ledger.create(own.tenantId, draft, by, (created) => {
         if (created.status !== 'awaiting_approval') worker.hide(created)

@@ -4,7 +4,9 @@
 import type { Selectable } from 'kysely'
 import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
+import { actorTextIn, laterActorTextIn, readActor } from '../control/actor-columns.ts'
 import type { DeletionRequestsTable } from '../control/database.ts'
+import type { Actor } from '../core/actor.ts'
 import { instantText } from '../core/clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -25,7 +27,7 @@ export interface StoredDeletion extends DeletionSelection {
   /** Not before this; null where it starts at once. */
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
-  readonly requestedBy: string
+  readonly requestedBy: Actor
   readonly reason: string | null
   readonly refuseLate: boolean
   /** Attempts before a person last asked for another try. */
@@ -101,7 +103,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     retryAtMs: row.retry_at_ms,
     startsAtMs: row.starts_at_ms,
     approveByMs: row.approve_by_ms,
-    requestedBy: row.requested_by,
+    requestedBy: readActor('requested_by', row),
     reason: row.reason,
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
@@ -158,7 +160,7 @@ export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionReq
     },
     created_at: instantText(row.created_at_ms),
     finished_at: at(row.finished_at_ms),
-    requested_by: row.requested_by,
+    requested_by: actorTextIn('requested_by', row),
     signals: [...stored.signals],
     reason: row.reason as (typeof deletionReasons)[number] | null,
     note: row.note,
@@ -168,7 +170,7 @@ export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionReq
     backups_clear_by: at(backupsClearByMs(row, backups)),
     starts_at: at(row.starts_at_ms),
     approve_by: at(row.approve_by_ms),
-    approved_by: row.approved_by,
+    approved_by: laterActorTextIn('approved_by', row),
     refuse_late: stored.refuseLate,
     late_rows: row.late_rows,
   }

@@ -11,15 +11,12 @@ const one = { atOnceByOwner: 1, atOnce: 1, waitingByOwner: endless }
 /** What retention asks for has less haste than what somebody does. */
 const kinds = { asked: { ...one, weight: 4 }, background: { ...one, weight: 1 } } as const
 
-/** Before the names of requesters that are the service itself. */
-const ownPrefix = 'system:'
-
 export class ErasureTurns {
   readonly #turns = new FairPool([null], { kinds, waiting: endless, nowMs: elapsedMs })
 
   /** Does a piece of a request's work when it is its turn. Never to be awaited while a placement is held. */
   take<T>({ requestedBy, tenantId }: StoredDeletion, work: () => Promise<T>): Promise<T> {
-    const kind = requestedBy.startsWith(ownPrefix) ? 'background' : 'asked'
+    const kind = requestedBy.kind === 'system' ? 'background' : 'asked'
     return this.#turns.lend({ owner: tenantId, kind }, work)
   }
 }

@@ -6,13 +6,15 @@ import assert from 'node:assert/strict'
 import type { Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import { type Actor, operatorActor, tokenActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, type SteadyTime, systemClock } from '../core/clock.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
 import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
-import { newTokenSecret, requesterOf, tokenIdIn } from '../tenancy/tenancy.ts'
+import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { Decisions } from './decisions.ts'
 import type { DeletionSelection } from './deletion.ts'
 import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
@@ -59,12 +61,12 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
   const clock = new SetClock(startMs)
   const scene = await sceneOf(stores, { isShared, clock })
   const { tenantId, placement } = scene.own
-  const callerOf = (requester: string): Caller => ({
+  const callerOf = (name: string): Caller => ({
     tenantId,
     placement,
     organisationName: tenantId,
     role: 'owner',
-    requester,
+    requester: tokenNamed(name),
   })
   const personOf = peopleOf(stores, tenantId, clock)
   const chain = async (table: 'ledger_entries' | 'audit_entries') => {
@@ -90,7 +92,7 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
     /** As the routes place one: while nobody erases from the placement. */
     hold: (
       part: Partial<DeletionSelection['range']> & { signals?: ('metrics' | 'logs' | 'traces')[] } = {},
-      by = 'owner',
+      by: Actor = tokenNamed('owner'),
     ) =>
       scene.gate.exclusively([placement], () =>
         scene.holds.place(
@@ -119,10 +121,10 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
 }
 
 /**
- * Names of a scene, such as `ada`, stand for people: each has a token that the operator made, and acts are recorded under
- * the name alone. What names a token is that token.
+ * Names of a scene, such as `ada`, stand for people: for each the operator makes a token, which stands in the lineage for
+ * the made-up token that acts are recorded under. A token that the organisation has stands for itself.
  */
-function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (name: string) => Promise<string> {
+function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (actor: Actor) => Promise<Actor> {
   const tenancy = new TenancyStore(control, clock)
   const make = async (name: string) => {
     const organisation = { tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 }
@@ -132,12 +134,13 @@ function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (name: s
       .onConflict((conflict) => conflict.doNothing())
       .execute()
     const token = { tenantId, name, role: 'admin', secret: newTokenSecret('admin') } as const
-    const { id } = await tenancy.createToken({ ...token, expiresAtMs: null, actor: 'operator' })
-    return requesterOf(name, id)
+    const { id } = await tenancy.createToken({ ...token, expiresAtMs: null, actor: operatorActor('test') })
+    return tokenActor(id, name)
   }
-  const people = new Map<string, Promise<string>>()
-  return async (name) => {
-    if (tokenIdIn(name) !== null) return name
+  const people = new Map<string, Promise<Actor>>()
+  return async (actor) => {
+    const { name } = actor
+    if (actor.id !== tokenNamed(name).id) return actor
     const person = people.get(name) ?? make(name)
     people.set(name, person)
     return person

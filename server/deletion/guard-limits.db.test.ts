@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { newId } from '../core/ids.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
@@ -26,7 +27,14 @@ function journalled(scene: GovernedScene, createdAtMs = startMs - minuteMs): str
   const requestId = newId('del', createdAtMs)
   const { tenantId } = scene.own
   const foundingHash = scene.founded.hash
-  scene.journal.push({ ...all, requestId, tenantId, requestedBy: 'ada', createdAtMs, foundingHash })
+  scene.journal.push({
+    ...all,
+    requestId,
+    tenantId,
+    requestedBy: tokenNamed('ada'),
+    createdAtMs,
+    foundingHash,
+  })
   return requestId
 }
 
@@ -100,7 +108,8 @@ test('an erasure of the journal that this engine has completed is put on record 
 for (const born of ['awaiting_approval', 'scheduled'] as const) {
   test(`an erasure that the control plane has as ${born} and the journal as begun is hidden and erased`, async () => {
     const scene = await governedSceneOf(stores)
-    if (born === 'awaiting_approval') await scene.policies.set(scene.own.tenantId, 'every_deletion', 'owner')
+    if (born === 'awaiting_approval')
+      await scene.policies.set(scene.own.tenantId, 'every_deletion', tokenNamed('owner'))
     const { request } = await scene.request({ ...firstWeek, delayMinutes: born === 'scheduled' ? 600 : 0 })
     assert.equal(request.status, born)
     const requestId = request.request_id

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { newId } from '../core/ids.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { sql } from '../telemetry/sql.ts'
@@ -88,7 +89,7 @@ test('telemetry that came back with an older copy is hidden at once, erased befo
   assert.deepEqual(
     acts.map(({ actor, action }) => [actor, action]),
     [
-      ['owner', 'deletion.requested'],
+      ['token:owner (tok_owner)', 'deletion.requested'],
       ['system:deletion', 'deletion.completed'],
       ['system:restore-guard', 'deletion.reapply'],
       ['system:deletion', 'deletion.completed'],
@@ -117,7 +118,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     ...firstWeek,
     requestId,
     tenantId,
-    requestedBy: 'ada',
+    requestedBy: tokenNamed('ada'),
     createdAtMs: startMs - minuteMs,
     refuseLate: false,
     reason: 'personal_data',
@@ -127,7 +128,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
     ...all,
     requestId: newId('del', startMs),
     tenantId: 'gone',
-    requestedBy: 'x',
+    requestedBy: tokenNamed('x'),
     createdAtMs: 0,
     foundingHash: null,
   })
@@ -139,7 +140,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
   const done = await scene.status(requestId)
   assert.deepEqual(
     [done.status, done.requested_by, done.reason, Date.parse(done.created_at)],
-    ['completed', 'ada', 'personal_data', startMs - minuteMs],
+    ['completed', 'token:ada (tok_ada)', 'personal_data', startMs - minuteMs],
   )
   await assertRows(scene, times.length / 2)
   const [first] = await scene.ledgerEntries()
@@ -174,7 +175,7 @@ test('an erasure that the journal knows to have begun is carried out, whatever a
       ...firstWeek,
       requestId: request.request_id,
       tenantId: scene.own.tenantId,
-      requestedBy: 'owner',
+      requestedBy: tokenNamed('owner'),
       createdAtMs: startMs,
       refuseLate: false,
       reason: null,
@@ -210,7 +211,7 @@ for (const older of ['held', 'running'] as const) {
     await assertRows(scene, times.length)
     await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
     assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
-    await scene.holds.release(scene.own.tenantId, hold.hold_id, 'owner')
+    await scene.holds.release(scene.own.tenantId, hold.hold_id, tokenNamed('owner'))
     await worker.round(never)
     assert.equal((await scene.status(id)).status, 'completed')
     await assertRows(scene, times.length / 2)
@@ -227,7 +228,7 @@ test('an erasure that only the journal knows can’t be cancelled under a hold',
     ...all,
     requestId,
     tenantId,
-    requestedBy: 'ada',
+    requestedBy: tokenNamed('ada'),
     createdAtMs: startMs,
     foundingHash,
   })

@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { type Actor, operatorActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { sql } from '../telemetry/sql.ts'
 import { attemptsMax, type DeletionDraft } from './deletion.ts'
@@ -27,7 +29,7 @@ async function begun(draft: DeletionDraft, isShared = false) {
   return { scene, id: request.request_id }
 }
 
-async function release(scene: GovernedScene, holdId: string, by = 'owner'): Promise<void> {
+async function release(scene: GovernedScene, holdId: string, by: Actor = tokenNamed('owner')): Promise<void> {
   await scene.holds.release(scene.own.tenantId, holdId, by)
 }
 
@@ -124,7 +126,7 @@ test('a hold of other signals, of another time, of another organisation or a rel
   const { scene, id } = await begun({ ...between(null, monday + weekNs), signals: ['traces'] })
   await scene.hold({ signals: ['metrics', 'logs'] })
   await scene.hold({ startNs: monday + weekNs })
-  await scene.holds.place(scene.neighbour.tenantId, { case_ref: 'theirs' }, 'owner')
+  await scene.holds.place(scene.neighbour.tenantId, { case_ref: 'theirs' }, tokenNamed('owner'))
   await release(scene, (await scene.hold()).hold_id)
   await scene.round()
   assert.equal((await scene.status(id)).status, 'completed')
@@ -186,7 +188,11 @@ for (const isShared of [false, true]) {
     assert.deepEqual(await scene.holds.active(scene.own.tenantId), [])
     const later = await scene.hold({ startNs: monday + 50n * hourNs, endNs: monday + 60n * hourNs })
     assert.ok(later.hold_id, 'what the swap leaves can be held')
-    const theirs = await scene.holds.place(scene.neighbour.tenantId, { case_ref: 'theirs' }, 'owner')
+    const theirs = await scene.holds.place(
+      scene.neighbour.tenantId,
+      { case_ref: 'theirs' },
+      tokenNamed('owner'),
+    )
     assert.ok(theirs.hold_id)
     await scene.round()
     const { hold_id } = await scene.hold(held)
@@ -215,7 +221,8 @@ test('a hold is kept at once where an attempt failed after it had made its swap'
 
 test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
-  const place = () => scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, 'operator:command-line')
+  const place = () =>
+    scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
   let isTried = false
   scene.faults.runAt('survivors copied', async () => {
     isTried = true
@@ -233,7 +240,8 @@ test('a hold that another process places is refused while a step acts, and seen 
 
 test('a hold that another process places between the holds that a step read and its act ends the step', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
-  const place = () => scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, 'operator:command-line')
+  const place = () =>
+    scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
   const active = scene.holds.active.bind(scene.holds)
   let reads = 0
   scene.faults.runAt('planned', () => {
@@ -352,16 +360,16 @@ test('what is held stays unseen over a restart, and goes on by itself afterwards
 
 test('a hold of the operator’s is released by the operator alone, once, and stays on record', async () => {
   const { scene, id } = await begun(all)
-  const hold = await scene.hold(held, 'operator:cli')
+  const hold = await scene.hold(held, operatorActor('cli'))
   await scene.round()
   await assert.rejects(release(scene, hold.hold_id), { code: 'role_not_permitted' })
-  await assert.rejects(scene.holds.release(scene.neighbour.tenantId, hold.hold_id, 'owner'), {
+  await assert.rejects(scene.holds.release(scene.neighbour.tenantId, hold.hold_id, tokenNamed('owner')), {
     code: 'not_found',
   })
   await scene.round()
   assert.equal((await scene.status(id)).status, 'held')
-  await release(scene, hold.hold_id, 'operator:cli')
-  await release(scene, hold.hold_id, 'operator:another')
+  await release(scene, hold.hold_id, operatorActor('cli'))
+  await release(scene, hold.hold_id, operatorActor('another'))
   const released = await scene.holds.get(scene.own.tenantId, hold.hold_id)
   assert.equal(released.released_by, 'operator:cli')
   await scene.round()

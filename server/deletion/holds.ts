@@ -6,8 +6,10 @@ import type { Selectable } from 'kysely'
 import type { LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
 import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { appendAudit } from '../audit/log.ts'
+import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../control/actor-columns.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -15,9 +17,6 @@ import type { TimeRange } from '../core/time-range.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
 import { readRange, readSignals } from './deletion-record.ts'
 import { type ActiveHold, readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
-
-/** Who placed it by the command line answers to the operator, not to the organisation. */
-const operatorPrefix = 'operator:'
 
 /** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
 type HoldReleased = (
@@ -41,7 +40,7 @@ export class LegalHolds {
    * Throws `too_many_holds` where the organisation has as many as it may, and `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
    * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
    */
-  async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
+  async place(tenantId: string, body: PlaceHold, actor: Actor): Promise<LegalHold> {
     const nowMs = this.#clock.nowMs()
     const holdId = newId('hld', nowMs)
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
@@ -60,9 +59,8 @@ export class LegalHolds {
           range_end_ns: range.endNs?.toString() ?? null,
           case_ref: body.case_ref,
           review_at_ms: body.review_at === undefined ? null : Number(body.review_at / nsPerMs),
-          placed_by: actor,
+          ...actorValues('placed_by', actor),
           placed_at_ms: nowMs,
-          released_by: null,
           released_at_ms: null,
         })
         .execute()
@@ -78,10 +76,10 @@ export class LegalHolds {
   }
 
   /** Releasing twice answers the first time. A hold of the operator's is for the operator to release. */
-  async release(tenantId: string, holdId: string, actor: string): Promise<LegalHold> {
-    const hold = await this.get(tenantId, holdId)
-    if (hold.released_at !== null) return hold
-    if (hold.placed_by.startsWith(operatorPrefix) && !actor.startsWith(operatorPrefix)) {
+  async release(tenantId: string, holdId: string, actor: Actor): Promise<LegalHold> {
+    const hold = await this.#row(tenantId, holdId)
+    if (hold.released_at_ms !== null) return wireForm(hold)
+    if (readActor('placed_by', hold).kind === 'operator' && actor.kind !== 'operator') {
       throw new AppError('role_not_permitted', {
         sentence: 'The operator placed this hold, and only the operator can release it.',
       })
@@ -90,7 +88,7 @@ export class LegalHolds {
     await this.#control.transaction().execute(async (trx) => {
       const { numUpdatedRows } = await trx
         .updateTable('legal_holds')
-        .set({ released_by: actor, released_at_ms: nowMs })
+        .set({ ...actorValues('released_by', actor), released_at_ms: nowMs })
         .where('hold_id', '=', holdId)
         .where('released_at_ms', 'is', null)
         .executeTakeFirst()
@@ -109,6 +107,10 @@ export class LegalHolds {
 
   /** Throws `not_found` alike for an unknown id and another organisation's. */
   async get(tenantId: string, holdId: string): Promise<LegalHold> {
+    return wireForm(await this.#row(tenantId, holdId))
+  }
+
+  async #row(tenantId: string, holdId: string): Promise<Selectable<LegalHoldsTable>> {
     const row = await this.#control
       .selectFrom('legal_holds')
       .selectAll()
@@ -116,7 +118,7 @@ export class LegalHolds {
       .where('hold_id', '=', holdId)
       .executeTakeFirst()
     if (row === undefined) throw new AppError('not_found')
-    return wireForm(row)
+    return row
   }
 
   /** Newest first, from before `beforeId` where given. */
@@ -157,9 +159,9 @@ function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
     signals: readSignals(row.signals),
     ...boundsOf(readRange(row)),
     review_at: at(row.review_at_ms),
-    placed_by: row.placed_by,
+    placed_by: actorTextIn('placed_by', row),
     placed_at: instantText(row.placed_at_ms),
-    released_by: row.released_by,
+    released_by: laterActorTextIn('released_by', row),
     released_at: at(row.released_at_ms),
   }
 }

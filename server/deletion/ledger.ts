@@ -4,7 +4,9 @@
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
+import { actorValues } from '../control/actor-columns.ts'
 import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
+import type { Actor } from '../core/actor.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import {
@@ -50,7 +52,7 @@ export interface MoveChanges {
   readonly attemptsForgiven?: number
   readonly retryAtMs?: number | null
   readonly blockedReason?: string | null
-  readonly approvedBy?: string
+  readonly approvedBy?: Actor
   readonly approvedAtMs?: number
   readonly hasMark?: boolean
   readonly cameBack?: boolean
@@ -61,7 +63,7 @@ export interface MoveChanges {
 export interface RecordedErasure extends DeletionSelection {
   readonly requestId: string
   readonly tenantId: string
-  readonly requestedBy: string
+  readonly requestedBy: Actor
   readonly createdAtMs: number
   readonly refuseLate: boolean
   readonly reason: string | null
@@ -89,7 +91,7 @@ export class DeletionLedger {
     tenantId: string,
     draft: DeletionDraft,
     by: {
-      requester: string
+      requester: Actor
       idempotencyKey: string | null
       /** Throws where the reason for the request is gone; reads in the transaction that would write it. */
       precondition?: (trx: ControlTransaction) => Promise<void>
@@ -151,7 +153,7 @@ export class DeletionLedger {
    * completed already is only put on record, with the time that the engine knows and without the clocks that nobody here
    * can vouch for.
    */
-  async takeUp(erasure: RecordedErasure, actor: string, doneAtMs: number | null): Promise<StoredDeletion> {
+  async takeUp(erasure: RecordedErasure, actor: Actor, doneAtMs: number | null): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
     const isDone = doneAtMs !== null
     return this.#control.transaction().execute(async (trx) => {
@@ -180,7 +182,7 @@ export class DeletionLedger {
   }
 
   /** An attempt to erase with a wrong confirmation leaves an audit entry and nothing else. */
-  async recordRefusal(tenantId: string, actor: string, places: readonly string[]): Promise<void> {
+  async recordRefusal(tenantId: string, actor: Actor, places: readonly string[]): Promise<void> {
     await this.#control.transaction().execute((trx) =>
       appendAudit(trx, tenantId, this.#clock.nowMs(), {
         actor,
@@ -200,7 +202,7 @@ export class DeletionLedger {
   async move(
     seen: StoredDeletion,
     event: DeletionEvent,
-    by: { actor: string; facts?: Record<string, unknown>; isPersonal?: boolean },
+    by: { actor: Actor; facts?: Record<string, unknown>; isPersonal?: boolean },
     changes: MoveChanges = {},
     beforeCommit: (request: StoredDeletion) => void = () => {},
   ): Promise<StoredDeletion | null> {
@@ -243,7 +245,7 @@ export class DeletionLedger {
   /** Somebody asked for another count of what a deletion erased. */
   async recordReadBack(
     request: StoredDeletion,
-    actor: string,
+    actor: Actor,
     remaining: Readonly<Record<string, number>>,
   ): Promise<void> {
     await this.#control.transaction().execute((trx) =>
@@ -275,24 +277,22 @@ export class DeletionLedger {
     trx: ControlTransaction,
     before: StoredDeletion | null,
     after: StoredDeletion,
-    by: { actor: string; action: string | null; facts: Record<string, unknown> },
+    by: { actor: Actor; action: string | null; facts: Record<string, unknown> },
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
-    const facts = { ...selectionFacts(after), ...by.facts }
+    const shared = { actor: by.actor, facts: { ...selectionFacts(after), ...by.facts } }
     await appendLedger(trx, after.tenantId, nowMs, {
+      ...shared,
       request_id: after.requestId,
-      actor: by.actor,
       from_status: before?.status ?? null,
       to_status: after.status,
-      facts,
     })
     if (by.action === null) return
     await appendAudit(trx, after.tenantId, nowMs, {
-      actor: by.actor,
+      ...shared,
       action: by.action,
       target: after.requestId,
       outcome: after.status === 'failed' ? 'refused' : 'accepted',
-      facts,
     })
   }
 }
@@ -324,7 +324,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       range_end_ns: request.range.endNs?.toString() ?? null,
       reason: request.reason,
       note: request.note,
-      requested_by: request.requestedBy,
+      ...actorValues('requested_by', request.requestedBy),
       created_at_ms: request.createdAtMs,
       idempotency_key: request.idempotencyKey,
       selection_hash: request.selectionHash,
@@ -340,7 +340,6 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
       progress: JSON.stringify(noProgress),
       starts_at_ms: request.startsAtMs,
       approve_by_ms: request.approveByMs,
-      approved_by: null,
       approved_at_ms: null,
       refuse_late: request.refuseLate ? 1 : 0,
       late_rows: 0,
@@ -391,7 +390,7 @@ function columnsOf(changes: MoveChanges) {
     ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
-    ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
+    ...(changes.approvedBy !== undefined && actorValues('approved_by', changes.approvedBy)),
     ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
     ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
     ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { seededRandom } from '../../bench/storage/sample-rows.ts'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
@@ -80,13 +81,13 @@ test('three thousand holds, as an older data folder may have, are planned and co
 
 test('an organisation has a bounded number of holds in force, and one that is released makes room', async () => {
   const holds = new LegalHolds(stores.control, new ManualClock(Number(monday / 1_000_000n)))
-  const placeOne = (tenantId: string) => holds.place(tenantId, { case_ref: 'c' }, 'owner')
+  const placeOne = (tenantId: string) => holds.place(tenantId, { case_ref: 'c' }, tokenNamed('owner'))
   let last = ''
   for (let i = 0; i < activeHoldsMax; i++) last = (await placeOne('many')).id
   const isTooMany = (error: unknown) =>
     error instanceof AppError && error.code === 'too_many_holds' && error.status === 409
   await assert.rejects(placeOne('many'), isTooMany)
   await placeOne('other')
-  await holds.release('many', last, 'owner')
+  await holds.release('many', last, tokenNamed('owner'))
   await placeOne('many')
 })

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openStores, type Stores } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { all, assertRows, between, hourNs, monday, sceneOf, times, weekNs } from './deletion-fixture.ts'
 import { type GovernedScene, governedSceneOf, minuteMs } from './governed-fixture.ts'
 
@@ -17,7 +18,11 @@ const firstWeek = between(null, monday + weekNs)
 const secondWeek = between(monday + weekNs, monday + 2n * weekNs)
 
 /** A millisecond after the one before, because who asks in the same one has no order. */
-async function ask(scene: GovernedScene, draft: typeof all, requester = 'owner'): Promise<string> {
+async function ask(
+  scene: GovernedScene,
+  draft: typeof all,
+  requester = tokenNamed('owner'),
+): Promise<string> {
   scene.clock.advance(1)
   return (await scene.request(draft, requester)).request.request_id
 }
@@ -94,9 +99,9 @@ test('a wider erasure finishes only what it includes: other signals and what was
 test('a request that waits for approval is withdrawn when a wider one has erased all of it', async () => {
   const scene = await governedSceneOf(stores)
   const { policies, own } = scene
-  await policies.set(own.tenantId, 'every_deletion', 'owner')
-  const waiting = await ask(scene, firstWeek, 'ada')
-  const full = await ask(scene, all, 'ada')
+  await policies.set(own.tenantId, 'every_deletion', tokenNamed('owner'))
+  const waiting = await ask(scene, firstWeek, tokenNamed('ada'))
+  const full = await ask(scene, all, tokenNamed('ada'))
   await scene.decisions.approve(scene.callerOf('ben'), full)
   await scene.round()
   const withdrawn = await scene.status(waiting)
@@ -110,7 +115,7 @@ test('one that waits for its next attempt holds up those behind it, and nobody e
   const scene = await governedSceneOf(stores)
   const first = await ask(scene, firstWeek)
   const second = await ask(scene, secondWeek)
-  const by = { requester: 'owner', idempotencyKey: null }
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   const hide = scene.worker.hide.bind(scene.worker)
   const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
   scene.faults.failOnceAt('planned')
@@ -132,7 +137,7 @@ test('one that waits for its next attempt holds up those behind it, and nobody e
 test('an attempt whose end can’t be recorded is gone on with, and holds no other organisation up', async () => {
   const scene = await governedSceneOf(stores)
   const id = await ask(scene, between(null, monday + hourNs))
-  const by = { requester: 'owner', idempotencyKey: null }
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   const hide = scene.worker.hide.bind(scene.worker)
   const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
   const goOn = await stores.plane.shell.failMoves(scene.own.tenantId, ['completed', 'incomplete'])
@@ -154,7 +159,7 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
 
 test('what a neighbour asks for while an attempt is at work is carried out before that ends', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
-  const by = { requester: 'owner', idempotencyKey: null }
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   let theirs = 'not yet'
   scene.faults.runAt('planned', async () => {
     if (theirs !== 'not yet') return
@@ -177,7 +182,7 @@ test('what a neighbour asks for while an attempt is at work is carried out befor
 
 test('a long rewrite gives way after a partition, also to an organisation of the same placement in its turn', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
-  const by = { requester: 'owner', idempotencyKey: null }
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   const hide = scene.worker.hide.bind(scene.worker)
   const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }
   const { request } = await scene.request(between(monday + hourNs, monday + weekNs + hourNs))

@@ -8,6 +8,8 @@ import type { ApprovalRule } from '../../contract/deletion-governance.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import { type Actor, systemActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { all, between, monday, weekNs } from './deletion-fixture.ts'
@@ -28,11 +30,11 @@ function scene() {
   return {
     clock,
     tenantId,
-    set: (approval: ApprovalRule) => policies.set(tenantId, approval, 'owner'),
+    set: (approval: ApprovalRule) => policies.set(tenantId, approval, tokenNamed('owner')),
     get: () => policies.get(tenantId),
     rule: () => approvalRuleOf(control, tenantId, clock.nowMs()),
     /** The status a request is born in. */
-    async born(draft = all, requester = 'owner') {
+    async born(draft = all, requester: Actor = tokenNamed('owner')) {
       const { row } = await ledger.create(tenantId, draft, { requester, idempotencyKey: null }, () => {})
       await control.deleteFrom('deletion_requests').where('tenant_id', '=', tenantId).execute()
       return row.status
@@ -74,7 +76,7 @@ test('a stricter rule holds at once, for the very next request', async () => {
   )
   await set('every_deletion')
   assert.equal(await born(between(null, monday)), 'awaiting_approval')
-  assert.equal(await born(all, 'system:retention'), 'running', 'retention asks nobody')
+  assert.equal(await born(all, systemActor('retention')), 'running', 'retention asks nobody')
   assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 
@@ -171,7 +173,7 @@ test('every change is in the audit log, and one organisation’s rule is no othe
   const [, loosened] = entries.map(({ text }) => JSON.parse(text))
   assert.deepEqual(
     [loosened.action, loosened.actor, loosened.outcome],
-    ['deletion_policy.changed', 'owner', 'accepted'],
+    ['deletion_policy.changed', 'token:owner (tok_owner)', 'accepted'],
   )
   assert.equal(loosened.facts.before.approval, 'every_deletion')
   assert.equal(loosened.facts.after.pending.approval, 'none')

@@ -10,6 +10,7 @@ import {
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { type BoundedRange, coveredNs, type TimeRange } from '../core/time-range.ts'
@@ -84,7 +85,7 @@ export class DeletionPolicies {
   }
 
   /** Asking for the rule in force takes a looser one that is pending back. */
-  async set(tenantId: string, approval: ApprovalRule, actor: string): Promise<OwnPolicy> {
+  async set(tenantId: string, approval: ApprovalRule, actor: Actor): Promise<OwnPolicy> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
       await lock(trx, { tenantId })

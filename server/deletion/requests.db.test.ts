@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
@@ -38,7 +39,12 @@ async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelle
     asked.push(...ids)
     return backups
   })
-  const { row } = await ledger.create(tenantId, all, { requester: 'owner', idempotencyKey: null }, () => {})
+  const { row } = await ledger.create(
+    tenantId,
+    all,
+    { requester: tokenNamed('owner'), idempotencyKey: null },
+    () => {},
+  )
   await control
     .updateTable('deletion_requests')
     .set({ status, removed_at_ms: status === 'running' ? null : nowMs })

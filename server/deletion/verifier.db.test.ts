@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
 import { FailingEngine, governedSceneOf } from './governed-fixture.ts'
@@ -47,7 +48,7 @@ test('a request that is counted again beside the copy of a neighbour’s survivo
   const { request } = await scene.request(firstWeek)
   await scene.round()
   await assertRows(scene, times.length / 2)
-  const by = { requester: 'theirs', idempotencyKey: null }
+  const by = { requester: tokenNamed('theirs'), idempotencyKey: null }
   const edge = between(null, monday + weekNs + 5n * hourNs)
   await scene.ledger.create(scene.neighbour.tenantId, edge, by, (created) => scene.worker.hide(created))
   const found: unknown[] = []

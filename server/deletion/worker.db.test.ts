@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { systemClock } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -410,8 +411,8 @@ test('of two movers that saw the same state one moves the request and the other 
   )
   assert.ok(seen)
   const moves = await Promise.all([
-    erasing.ledger.move(seen, 'interrupt', { actor: 'one' }),
-    erasing.ledger.move(seen, 'give_up', { actor: 'other' }),
+    erasing.ledger.move(seen, 'interrupt', { actor: tokenNamed('one') }),
+    erasing.ledger.move(seen, 'give_up', { actor: tokenNamed('other') }),
   ])
   assert.deepEqual(
     moves.map((moved) => moved?.status ?? null),

@@ -3,6 +3,7 @@
 // has brought back, before anybody can read.
 
 import { deletionStatuses } from '../../contract/deletion.ts'
+import { type Actor, systemActor } from '../core/actor.ts'
 import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
 import {
@@ -30,7 +31,7 @@ interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
 }
 
 /** Ledger entries of what a restore made necessary name this actor. */
-const guard = 'system:restore-guard'
+const guard = systemActor('restore-guard')
 
 /** States that a request can be in without an attempt; where the control plane is older, the journal may know of one. */
 const notBegun = [
@@ -151,7 +152,7 @@ export class DeletionWorker {
    * count ever takes a completion back, because what arrives afterwards is new. Somebody waits for it: `signal` aborts when
    * nobody does.
    */
-  async verifyAgain(request: StoredDeletion, requester: string, signal?: AbortSignal) {
+  async verifyAgain(request: StoredDeletion, requester: Actor, signal?: AbortSignal) {
     const share = { tenantId: request.tenantId, kind: 'asked', signal } as const
     const found = await this.#attempts.readBack(request, onBehalfOf(this.#deps.engine, share))
     await this.#deps.ledger.recordReadBack(request, requester, found.rowsLeft)

@@ -8,6 +8,7 @@ import { pino } from 'pino'
 import { everyOperation } from '../../contract/operations/every.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { readChain } from '../audit/log.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
@@ -61,7 +62,7 @@ function callerOf(secret: string): Caller | null {
   const [tenantId, role] = secret.split('/')
   const place = [acme, globex].find((one) => one.tenantId === tenantId)
   if (place === undefined || role === undefined) return null
-  return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
+  return { ...place, organisationName: place.tenantId, role: role as Role, requester: tokenNamed(secret) }
 }
 
 interface Sent {
@@ -493,8 +494,8 @@ test('what is refused is not on the audit log, and what is done is there with wh
   assert.deepEqual(
     mine.map(({ action, actor }) => [action, actor]),
     [
-      ['detector.created', 'token:acme/member'],
-      ['detector.updated', 'token:acme/admin'],
+      ['detector.created', 'token:acme/member (tok_acmemember)'],
+      ['detector.updated', 'token:acme/admin (tok_acmeadmin)'],
     ],
   )
 })

@@ -1,30 +1,43 @@
-// From the Authorization header to the caller, the same for HTTP and gRPC, and why there is none, in the words of
-// RFC 6750 section 3. That a token has expired or was revoked is told only to who presents the whole of it; every
-// other secret is unknown, whatever it resembles.
+// From a request to its caller, the same for HTTP and gRPC, and why there is none, in the words of RFC 6750 section 3.
+// An authentication sees the whole head of the request, because a credential alone doesn't decide every case: a cookie
+// counts only with the right origin and method. Only who presents a whole token learns that it has expired or was
+// revoked; every other secret is unknown, however similar it is.
 
+import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { basicSecret } from './basic-secret.ts'
 
-/** The caller that a secret stands for, or null. Throws `token_expired` or `token_revoked` for one that did. */
-export type Authenticate = (secret: string) => Promise<Caller | null>
+/** What is known of a request before its body is read. */
+export interface RequestHead {
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+  /** The client's key, as limits count it. */
+  readonly address: string
+  /** Whether the operation takes a token also as the password of Basic authentication. */
+  readonly takesBasic: boolean
+}
 
 /**
- * Throws `unauthenticated` where there is no header, `token_malformed` where there is no secret in it, and otherwise
- * what is wrong with the token.
+ * Returns the caller of a request, or null where its credential is nobody's. Throws `unauthenticated` where it has no
+ * credential, `token_malformed` where that can't be read, and `token_expired` or `token_revoked` where it was valid once.
  */
-export async function identify(
-  header: string | undefined,
-  authenticate: Authenticate,
-  { takesBasic }: { readonly takesBasic: boolean },
-): Promise<Caller> {
-  if (header === undefined || header.trim() === '') throw new AppError('unauthenticated')
-  const secret = bearerSecret(header) ?? (takesBasic ? basicSecret(header) : null)
-  if (secret === null) throw new AppError('token_malformed')
-  const caller = await authenticate(secret)
-  if (caller === null) throw new AppError('token_unknown')
-  return caller
+export type Authenticate = (request: RequestHead) => Promise<Caller | null>
+
+/** Whether the request has a credential of any kind, valid or not. */
+export function hasCredential({ headers }: RequestHead): boolean {
+  return headers.authorization !== undefined
+}
+
+/** Authentication by the access token in the Authorization header. `findCaller` returns null for an unknown secret. */
+export function byAccessToken(findCaller: (secret: string) => Promise<Caller | null>): Authenticate {
+  return async ({ headers: { authorization = '' }, takesBasic }) => {
+    if (authorization.trim() === '') throw new AppError('unauthenticated')
+    const secret = bearerSecret(authorization) ?? (takesBasic ? basicSecret(authorization) : null)
+    if (secret === null) throw new AppError('token_malformed')
+    return findCaller(secret)
+  }
 }
 
 /** RFC 6750 section 2.1; the scheme in any case. */

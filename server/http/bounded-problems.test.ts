@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import pino from 'pino'
 import { z } from 'zod'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { problemsOf } from '../core/schema-problems.ts'
@@ -36,13 +37,13 @@ let told: readonly ValidationProblem[] = []
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async () => ({
+  authenticate: byAccessToken(async () => ({
     tenantId: 'acme',
     placement: 0,
     organisationName: 'Acme',
     role: 'owner',
-    requester: 'token:owner',
-  }),
+    requester: tokenNamed('owner'),
+  })),
   isReady: () => true,
 })
 serve(http, testOperation({ method: 'POST', path: '/wide', body: Wide, result: z.object({}) }), {

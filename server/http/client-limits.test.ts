@@ -6,8 +6,10 @@ import { afterEach, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { testOperation } from './operation-fixture.ts'
@@ -21,7 +23,7 @@ const caller: Caller = {
   placement: 0,
   organisationName: 'Acme',
   role: 'viewer',
-  requester: 'token:x',
+  requester: tokenNamed('x'),
 }
 const open: FastifyInstance[] = []
 afterEach(async () => {
@@ -34,10 +36,10 @@ async function start(proxies: string[] = []) {
   const clients = new ClientLimits({
     clock,
     addresses: new ClientAddresses(proxies, 'x-forwarded-for'),
-    authenticate: async (given) => {
+    authenticate: byAccessToken(async (given) => {
       lookUps += 1
       return given === secret ? caller : null
-    },
+    }),
   })
   const logger = pino({ level: 'silent' })
   const http = createHttp({ clock, logger, authenticate: clients, isReady: () => true })

@@ -6,21 +6,9 @@ import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { type Authenticate, identify } from './authentication.ts'
+import { type Authenticate, hasCredential, type RequestHead } from './authentication.ts'
 import type { ClientAddresses } from './limits/client-address.ts'
 import { RateLimit } from './limits/rate-limit.ts'
-
-interface Credentials {
-  /** The Authorization header. */
-  readonly authorization: string | undefined
-  /** Whether a token may also come as the password of Basic authentication. */
-  readonly takesBasic: boolean
-  /** The client's key, from {@link ClientLimits.addressOf}. */
-  readonly address: string
-}
-
-/** Returns the caller. Throws why there is none, or `too_many_requests` where the address has failed too often. */
-type Identify = (credentials: Credentials) => Promise<Caller>
 
 /** What a request of either protocol tells of where it comes from. */
 interface Sender {
@@ -79,13 +67,16 @@ export class ClientLimits {
     return addresses.keyOf(socket?.remoteAddress, typeof named === 'object' ? named.join() : named)
   }
 
-  readonly identify: Identify = async ({ authorization, takesBasic, address }) => {
+  /** Returns the caller. Throws why there is none, or `too_many_requests` where the address has failed too often. */
+  async identify(request: RequestHead): Promise<Caller> {
     try {
-      return await identify(authorization, this.#options.authenticate, { takesBasic })
+      const caller = await this.#options.authenticate(request)
+      if (caller === null) throw new AppError('token_unknown')
+      return caller
     } catch (error) {
       if (!(error instanceof AppError) || error.status !== 401) throw error
       this.failures.set(error.code, (this.failures.get(error.code) ?? 0) + 1)
-      this.#require(error.code === 'unauthenticated' ? 'anonymous' : 'failing', address)
+      this.#require(error.code === 'unauthenticated' ? 'anonymous' : 'failing', request.address)
       throw error
     }
   }
@@ -94,12 +85,12 @@ export class ClientLimits {
    * Admits a request to what is open to everyone, or to nothing at all. Throws `too_many_requests` where the address
    * asks too often, unless the request has a valid token after all.
    */
-  async admit(credentials: Credentials): Promise<void> {
+  async admit(request: RequestHead): Promise<void> {
     try {
-      this.#require('anonymous', credentials.address)
+      this.#require('anonymous', request.address)
     } catch (refusal) {
-      if (credentials.authorization === undefined) throw refusal
-      await this.identify(credentials).catch(() => {
+      if (!hasCredential(request)) throw refusal
+      await this.identify(request).catch(() => {
         throw refusal
       })
     }

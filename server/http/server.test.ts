@@ -10,6 +10,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import { withOldNames } from '../../contract/old-names.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -26,7 +27,7 @@ let isReady = true
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) }),
-  authenticate: async (secret) => callerOf(secret),
+  authenticate: byAccessToken(async (secret) => callerOf(secret)),
   isReady: () => isReady,
 })
 const Thing = z.object({ name: z.string() })
@@ -37,7 +38,7 @@ after(() => http.close())
 function callerOf(secret: string): Caller | null {
   const role = (['owner', 'viewer', 'ingest'] as const).find((candidate) => secretOf(candidate) === secret)
   if (role === undefined) return null
-  return { tenantId: 'acme', placement: 3, organisationName: 'Acme', role, requester: `token:${role}` }
+  return { tenantId: 'acme', placement: 3, organisationName: 'Acme', role, requester: tokenNamed(role) }
 }
 
 function addRoutes(): void {
@@ -449,7 +450,7 @@ test('who still asks while the service closes is refused in the words of the con
   const own = createHttp({
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),
-    authenticate: async (secret) => callerOf(secret),
+    authenticate: byAccessToken(async (secret) => callerOf(secret)),
     isReady: () => isServing,
   })
   serve(own, testOperation({ path: '/late', result: Thing }), {

@@ -48,7 +48,7 @@ export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 export interface HttpOptions {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
-  /** Who a token stands for; or the limits around that, where several listeners share them. */
+  /** Who a request comes from; or the limits around that, where several listeners share them. */
   readonly authenticate: Authenticate | ClientLimits
   /** The usual limits where absent. */
   readonly connections?: Connections
@@ -153,17 +153,18 @@ function limitsOf({ authenticate, clock, connections, turns: shared }: HttpOptio
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
   const { access, isUnmetered, takesBasic } = request.routeOptions.config ?? {}
-  const credentials = {
-    authorization: request.headers.authorization,
-    takesBasic: takesBasic === true,
+  const head = {
+    method: request.method,
+    headers: request.headers,
     address: clients.addressOf(request.raw),
+    takesBasic: takesBasic === true,
   }
   if (access === undefined || access === 'public') {
-    if (isUnmetered !== true) await clients.admit(credentials)
+    if (isUnmetered !== true) await clients.admit(head)
     return
   }
   if (!isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-  const caller = await clients.identify(credentials)
+  const caller = await clients.identify(head)
   if (!access.includes(caller.role)) {
     throw new AppError('role_not_permitted', {
       sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,

@@ -160,9 +160,9 @@ export class GrpcIngest {
 
   async #guard({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-    const { authorization } = headers
-    const address = this.#options.clients.addressOf({ socket: session?.socket, headers })
-    const caller = await this.#options.clients.identify({ authorization, takesBasic: true, address })
+    const { clients } = this.#options
+    const address = clients.addressOf({ socket: session?.socket, headers })
+    const caller = await clients.identify({ method: 'POST', headers, address, takesBasic: true })
     if (!senders.some((role) => role === caller.role)) {
       throw new AppError('role_not_permitted', {
         sentence: `This operation is for ${senders.join(', ')}; your token has the role ${caller.role}.`,

@@ -9,10 +9,12 @@ import { after, before, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { createHttp } from '../http/server.ts'
@@ -32,7 +34,7 @@ const caller: Caller = {
   placement: 1,
   organisationName: 'Acme',
   role: 'ingest',
-  requester: 'token:test',
+  requester: tokenNamed('test'),
 }
 
 const turns = new LoopTurns({ nowMs: elapsedMs })
@@ -61,7 +63,12 @@ before(async () => {
     requireRoom: () => {},
     onExport: () => {},
   })
-  const front = { clock, logger: silent, authenticate: async () => caller, isReady: () => true }
+  const front = {
+    clock,
+    logger: silent,
+    authenticate: byAccessToken(async () => caller),
+    isReady: () => true,
+  }
   const shared = { intake, clock, budget, bodyLimitBytes: 16 * 1024 * 1024 }
   http = createHttp(front)
   await addIngestRoutes(http, shared)

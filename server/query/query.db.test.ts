@@ -10,8 +10,10 @@ import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -34,14 +36,25 @@ after(async () => {
 })
 
 /** A secret reads `<tenant>.<role>`. */
-async function authenticate(secret: string): Promise<Caller | null> {
+async function findCaller(secret: string): Promise<Caller | null> {
   const [tenantId, role] = secret.split('.')
   if (tenantId === undefined || role === undefined) return null
-  return { tenantId, placement: 7, organisationName: tenantId, role: role as Role, requester: secret }
+  return {
+    tenantId,
+    placement: 7,
+    organisationName: tenantId,
+    role: role as Role,
+    requester: tokenNamed(secret),
+  }
 }
 
 function open(limits?: StatementLimits): FastifyInstance {
-  const made = createHttp({ clock, logger: pino({ level: 'silent' }), authenticate, isReady: () => true })
+  const made = createHttp({
+    clock,
+    logger: pino({ level: 'silent' }),
+    authenticate: byAccessToken(findCaller),
+    isReady: () => true,
+  })
   addQueryRoutes(made, (caller) => new TenantReader(engine, caller, gate), clock, limits)
   return made
 }

@@ -12,8 +12,11 @@ import { KeySeal } from '../audit/key-seal.ts'
 import { checkChain } from '../audit/live-check.ts'
 import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
+import { operatorActor } from '../core/actor.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -35,7 +38,7 @@ const removal = wireRemoval({ control, clock, engine, gate, keys, logger: silent
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: (secret) => store.findCaller(secret),
+  authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
 addRemovalRoute(http, removal)
@@ -67,7 +70,7 @@ interface Organisation {
 async function found(tenantId: string): Promise<Organisation> {
   const [owner, admin] = [newTokenSecret('owner'), newTokenSecret('admin')]
   const place = await store.createOrganisation(
-    { tenantId, name: tenantId, actor: 'test' },
+    { tenantId, name: tenantId, actor: operatorActor('test') },
     async (trx, nowMs) => {
       for (const [role, secret] of [
         ['owner', owner],
@@ -75,7 +78,7 @@ async function found(tenantId: string): Promise<Organisation> {
       ] as const) {
         await insertToken(
           trx,
-          { tenantId, name: role, role, secret, expiresAtMs: null, actor: 'test' },
+          { tenantId, name: role, role, secret, expiresAtMs: null, actor: operatorActor('test') },
           nowMs,
         )
       }
@@ -83,16 +86,19 @@ async function found(tenantId: string): Promise<Organisation> {
   )
   for (const statement of [
     `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1, 0)`,
-    `insert into held_anomaly_versions values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0, 'x')`,
+    `insert into held_anomaly_versions (anomaly_id, version, tenant_id, detector_id, holds, record, replaced_at_ms)
+       values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0)`,
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,
-    `insert into retention_changes values ('${tenantId}', 'logs', 'rch_1', 7, 'x', 0, 1)`,
+    `insert into retention_changes (tenant_id, signal, change_id, days, requested_at_ms, approve_by_ms)
+       values ('${tenantId}', 'logs', 'rch_1', 7, 0, 1)`,
     `insert into ingest_quotas values ('${tenantId}', 10, 10)`,
     `insert into ingest_usage values ('${tenantId}', '2026-01-05', 1, 1, 0, 0)`,
-    `insert into detector_mutes (id, tenant_id, created_by, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 'x', 0)`,
+    `insert into detector_mutes (id, tenant_id, created_at_ms) values ('mut-${tenantId}', '${tenantId}', 0)`,
     `insert into certificates values ('crt-${tenantId}', '${tenantId}', 'x', 0)`,
-    `insert into legal_holds values ('hld-${tenantId}', '${tenantId}', '["logs"]', null, null, 'x', null, 'x', 0, 'x', 1)`,
+    `insert into legal_holds (hold_id, tenant_id, signals, case_ref, placed_at_ms, released_by_kind, released_at_ms)
+       values ('hld-${tenantId}', '${tenantId}', '["logs"]', 'x', 0, 'operator', 1)`,
     `insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)
        values ('ano-${tenantId}', '${tenantId}', 'x', '{}', 'x', 'logs', '0', '1', '0', 1, 'x', 0, 0)`,
   ]) {
@@ -113,12 +119,12 @@ async function request(
   const { rows } = await sql<{ n: number }>`select count(*) as n from deletion_requests`.execute(control)
   const requestId = `del_${String(rows[0]?.n).padStart(4, '0')}`
   await run(
-    `insert into deletion_requests (request_id, tenant_id, scope, signals, requested_by, created_at_ms, selection_hash, status, attempts, crashes, progress)
-       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 'x', 0, 'x', '${status}', 1, 0, '{}')`,
+    `insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
+       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 0, 'x', '${status}', 1, 0, '{}')`,
   )
   await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
   const facts = { scope, signals, range_start: null, range_end: null }
-  const entry = { request_id: requestId, actor: 'x', from_status: null, to_status: status, facts }
+  const entry = { request_id: requestId, actor: tokenNamed('x'), from_status: null, to_status: status, facts }
   await control.transaction().execute((trx) => appendLedger(trx, tenantId, clock.nowMs(), entry))
   return requestId
 }
@@ -218,7 +224,10 @@ test('both chains can be exported and checked after it, and the owner leaves wit
 test('its tenant_id is never given away again, and its place is still known', async () => {
   await request(acme.tenantId)
   const create = () =>
-    store.createOrganisation({ tenantId: acme.tenantId, name: 'New', actor: 'test' }, async () => {})
+    store.createOrganisation(
+      { tenantId: acme.tenantId, name: 'New', actor: operatorActor('test') },
+      async () => {},
+    )
   assert.equal(await store.wasRemoved(acme.tenantId), false)
   await assert.rejects(create, /exists/)
   assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
@@ -265,7 +274,7 @@ test('one with a deletion that has not ended well is not removed', async () => {
 test('one under a legal hold is not removed', async () => {
   await request(acme.tenantId)
   await run(
-    `update legal_holds set released_by = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
+    `update legal_holds set released_by_kind = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
   )
   await assertRefused(acme.owner, acme.tenantId, /legal hold hld-.* stands/)
 })
@@ -346,7 +355,7 @@ test('only an owner who types the tenant_id removes it; a wrong one is on record
 test('an audit entry that only looks like a foundation gives no place', async () => {
   await control.transaction().execute((trx) =>
     appendAudit(trx, 'phantom', clock.nowMs(), {
-      actor: 'organisation.created',
+      actor: tokenNamed('organisation.created'),
       action: 'token.created',
       target: null,
       outcome: 'accepted',

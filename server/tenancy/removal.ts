@@ -7,6 +7,7 @@ import type { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
@@ -54,7 +55,7 @@ export class OrganisationRemoval {
    * Removes it in one transaction. Throws `not_removable` where a deletion has not ended well, a legal hold stands, no
    * full erasure is completed, or something was stored since; then everything is as it was.
    */
-  async remove(tenantId: string, actor: string): Promise<OrganisationRemoved> {
+  async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     if (this.#underWay.has(tenantId)) throw notRemovable('Somebody else is removing it just now.')
     this.#underWay.add(tenantId)
     try {
@@ -65,7 +66,7 @@ export class OrganisationRemoval {
   }
 
   /** An attempt with a wrong confirmation leaves an audit entry and nothing else. */
-  async recordRefusal(tenantId: string, actor: string): Promise<void> {
+  async recordRefusal(tenantId: string, actor: Actor): Promise<void> {
     await this.#deps.control.transaction().execute((trx) =>
       appendAudit(trx, tenantId, this.#deps.clock.nowMs(), {
         actor,
@@ -77,7 +78,7 @@ export class OrganisationRemoval {
     )
   }
 
-  async #removeAlone(tenantId: string, actor: string): Promise<OrganisationRemoved> {
+  async #removeAlone(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     const { clock, control, flushControl, signCheckpoint } = this.#deps
     await requireErased(control, tenantId)
     const reopen = await this.#deps.closeToWriters(tenantId)
@@ -106,7 +107,7 @@ export class OrganisationRemoval {
 async function removeRows(
   trx: ControlTransaction,
   tenantId: string,
-  actor: string,
+  actor: Actor,
   nowMs: number,
 ): Promise<void> {
   await lock(trx, { tenantId })

@@ -21,7 +21,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
         tenant_id: caller.tenantId,
         organisation_name: caller.organisationName,
         role: caller.role,
-        requester: caller.requester,
+        requester: actorText(caller.requester),
       },
     }),
   })

@@ -5,11 +5,12 @@ import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '.
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { type Actor, tokenActor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
-import { choosePlacement, hashSecret, requesterOf } from './tenancy.ts'
+import { choosePlacement, hashSecret } from './tenancy.ts'
 import {
   insertToken,
   type NewToken,
@@ -22,7 +23,7 @@ import {
 export interface NewOrganisation {
   readonly tenantId: string
   readonly name: string
-  readonly actor: string
+  readonly actor: Actor
 }
 
 /** The first act in every audit log. */
@@ -187,7 +188,7 @@ export class TenancyStore {
       placement: row.placement,
       organisationName: row.organisation_name,
       role: RoleSchema.parse(row.role),
-      requester: requesterOf(row.token_name, row.token_id),
+      requester: tokenActor(row.token_id, row.token_name),
     }
   }
 }

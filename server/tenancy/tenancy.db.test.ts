@@ -9,7 +9,9 @@ import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import { operatorActor, tokenActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
 import { TenancyStore } from './store.ts'
@@ -22,7 +24,7 @@ const store = new TenancyStore(control, clock)
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: (secret) => store.findCaller(secret),
+  authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
 addTenancyRoutes(http, store, clock)
@@ -34,7 +36,10 @@ after(async () => {
 
 const nothingMore = async () => {}
 for (const tenantId of ['acme', 'globex']) {
-  await store.createOrganisation({ tenantId, name: tenantId.toUpperCase(), actor: 'operator' }, nothingMore)
+  await store.createOrganisation(
+    { tenantId, name: tenantId.toUpperCase(), actor: operatorActor('command-line') },
+    nothingMore,
+  )
 }
 
 async function tokenOf(tenantId: string, role: Role, expiresAtMs: number | null = null) {
@@ -45,7 +50,7 @@ async function tokenOf(tenantId: string, role: Role, expiresAtMs: number | null 
     role,
     secret,
     expiresAtMs,
-    actor: 'operator',
+    actor: operatorActor('command-line'),
   })
   return { ...token, secret }
 }
@@ -76,7 +81,7 @@ describe('organisations', () => {
     const before = await auditOf('acme')
     let isRun = false
     const again = store.createOrganisation(
-      { tenantId: 'acme', name: 'Other', actor: 'operator' },
+      { tenantId: 'acme', name: 'Other', actor: operatorActor('command-line') },
       async () => {
         isRun = true
       },
@@ -88,7 +93,7 @@ describe('organisations', () => {
 
   test('one whose first belongings fail does not come into being', async () => {
     const failing = store.createOrganisation(
-      { tenantId: 'stillborn', name: 'x', actor: 'operator' },
+      { tenantId: 'stillborn', name: 'x', actor: operatorActor('command-line') },
       async () => {
         throw new Error('no detectors')
       },
@@ -101,7 +106,10 @@ describe('organisations', () => {
   test('two that are created at once don’t share a place', async () => {
     const places = await Promise.all(
       ['first-of-two', 'second-of-two'].map((tenantId) =>
-        store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, nothingMore),
+        store.createOrganisation(
+          { tenantId, name: tenantId, actor: operatorActor('command-line') },
+          nothingMore,
+        ),
       ),
     )
     assert.notEqual(places[0]?.placement, places[1]?.placement)
@@ -111,7 +119,7 @@ describe('organisations', () => {
 describe('secrets', () => {
   test('a secret is in no byte of the database, its hash and its first characters are', async () => {
     const { secret, id } = await tokenOf('acme', 'viewer')
-    assert.equal((await store.findCaller(secret))?.requester, `token:a test (${id})`)
+    assert.deepEqual((await store.findCaller(secret))?.requester, tokenActor(id, 'a test'))
     assert.notDeepEqual(filesWith(id), [], 'the token is there')
     assert.notDeepEqual(filesWith(secret.slice(0, 'lethe_viewer_'.length + 4)), [], 'so is its prefix')
     assert.deepEqual(filesWith(secret), [])

@@ -25,16 +25,6 @@ export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret, 'utf8').digest('hex')
 }
 
-/** The name under which acts of a token are recorded. Names are free text; the id in the last brackets is ours. */
-export function requesterOf(name: string, id: string): string {
-  return `token:${name} (${id})`
-}
-
-/** The id of the token that a requester stands for; null where the text names none, as of the operator. */
-export function tokenIdIn(requester: string): string | null {
-  return /\((tok_[0-9a-z]+)\)$/.exec(requester)?.[1] ?? null
-}
-
 /** The first characters of a generated secret. Of a chosen one nothing is shown, since every character counts. */
 export function prefixOf(secret: string): string {
   const generated = /^lethe_[a-z]+_/.exec(secret)

@@ -9,7 +9,9 @@ import type { Role } from '../../contract/tenancy.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
+import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
 import { TenancyStore } from './store.ts'
@@ -22,7 +24,7 @@ const store = new TenancyStore(control, clock)
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: (secret) => store.findCaller(secret),
+  authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
 addTenancyRoutes(http, store, clock)
@@ -37,7 +39,10 @@ let tenantId = ''
 let owner: Token
 beforeEach(async () => {
   tenantId = `acme-${++organisations}`
-  await store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
+  await store.createOrganisation(
+    { tenantId, name: tenantId, actor: operatorActor('command-line') },
+    async () => {},
+  )
   owner = await operatorToken('owner')
 })
 
@@ -55,7 +60,7 @@ async function operatorToken(role: Role, days: number | null = null): Promise<To
     role,
     secret,
     expiresAtMs,
-    actor: 'operator',
+    actor: operatorActor('command-line'),
   })
   return { id, secret }
 }
@@ -240,7 +245,10 @@ describe('revoking a token', () => {
     const child = await make(owner)
     const [foreign, foreignId] = [owner, tenantId]
     tenantId = `${tenantId}-other`
-    await store.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
+    await store.createOrganisation(
+      { tenantId, name: tenantId, actor: operatorActor('command-line') },
+      async () => {},
+    )
     const stranger = await operatorToken('owner')
     assert.equal((await revoke(stranger, foreign, '?descendants=true')).status, 404)
     await bindByHand(stranger.id, foreign.id, clock.nowMs() + msPerDay)

@@ -10,12 +10,14 @@ import {
   Role as RoleSchema,
 } from '../../contract/tenancy.ts'
 import { appendAudit } from '../audit/log.ts'
+import { actorTextIn, actorValues } from '../control/actor-columns.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import { hashSecret, prefixOf, tokenIdIn } from './tenancy.ts'
+import { hashSecret, prefixOf } from './tenancy.ts'
 
 const msPerDay = 86_400_000
 
@@ -29,8 +31,8 @@ export interface NewToken {
   readonly secret: string
   /** Null for as long as the token that it is made with; for good where the operator makes it. */
   readonly expiresAtMs: number | null
-  /** The requester that makes it: the token it descends from is the one that is named here. */
-  readonly actor: string
+  /** Who makes it: where that is a token, it descends from that one. */
+  readonly actor: Actor
 }
 
 type TokenRow = Selectable<AccessTokensTable>
@@ -67,7 +69,7 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
       prefix: prefixOf(token.secret),
       secret_hash: secretHash,
       created_at_ms: nowMs,
-      created_by: token.actor,
+      ...actorValues('created_by', token.actor),
       expires_at_ms: expiresAtMs,
       revoked_at_ms: null,
       made_with: line.madeWith,
@@ -103,14 +105,16 @@ async function lineOf(
   id: string,
   nowMs: number,
 ): Promise<Line> {
-  const madeWith = tokenIdIn(actor)
-  if (madeWith === null) return { madeWith, rootId: id, expiresAtMs: null }
-  const maker = await findRow(trx, tenantId, madeWith)
+  if (actor.kind !== 'token') {
+    // Only the operator stands outside of every line; of anybody else it is unknown which tokens are theirs.
+    return { madeWith: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
+  }
+  const maker = await findRow(trx, tenantId, actor.id)
   if (maker === undefined) throw new AppError('token_unknown')
   if (maker.revoked_at_ms !== null) throw new AppError('token_revoked')
   if (isOver(maker.expires_at_ms, nowMs)) throw new AppError('token_expired')
   if (isOver(maker.line_expires_at_ms, nowMs)) throw new AppError('token_line_expired')
-  return { madeWith, rootId: maker.root_id, expiresAtMs: maker.line_expires_at_ms }
+  return { madeWith: maker.id, rootId: maker.root_id, expiresAtMs: maker.line_expires_at_ms }
 }
 
 function expiryWithin({ expiresAtMs: endMs }: Line, askedMs: number | null, nowMs: number): number | null {
@@ -166,7 +170,7 @@ export async function readNewToken(
 export interface Revocation {
   readonly tenantId: string
   readonly id: string
-  readonly actor: string
+  readonly actor: Actor
   readonly actorRole: Role
   /** Whether everything that descends from it ends as well. */
   readonly withDescendants: boolean
@@ -308,7 +312,7 @@ function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): AccessToke
     role: RoleSchema.parse(row.role),
     prefix: row.prefix,
     created_at: instantText(row.created_at_ms),
-    created_by: row.created_by,
+    created_by: actorTextIn('created_by', row),
     expires_at: textOf(row.expires_at_ms),
     revoked_at: textOf(row.revoked_at_ms),
     made_with: row.made_with,

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
+import { operatorActor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { IngestQuotas } from './ingest-quotas.ts'
@@ -39,7 +40,7 @@ async function newOrganisation(): Promise<string> {
 }
 
 const allow = (tenantId: string, rowsPerSecond: number | null, bytesPerDay: number | null) =>
-  store.setLimits(tenantId, { rowsPerSecond, bytesPerDay }, 'test', clock)
+  store.setLimits(tenantId, { rowsPerSecond, bytesPerDay }, operatorActor('test'), clock)
 
 /** Sends a request through a quota. */
 async function send(bytes: number, rows = 1, to = quotas, tenantId = tenant): Promise<void> {

@@ -3,6 +3,7 @@
 
 import { appendAudit } from '../audit/log.ts'
 import type { Control } from '../control/database.ts'
+import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 
 /** What an organisation may send; null is no limit. */
@@ -57,7 +58,7 @@ export class QuotaStore {
     }
   }
 
-  async setLimits(tenantId: string, change: LimitsChange, actor: string, clock: Clock): Promise<void> {
+  async setLimits(tenantId: string, change: LimitsChange, actor: Actor, clock: Clock): Promise<void> {
     const columns = {
       ...(change.rowsPerSecond !== undefined && { rows_per_second: change.rowsPerSecond }),
       ...(change.bytesPerDay !== undefined && { bytes_per_day: change.bytesPerDay }),

@@ -11,8 +11,10 @@ import type { z } from 'zod'
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
@@ -32,7 +34,7 @@ const gate = new TelemetryGate()
 const http = createHttp({
   clock: new ManualClock(0),
   logger: pino({ level: 'silent' }),
-  authenticate: async (secret) => callerFor(secret),
+  authenticate: byAccessToken(async (secret) => callerFor(secret)),
   isReady: () => true,
 })
 /** Placements that more than one organisation has. */
@@ -57,7 +59,7 @@ function callerFor(secret: string): Caller | null {
     placement: Number(placement),
     organisationName: tenantId,
     role: role as Role,
-    requester: secret,
+    requester: tokenNamed(secret),
   }
 }
 

@@ -2,6 +2,7 @@
 // Tokens that requests revoke are made anew, so that every role goes on asking.
 
 import type { Role } from '../../contract/tenancy.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import type { Service, Who } from '../scenario/service.ts'
 import { Answers } from './answers.ts'
@@ -130,7 +131,7 @@ export class FuzzRun {
       role: sender satisfies Role,
       secret,
       expiresAtMs: null,
-      actor: 'fuzz',
+      actor: operatorActor('fuzz'),
     }
     await this.#service.app.tenancy.createToken(token)
     this.#secrets.set(sender, secret)

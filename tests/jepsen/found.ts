@@ -6,12 +6,13 @@ import { mkdirSync } from 'node:fs'
 import { foundOrganisation } from '../../server/app.ts'
 import { openAndWork } from '../../server/cli/open-control.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret, placementCount } from '../../server/tenancy/tenancy.ts'
 import type { Organisation } from './doors.ts'
 
-const actor = 'operator:jepsen'
+const actor = operatorActor('jepsen')
 
 /** Pairs of organisations; those of a pair share a placement. */
 export async function found(env: Readonly<Record<string, string>>, pairs: number): Promise<Organisation[]> {

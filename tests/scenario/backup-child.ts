@@ -4,6 +4,7 @@
 import { createApp } from '../../server/app.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { silent } from '../fixtures.ts'
 
@@ -39,7 +40,7 @@ async function failpoint(point: string): Promise<void> {
 async function serve(): Promise<void> {
   const app = await createApp({ config, clock: systemClock, logger: silent, failpoint })
   for (const { tenantId, secret } of options.organisations) {
-    await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, secret)
+    await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('test') }, secret)
   }
   process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))
   await app.start(async () => {

@@ -14,7 +14,9 @@ import type { Command } from 'commander'
 import { sql } from 'kysely'
 import { hashOf } from '../../server/audit/chain.ts'
 import { buildProgram } from '../../server/cli/program.ts'
+import { actorValues } from '../../server/control/actor-columns.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { tokenActor } from '../../server/core/actor.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 
@@ -75,9 +77,8 @@ async function spoilControlPlane(): Promise<void> {
       range_end_ns: null,
       case_ref: evil,
       review_at_ms: null,
-      placed_by: evil,
+      ...actorValues('placed_by', tokenActor('tok_1', evil)),
       placed_at_ms: 1,
-      released_by: null,
       released_at_ms: null,
     })
     .execute()
@@ -95,7 +96,7 @@ async function spoilControlPlane(): Promise<void> {
       backup_id: evil,
       folder: evil,
       status: 'failed',
-      requested_by: evil,
+      ...actorValues('requested_by', tokenActor('tok_1', evil)),
       requested_at_ms: 1,
       taken_at_ms: null,
       expires_at_ms: 2,

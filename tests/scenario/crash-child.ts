@@ -4,6 +4,7 @@
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { silent } from '../fixtures.ts'
 
@@ -30,7 +31,7 @@ const app = await createApp({
   },
 })
 for (const { tenantId, secret } of options.organisations) {
-  await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, secret)
+  await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('test') }, secret)
 }
 say({ address: await app.start() })
 process.on('SIGTERM', () => void app.close().then(() => process.exit(0)))

@@ -12,8 +12,10 @@ import { formatInstant } from '../../contract/instant.ts'
 import { type Role, roles } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { actorValues } from '../../server/control/actor-columns.ts'
 import type { Control } from '../../server/control/database.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { AppError } from '../../server/core/app-error.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { overlaps, type TimeRange } from '../../server/core/time-range.ts'
@@ -150,11 +152,18 @@ class Organisation {
     const tenantId = `held-${serial}`
     const secrets = new Map(roles.map((role) => [role, newTokenSecret(role)]))
     const place = await app.createOrganisation(
-      { tenantId, name: tenantId, actor: 'test' },
+      { tenantId, name: tenantId, actor: operatorActor('test') },
       newTokenSecret('owner'),
     )
     for (const [role, secret] of secrets) {
-      await app.tenancy.createToken({ tenantId, name: role, role, secret, expiresAtMs: null, actor: 'test' })
+      await app.tenancy.createToken({
+        tenantId,
+        name: role,
+        role,
+        secret,
+        expiresAtMs: null,
+        actor: operatorActor('test'),
+      })
     }
     for (const { name } of tables) {
       await insertRows(engine, place, batchOf(name, world.rows.map(atHour), { ServiceName: 'shop' }))
@@ -178,7 +187,7 @@ class Organisation {
         ...(range.startNs !== null && { range_start: range.startNs }),
         ...(range.endNs !== null && { range_end: range.endNs }),
       },
-      'operator:legal',
+      operatorActor('legal'),
     )
     return new Organisation(place, { ...unheld, detectorId, holdId: hold.hold_id })
   }
@@ -201,7 +210,7 @@ class Organisation {
     const verdict = {
       verdict: 'real',
       verdict_note: 'said before',
-      verdict_by: 'me',
+      ...actorValues('verdict_by', operatorActor('test')),
       verdict_at_ms: 1,
     } as const
     await control
@@ -572,7 +581,7 @@ for (const moment of moments) {
         await new LegalHolds(control, systemClock).place(
           org.place.tenantId,
           { case_ref: 'late' },
-          'operator:legal',
+          operatorActor('legal'),
         )
       } catch (error) {
         if (error instanceof AppError && error.code === 'erasing') return

@@ -7,6 +7,7 @@ import { type HttpNeeds, wireHttp } from '../../server/app/wire-http.ts'
 import { ConfigError, readConfig } from '../../server/config.ts'
 import { elapsedMs, systemClock } from '../../server/core/clock.ts'
 import { LoopTurns } from '../../server/core/loop-turns.ts'
+import { byAccessToken } from '../../server/http/authentication.ts'
 import { ClientLimits } from '../../server/http/client-limits.ts'
 import { ClientAddresses } from '../../server/http/limits/client-address.ts'
 import { silent } from '../fixtures.ts'
@@ -65,7 +66,7 @@ describe('the admin listener', () => {
     const clients = new ClientLimits({
       clock: systemClock,
       addresses: new ClientAddresses([], 'forwarded'),
-      authenticate: async () => null,
+      authenticate: byAccessToken(async () => null),
     })
     const disk: HttpNeeds['disk'] = { withReserve: (work) => work() }
     const turns = new LoopTurns({ nowMs: elapsedMs })

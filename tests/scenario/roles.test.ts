@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
 import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { RouteAccess } from '../../server/http/route.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
@@ -193,7 +194,14 @@ test('what is open to everyone asks for no token, and minds none that it does no
 async function endedToken(how: 'revoked' | 'expired'): Promise<string> {
   const secret = newTokenSecret('owner')
   const expiresAtMs = how === 'expired' ? systemClock.nowMs() - 1 : null
-  const token = { tenantId: 'acme', name: how, role: 'owner' as const, secret, expiresAtMs, actor: 'test' }
+  const token = {
+    tenantId: 'acme',
+    name: how,
+    role: 'owner' as const,
+    secret,
+    expiresAtMs,
+    actor: operatorActor('test'),
+  }
   const { id } = await service.app.tenancy.createToken(token)
   if (how === 'revoked') {
     const authorization = `Bearer ${secret}`

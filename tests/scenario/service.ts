@@ -10,6 +10,7 @@ import { ValidationError, type ValidationProblem } from '../../contract/errors.t
 import { type Role, roles } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { type Clock, systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
@@ -108,11 +109,21 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 async function populate(app: App): Promise<ReadonlyMap<string, string>> {
   const secrets = new Map<string, string>()
   for (const tenantId of tenants) {
-    await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, newTokenSecret('owner'))
+    await app.createOrganisation(
+      { tenantId, name: tenantId, actor: operatorActor('test') },
+      newTokenSecret('owner'),
+    )
     for (const role of roles) {
       const secret = newTokenSecret(role)
       secrets.set(`${tenantId}/${role}`, secret)
-      await app.tenancy.createToken({ tenantId, name: role, role, secret, expiresAtMs: null, actor: 'test' })
+      await app.tenancy.createToken({
+        tenantId,
+        name: role,
+        role,
+        secret,
+        expiresAtMs: null,
+        actor: operatorActor('test'),
+      })
     }
   }
   return secrets

@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { placementCount } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
@@ -32,7 +33,12 @@ before(async () => {
   const places = []
   for (let i = 0; i <= placementCount; i++) {
     const tenantId = `org-${i}`
-    places.push(await app.createOrganisation({ tenantId, name: tenantId, actor: 'test' }, secretOf(tenantId)))
+    places.push(
+      await app.createOrganisation(
+        { tenantId, name: tenantId, actor: operatorActor('test') },
+        secretOf(tenantId),
+      ),
+    )
   }
   assert.equal(places[0]?.placement, places[placementCount]?.placement)
   address = await app.start()

@@ -9,6 +9,7 @@ import { restoreBackup } from '../../server/backup/restore.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import type { Control } from '../../server/control/database.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
@@ -155,7 +156,7 @@ export class InProcess implements Subject {
 
   async backUp(keepDays = 3650): Promise<string | null> {
     const register = new BackupRegister(this.control, this.#clock)
-    const backupId = await register.request(this.#config.backupDir, keepDays, 'operator:simulation')
+    const backupId = await register.request(this.#config.backupDir, keepDays, operatorActor('simulation'))
     await this.app.takeBackups()
     return (await register.find(backupId))?.status === 'ready' ? join(this.#config.backupDir, backupId) : null
   }

@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { sql } from 'kysely'
 import type { App } from '../../server/app.ts'
 import type { Control } from '../../server/control/database.ts'
+import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { backUp, restore } from './backups.ts'
 import { chart } from './charts.ts'
@@ -45,9 +46,9 @@ export async function populate(
   for (const [i, { place, secrets }] of organisations.entries()) {
     const { tenantId, placement } = place
     await setClock(foundedMs[i] ?? 0)
-    await app.createOrganisation({ tenantId, name: tenantId, actor: 'simulation' }, secrets[0])
+    await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('simulation') }, secrets[0])
     const second = { tenantId, name: 'second owner', role: 'owner', secret: secrets[1] } as const
-    await app.tenancy.createToken({ ...second, expiresAtMs: null, actor: 'simulation' })
+    await app.tenancy.createToken({ ...second, expiresAtMs: null, actor: operatorActor('simulation') })
     await sql`update organisations set placement = ${placement} where tenant_id = ${tenantId}`.execute(
       control,
     )

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { ChainWalk } from '../../server/audit/chain.ts'
 import { checkChain } from '../../server/audit/live-check.ts'
 import { chainTables, readChainFrom } from '../../server/audit/log.ts'
+import { actorTextIn } from '../../server/control/actor-columns.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { RequestRow } from '../../server/deletion/deletion-record.ts'
 import { openRandom, type Random } from '../../server/demo/random.ts'
@@ -175,7 +176,7 @@ export class World {
 
   /** Nobody but retention asks by itself, and it asks for what is old. */
   #adopt(row: RequestRow): Request {
-    assert.equal(row.requested_by, 'system:retention', `${row.request_id} came from nowhere`)
+    assert.equal(actorTextIn('requested_by', row), 'system:retention', `${row.request_id} came from nowhere`)
     assert.ok(!this.time.state.isInDoubt, `${row.request_id} goes by a clock that is in doubt`)
     const request = requestOf(row)
     this.model.requests.set(request.id, request)
@@ -278,7 +279,7 @@ export function requestOf(row: RequestRow): Request {
     createdAtMs: row.created_at_ms,
     delayMinutes: row.starts_at_ms === null ? 0 : (row.starts_at_ms - row.created_at_ms) / 60_000,
     refuseLate: row.refuse_late === 1,
-    requestedBy: row.requested_by,
+    requestedBy: actorTextIn('requested_by', row),
     key: row.idempotency_key,
     approveByMs: row.approve_by_ms,
     status: row.status as Status,

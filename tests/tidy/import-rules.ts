@@ -31,6 +31,7 @@ const crowded: readonly string[] = ['server/deletion']
 
 /** Files beside production code that only tests and benchmarks use. */
 export const testSupport: readonly string[] = [
+  'server/core/actor-fixture.ts',
   'server/core/manual-clock.ts',
   'server/demo/otlp-reference.ts',
   'server/deletion/deletion-fixture.ts',

@@ -9,6 +9,8 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { temporaryFolder } from '../../../tests/fixtures.ts'
+import { operatorActor } from '../../core/actor.ts'
+import { actorValues } from '../actor-columns.ts'
 import type { Control } from '../database.ts'
 import { dialectOf } from '../dialect.ts'
 import { migrate } from '../migrate.ts'
@@ -93,7 +95,7 @@ test('a commit is on disk before it is acknowledged, and references are kept', a
       prefix: '',
       secret_hash: 'h',
       created_at_ms: 0,
-      created_by: 'x',
+      ...actorValues('created_by', operatorActor('test')),
       expires_at_ms: null,
       revoked_at_ms: null,
     })

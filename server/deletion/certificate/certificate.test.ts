@@ -12,6 +12,8 @@ import {
   DeletionCertificate,
 } from '../../../contract/certificate.ts'
 import { newKeyPair, signJws } from '../../audit/jws.ts'
+import { actorValues } from '../../control/actor-columns.ts'
+import { tokenActor } from '../../core/actor.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { noProgress, type RequestRow } from '../deletion-record.ts'
 import type { StoredStep } from '../steps.ts'
@@ -24,6 +26,7 @@ const startMs = Date.UTC(2026, 0, 14, 12)
 const requestId = 'del_01kb2m7x0a9c3d5e7f9g1h3j5k'
 const counted = { otel_logs: 0, anomalies: 0, unfinished_copies: 0 }
 
+const approvedByBob = actorValues('approved_by', tokenActor('tok_2', 'bob'))
 const request: RequestRow = {
   request_id: requestId,
   tenant_id: 'acme',
@@ -33,7 +36,7 @@ const request: RequestRow = {
   range_end_ns: '1768176000000000000',
   reason: 'leaked_secret',
   note: 'NOTE-OF-THE-REQUEST',
-  requested_by: 'token:ada (tok_1)',
+  ...actorValues('requested_by', tokenActor('tok_1', 'ada')),
   created_at_ms: startMs,
   idempotency_key: 'KEY-OF-THE-REQUEST',
   selection_hash: 'x',
@@ -49,7 +52,9 @@ const request: RequestRow = {
   progress: JSON.stringify({ ...noProgress, left_over: counted }),
   starts_at_ms: null,
   approve_by_ms: null,
-  approved_by: null,
+  approved_by_kind: null,
+  approved_by_id: null,
+  approved_by_name: null,
   approved_at_ms: null,
   refuse_late: 0,
   late_rows: 0,
@@ -160,7 +165,7 @@ test('backups, approval, late data and a wider erasure are said where there are 
   const certificate = built({
     backups,
     supersedes: `${requestId}/1-00000000`,
-    request: { ...request, refuse_late: 1, approved_by: 'token:bob (tok_2)', approved_at_ms: startMs + 1 },
+    request: { ...request, refuse_late: 1, ...approvedByBob, approved_at_ms: startMs + 1 },
   })
   assert.equal(certificate.times.backups_clear_by, '2026-01-14T12:00:09.000Z')
   assert.deepEqual(
@@ -217,7 +222,7 @@ test('any selection the record can hold gives a certificate by the contract', ()
           scope: isAll ? 'all' : 'range',
           range_start_ns: start?.toString() ?? null,
           range_end_ns: end?.toString() ?? null,
-          requested_by: by,
+          ...actorValues('requested_by', tokenActor('tok_1', by)),
         },
       })
       assert.deepEqual(DeletionCertificate.parse(JSON.parse(JSON.stringify(certificate))), certificate)
@@ -338,7 +343,7 @@ test('no key from the file is believed, and no other statement of the same key i
 test('the page shows every fact that is signed and the signature in full', async () => {
   const certificate = built({
     backups: [{ backup_id: 'bak_1', taken_at_ms: startMs - 5000, expires_at_ms: startMs + 9000 }],
-    request: { ...request, approved_by: 'token:bob (tok_2)', approved_at_ms: startMs + 1 },
+    request: { ...request, ...approvedByBob, approved_at_ms: startMs + 1 },
   })
   const { jws, kid } = await issued(certificate)
   const page = renderPage({ certificate, jws, kid }).replaceAll('\u202f', '')
@@ -355,7 +360,12 @@ test('the page shows every fact that is signed and the signature in full', async
 test('the page loads nothing, runs nothing, and shows whatever somebody called themselves as text', async () => {
   const hostile = `"><img src=x onerror=alert(1)><script>alert(2)</script>'\`&amp;</style><style>`
   const certificate = built({
-    request: { ...request, requested_by: hostile, approved_by: hostile, approved_at_ms: startMs },
+    request: {
+      ...request,
+      ...actorValues('requested_by', tokenActor('tok_1', hostile)),
+      ...actorValues('approved_by', tokenActor('tok_2', hostile)),
+      approved_at_ms: startMs,
+    },
     issuer: { ...facts.issuer, engineVersion: hostile },
   })
   const page = renderPage({ certificate, jws: hostile, kid: hostile })

@@ -11,6 +11,7 @@ import {
 import type { deletionReasons } from '../../../contract/deletion.ts'
 import { formatInstant } from '../../../contract/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
+import { actorTextIn, laterActorTextIn } from '../../control/actor-columns.ts'
 import { instantText } from '../../core/clock.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
 import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../deletion-record.ts'
@@ -120,8 +121,8 @@ function selectionOf(request: RequestRow, { range, ...stored }: StoredDeletion) 
     range_start: range.startNs === null ? null : formatInstant(range.startNs),
     range_end: range.endNs === null ? null : formatInstant(range.endNs),
     reason: request.reason as (typeof deletionReasons)[number] | null,
-    requested_by: request.requested_by,
-    approved_by: request.approved_by,
+    requested_by: actorTextIn('requested_by', request),
+    approved_by: laterActorTextIn('approved_by', request),
   }
 }
 

@@ -9,6 +9,9 @@ import { hashOf } from '../../audit/chain.ts'
 import { KeySeal } from '../../audit/key-seal.ts'
 import { appendLedger, readChain } from '../../audit/log.ts'
 import { SigningKeys } from '../../audit/signing.ts'
+import { actorValues } from '../../control/actor-columns.ts'
+import { operatorActor, tokenActor } from '../../core/actor.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -60,7 +63,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         .execute()
       await appendLedger(trx, tenantId, clock.nowMs(), {
         request_id: requestId,
-        actor: `token:"request_id":"del_other" (tok_1)`,
+        actor: tokenActor('tok_1', '"request_id":"del_other"'),
         from_status: from,
         to_status: to,
         facts: {},
@@ -79,7 +82,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         range_end_ns: '1768176000000000000',
         reason: null,
         note: null,
-        requested_by: 'token:ada (tok_1)',
+        ...actorValues('requested_by', tokenActor('tok_1', 'ada')),
         created_at_ms: clock.nowMs(),
         idempotency_key: null,
         selection_hash: requestId,
@@ -98,7 +101,6 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
         }),
         starts_at_ms: null,
         approve_by_ms: null,
-        approved_by: null,
         approved_at_ms: null,
         refuse_late: 0,
         late_rows: 0,
@@ -127,24 +129,24 @@ test('a certificate is signed once: the same bytes later, after a restart, with 
   backups.push({ backup_id: 'bak_1', taken_at_ms: startMs - 1, expires_at_ms: startMs + 99 })
   backups.push({ backup_id: 'bak_2', taken_at_ms: startMs + 1, expires_at_ms: startMs + 50 })
   await completed('acme', 'del_1')
-  const first = await store.issue('acme', 'del_1', 'ada')
+  const first = await store.issue('acme', 'del_1', tokenNamed('ada'))
   assert.deepEqual(
     first.certificate.backups.map(({ backup_id }) => backup_id),
     ['bak_1', 'bak_2'],
     'as the register has them, by whatever date',
   )
   await clock.advance(60_000)
-  await keys.rotate('operator:test')
+  await keys.rotate(operatorActor('test'))
   backups.length = 0
-  assert.deepEqual(await store.issue('acme', 'del_1', 'bob'), first)
-  assert.deepEqual(await new CertificateStore(deps).issue('acme', 'del_1', 'bob'), first)
+  assert.deepEqual(await store.issue('acme', 'del_1', tokenNamed('bob')), first)
+  assert.deepEqual(await new CertificateStore(deps).issue('acme', 'del_1', tokenNamed('bob')), first)
 })
 
 test('twenty first requests at once get one certificate, and the audit log names who had it issued', async (t) => {
   const { store, control, completed } = await open(t)
   await completed('acme', 'del_1')
   const all = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => store.issue('acme', 'del_1', `person ${i}`)),
+    Array.from({ length: 20 }, (_, i) => store.issue('acme', 'del_1', tokenNamed(`person ${i}`))),
   )
   assert.equal(new Set(all.map(({ jws }) => jws)).size, 1)
   const entries = (await readChain(control, 'audit_entries', 'acme')).map(({ text }) => JSON.parse(text))
@@ -161,11 +163,11 @@ test('another organisation’s deletion is unknown, before and after its certifi
   const { store, control, completed } = await open(t)
   await completed('globex', 'del_g')
   await completed('acme', 'del_a')
-  await assert.rejects(store.issue('acme', 'del_g', 'ada'), refusedAs('not_found'))
-  await assert.rejects(store.issue('acme', 'del_none', 'ada'), refusedAs('not_found'))
-  const own = await store.issue('globex', 'del_g', 'gil')
+  await assert.rejects(store.issue('acme', 'del_g', tokenNamed('ada')), refusedAs('not_found'))
+  await assert.rejects(store.issue('acme', 'del_none', tokenNamed('ada')), refusedAs('not_found'))
+  const own = await store.issue('globex', 'del_g', tokenNamed('gil'))
   assert.equal(own.certificate.organisation.tenant_id, 'globex')
-  await assert.rejects(store.issue('acme', 'del_g', 'ada'), refusedAs('not_found'))
+  await assert.rejects(store.issue('acme', 'del_g', tokenNamed('ada')), refusedAs('not_found'))
   const rows = await control.selectFrom('certificates').select(['request_id', 'tenant_id']).execute()
   assert.deepEqual(
     rows.map(({ request_id, tenant_id }) => [request_id, tenant_id]),
@@ -191,7 +193,11 @@ test('in every state but completed there is none, and when to ask again is said 
   }
   for (const [status, seconds] of Object.entries(retryAfter)) {
     await control.updateTable('deletion_requests').set({ status }).execute()
-    await assert.rejects(store.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', seconds), status)
+    await assert.rejects(
+      store.issue('acme', 'del_1', tokenNamed('ada')),
+      refusedAs('not_verified', seconds),
+      status,
+    )
   }
   assert.deepEqual(await control.selectFrom('certificates').selectAll().execute(), [])
 })
@@ -201,17 +207,17 @@ test('a request that is carried out again has none until it is completed again, 
   await completed('acme', 'del_1')
   // Where ids are matched as a pattern, this one is the other's.
   await completed('acme', 'delx1')
-  const first = await store.issue('acme', 'del_1', 'ada')
+  const first = await store.issue('acme', 'del_1', tokenNamed('ada'))
   await move('acme', 'del_1', 'completed', 'running')
-  await assert.rejects(store.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', 1))
+  await assert.rejects(store.issue('acme', 'del_1', tokenNamed('ada')), refusedAs('not_verified', 1))
   await clock.advance(5000)
   await move('acme', 'del_1', 'running', 'completed')
-  const second = await store.issue('acme', 'del_1', 'ada')
+  const second = await store.issue('acme', 'del_1', tokenNamed('ada'))
   assert.equal(second.certificate.supersedes, first.certificate.jti)
   assert.equal(second.certificate.times.verified_at, '2026-01-14T12:00:05.000Z')
   assert.deepEqual([first.certificate.ledger.seq, second.certificate.ledger.seq], [2, 6])
   assert.notEqual(second.certificate.jti, first.certificate.jti)
-  assert.deepEqual(await store.issue('acme', 'del_1', 'ada'), second)
+  assert.deepEqual(await store.issue('acme', 'del_1', tokenNamed('ada')), second)
   assert.equal((await control.selectFrom('certificates').selectAll().execute()).length, 1)
 })
 
@@ -228,7 +234,7 @@ test('a request that is moved on while its certificate is being signed gets none
       },
     },
   })
-  await assert.rejects(overtaken.issue('acme', 'del_1', 'ada'), refusedAs('not_verified', 1))
+  await assert.rejects(overtaken.issue('acme', 'del_1', tokenNamed('ada')), refusedAs('not_verified', 1))
   assert.deepEqual(await control.selectFrom('certificates').selectAll().execute(), [])
 })
 
@@ -239,5 +245,5 @@ test('a request whose completion is not in the ledger is not certified', async (
     .updateTable('deletion_requests')
     .set({ status: 'completed', removed_at_ms: startMs, verified_at_ms: startMs })
     .execute()
-  await assert.rejects(store.issue('acme', 'del_1', 'ada'), /ledger does not show/)
+  await assert.rejects(store.issue('acme', 'del_1', tokenNamed('ada')), /ledger does not show/)
 })

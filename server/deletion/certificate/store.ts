@@ -9,6 +9,7 @@ import { readUnverified } from '../../audit/jws.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { SigningKeys } from '../../audit/signing.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { isFinal, workingStatuses } from '../deletion.ts'
@@ -57,7 +58,7 @@ export class CertificateStore {
    * The certificate of a completed request. Throws `not_found` alike for an unknown id and another organisation's,
    * `not_verified` in every state but `completed`.
    */
-  async issue(tenantId: string, requestId: string, actor: string): Promise<IssuedCertificate> {
+  async issue(tenantId: string, requestId: string, actor: Actor): Promise<IssuedCertificate> {
     const { clock, backupsHolding, control, issuer, keys } = this.#deps
     const read = () => control.transaction().execute((trx) => readCompleted(trx, tenantId, requestId))
     const completed = await read()
@@ -76,7 +77,7 @@ export class CertificateStore {
   async #keep(
     { request, completion }: CompletedRequest,
     made: IssuedCertificate,
-    actor: string,
+    actor: Actor,
   ): Promise<IssuedCertificate> {
     const { tenant_id, request_id } = request
     return this.#deps.control.transaction().execute(async (trx) => {

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { DeletionPreview } from '../../../contract/deletion.ts'
 import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -20,8 +21,8 @@ import { type PreviewedBackup, type PreviewedHold, Previews, type PreviewsDeps }
 
 const nowMs = Date.UTC(2026, 1, 1)
 const secondNs = 1_000_000_000n
-const own = { tenantId: 'own', placement: 60, requester: 'owner' }
-const neighbour = { tenantId: 'neighbour', placement: 60, requester: 'owner' }
+const own = { tenantId: 'own', placement: 60, requester: tokenNamed('owner') }
+const neighbour = { tenantId: 'neighbour', placement: 60, requester: tokenNamed('owner') }
 const signals = ['metrics', 'logs', 'traces'] as const
 const all: DeletionSelection = { scope: 'all', signals, range: { startNs: null, endNs: null } }
 const between = (startNs: bigint | null, endNs: bigint): DeletionSelection => ({
@@ -275,7 +276,7 @@ test('the estimate of work leaves out what a legal hold defers', async () => {
 test('what was previewed is what is erased, by the work that was estimated', async () => {
   for (const isShared of [false, true]) {
     const scene = await sceneOf(stores, { isShared })
-    const asker = { ...scene.own, requester: 'owner' }
+    const asker = { ...scene.own, requester: tokenNamed('owner') }
     const previews = previewsWith({
       gate: scene.gate,
       clock: systemClock,

@@ -4,7 +4,9 @@
 
 import type { Selectable } from 'kysely'
 import type { RetentionChange } from '../../../contract/deletion-governance.ts'
+import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, RetentionChangesTable } from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
 import { instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -31,7 +33,7 @@ export async function insertChange(
   trx: ControlTransaction,
   tenantId: string,
   shorter: ReadonlyMap<Signal, number>,
-  requestedBy: string,
+  requestedBy: Actor,
   nowMs: number,
 ): Promise<ChangeRow[]> {
   const changeId = newId('rch', nowMs)
@@ -40,7 +42,7 @@ export async function insertChange(
     signal,
     change_id: changeId,
     days,
-    requested_by: requestedBy,
+    ...actorValues('requested_by', requestedBy),
     requested_at_ms: nowMs,
     approve_by_ms: nowMs + approvalWaitMs,
   }))
@@ -81,7 +83,7 @@ export function pendingOf(rows: readonly ChangeRow[], nowMs: number): RetentionC
     return {
       id: first.change_id,
       ...daysOf(change),
-      requested_by: first.requested_by,
+      requested_by: actorTextIn('requested_by', first),
       requested_at: instantText(first.requested_at_ms),
       approve_by: instantText(first.approve_by_ms),
     }

@@ -2,6 +2,7 @@
 // is remembered between days, so what a hold keeps today is found again when the hold is gone. Pure.
 
 import { nsPerMs } from '../../../contract/instant.ts'
+import { systemActor } from '../../core/actor.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import { type DeletionDraft, type HeldPart, selectionText } from '../deletion.ts'
@@ -10,7 +11,7 @@ import { type DeletionDraft, type HeldPart, selectionText } from '../deletion.ts
 export type RetentionRule = ReadonlyMap<Signal, number>
 
 /** Ledger entries of what retention erases name this requester. */
-export const retentionRequester = 'system:retention'
+export const retentionRequester = systemActor('retention')
 
 /** Whether keeping a signal for `days` erases more than the rule before does; without one it is kept for good. */
 export function isShorter(days: number, before: number | undefined): boolean {

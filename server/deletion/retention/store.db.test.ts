@@ -7,6 +7,7 @@ import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
+import { type Actor, actorText, operatorActor, tokenActor } from '../../core/actor.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
@@ -25,15 +26,18 @@ async function scene(approval: ApprovalRule) {
   const clock = new ManualClock(1_767_000_000_000)
   const tenantId = `organisation-${++organisations}`
   const tenancy = new TenancyStore(control, clock)
-  await tenancy.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
-  const make = async (actor: string) => {
+  await tenancy.createOrganisation(
+    { tenantId, name: tenantId, actor: operatorActor('command-line') },
+    async () => {},
+  )
+  const make = async (actor: Actor) => {
     const secret = newTokenSecret('admin')
     await tenancy.createToken({ tenantId, name: 'x', role: 'admin', secret, expiresAtMs: null, actor })
     return (await tenancy.findCaller(secret))?.requester ?? assert.fail('the token is not known')
   }
   const store = new RetentionStore(control, clock, findRelated)
   const policies = new DeletionPolicies(control, clock)
-  const [ada, ben] = [await make('operator'), await make('operator')]
+  const [ada, ben] = [await make(operatorActor('command-line')), await make(operatorActor('command-line'))]
   await store.set(tenantId, { logs_days: 30 }, ada)
   await policies.set(tenantId, approval, ada)
   return {
@@ -93,7 +97,7 @@ for (const rule of guarded) {
         metrics_days: null,
         logs_days: 30,
         traces_days: null,
-        pending: [{ id, logs_days: 7, requested_by: ada, requested_at, approve_by }],
+        pending: [{ id, logs_days: 7, requested_by: actorText(ada), requested_at, approve_by }],
       })
       assert.deepEqual(await inForce(), { logs: 30 })
       await assert.rejects(approve(id, ada), { code: 'own_request' })
@@ -106,12 +110,17 @@ for (const rule of guarded) {
         after: { metrics_days: null, logs_days: 7, traces_days: null },
       }
       assert.deepEqual(await acts(), [
-        { action: 'retention.requested', actor: ada, target: id, facts: { logs_days: 7, approve_by } },
+        {
+          action: 'retention.requested',
+          actor: actorText(ada),
+          target: id,
+          facts: { logs_days: 7, approve_by },
+        },
         {
           action: 'retention.approved',
-          actor: ben,
+          actor: actorText(ben),
           target: (await acts())[1]?.target,
-          facts: { change_id: id, requested_by: ada, ...rules },
+          facts: { change_id: id, requested_by: actorText(ada), ...rules },
         },
       ])
     })
@@ -143,8 +152,9 @@ for (const rule of guarded) {
       const [child, sibling] = [await make(ada), await make(ada)]
       await set({ logs_days: 7 }, child)
       const id = await waiting()
-      for (const by of [child, ada, sibling, await make(sibling), 'token:gone (tok_gone)', 'operator']) {
-        await assert.rejects(approve(id, by), { code: 'own_request' }, by)
+      const unknown = [tokenActor('tok_gone', 'gone'), operatorActor('command-line')]
+      for (const by of [child, ada, sibling, await make(sibling), ...unknown]) {
+        await assert.rejects(approve(id, by), { code: 'own_request' }, actorText(by))
       }
       assert.deepEqual(await inForce(), { logs: 30 })
     })
@@ -158,7 +168,7 @@ for (const rule of guarded) {
         const last = (await acts()).at(-1)
         assert.deepEqual(last, {
           action: 'retention.rejected',
-          actor: by,
+          actor: actorText(by),
           target: id,
           facts: { logs_days: 7, reason: 'still needed' },
         })
@@ -227,7 +237,7 @@ describe('a change that waits', () => {
     await set({ traces_days: 5 }, ben)
     const [first, second] = (await get()).pending ?? []
     assert.ok(first && second)
-    assert.deepEqual([first.requested_by, second.requested_by], [ada, ben])
+    assert.deepEqual([first.requested_by, second.requested_by], [actorText(ada), actorText(ben)])
     await assert.rejects(approve(first.id, ada), { code: 'own_request' })
     await assert.rejects(approve(second.id, ben), { code: 'own_request' })
     await approve(second.id, ada)
@@ -262,7 +272,7 @@ describe('a change that waits', () => {
     const { approve, ben, inForce, make, set, waiting } = await scene('every_deletion')
     await set({ logs_days: 7 })
     const id = await waiting()
-    const cleo = await make('operator')
+    const cleo = await make(operatorActor('command-line'))
     const answers = await Promise.allSettled([approve(id, ben), approve(id, cleo)])
     assert.deepEqual(answers.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     assert.deepEqual(await inForce(), { logs: 7 })

@@ -4,8 +4,10 @@
 
 import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
@@ -45,7 +47,7 @@ export class RetentionStore {
   async set(
     tenantId: string,
     changes: PatchRetention,
-    actor: string,
+    actor: Actor,
   ): Promise<{ retention: Retention; waits: boolean }> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
@@ -79,21 +81,22 @@ export class RetentionStore {
    * Puts a change in force. Throws `not_found` where none of that id waits, also one that has expired or was decided,
    * and `own_request` where the approver may be who asked for it.
    */
-  async approve(tenantId: string, changeId: string, approver: string): Promise<Retention> {
+  async approve(tenantId: string, changeId: string, approver: Actor): Promise<Retention> {
     return this.#decide(tenantId, changeId, async (trx, rows, nowMs) => {
-      const requesters = rows.map(({ requested_by }) => requested_by)
-      if ((await this.#findRelated(trx, tenantId, approver, requesters)).size > 0) {
+      const requesters = rows.map((row) => readActor('requested_by', row))
+      const isRelated = await this.#findRelated(trx, tenantId, approver, requesters)
+      if (requesters.some(isRelated)) {
         throw ownRequest('A shorter retention')
       }
       const days = new Map(rows.map((row) => [asSignal(row.signal), row.days]))
-      const facts = { change_id: changeId, requested_by: requesters[0] }
+      const facts = { change_id: changeId, requested_by: requesters[0] && actorText(requesters[0]) }
       const by = { actor: approver, tenantId, nowMs }
       await change(trx, by, await readRule(trx, tenantId), days, 'retention.approved', facts)
     })
   }
 
   /** Drops a change that waits; also whoever asked for it may. Throws `not_found` as {@link approve} does. */
-  async reject(tenantId: string, changeId: string, actor: string, reason: string): Promise<Retention> {
+  async reject(tenantId: string, changeId: string, actor: Actor, reason: string): Promise<Retention> {
     return this.#decide(tenantId, changeId, (trx, rows, nowMs) =>
       drop(trx, { actor, tenantId, nowMs }, rows, 'retention.rejected', { reason }),
     )
@@ -156,7 +159,7 @@ export class RetentionStore {
 
 /** Who does something, where and when. */
 interface Act {
-  readonly actor: string
+  readonly actor: Actor
   readonly tenantId: string
   readonly nowMs: number
 }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores, silent } from '../../../tests/fixtures.ts'
 import { readChain } from '../../audit/log.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
@@ -52,7 +53,7 @@ const requestsOf = ({ own, requests }: Scene) =>
 test('what is older than the limit goes through the ledger in the name of the system, and nothing else goes', async () => {
   const { retention, scene, store } = await retained()
   // The second week is exactly fourteen days old at midnight.
-  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   await retention.round(signal)
   await scene.round()
   const [request, ...others] = await requestsOf(scene)
@@ -72,7 +73,11 @@ test('what is older than the limit goes through the ledger in the name of the sy
 
 test('a day is looked at once, also by a service that was started again, and the next day again', async () => {
   const { clock, newWorker, retention, scene, store } = await retained()
-  await store.set(scene.own.tenantId, { logs_days: 14, metrics_days: 14, traces_days: 14 }, 'owner')
+  await store.set(
+    scene.own.tenantId,
+    { logs_days: 14, metrics_days: 14, traces_days: 14 },
+    tokenNamed('owner'),
+  )
   await retention.round(signal)
   await scene.round()
   await insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday]))
@@ -92,7 +97,7 @@ test('a day is looked at once, also by a service that was started again, and the
 test('where nothing is too old nothing is asked for, and without a rule nothing is ever erased', async () => {
   const { retention, scene, store } = await retained()
   await retention.round(signal)
-  await store.set(scene.own.tenantId, { logs_days: 300 }, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: 300 }, tokenNamed('owner'))
   await retention.round(signal)
   assert.deepEqual(await requestsOf(scene), [])
 })
@@ -101,8 +106,8 @@ test('a legal hold keeps its part for as long as it stands, and the night after 
   const { clock, retention, scene, store } = await retained()
   const heldEnd = monday + weekNs / 7n
   const place = { case_ref: 'case 7', range_start: monday, range_end: heldEnd }
-  const { hold_id } = await scene.holds.place(scene.own.tenantId, place, 'owner')
-  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  const { hold_id } = await scene.holds.place(scene.own.tenantId, place, tokenNamed('owner'))
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   await retention.round(signal)
   await scene.round()
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 + 24)
@@ -110,7 +115,7 @@ test('a legal hold keeps its part for as long as it stands, and the night after 
     (await requestsOf(scene)).every(({ status }) => status === 'completed'),
     'nothing stays open',
   )
-  await scene.holds.release(scene.own.tenantId, hold_id, 'owner')
+  await scene.holds.release(scene.own.tenantId, hold_id, tokenNamed('owner'))
   await clock.advance(msPerDay)
   await retention.round(signal)
   await scene.round()
@@ -125,7 +130,7 @@ test('where every deletion needs two people, retention asks nobody but gives the
     pending_approval: null,
     pending_from_ms: null,
   }
-  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   await stores.control.insertInto('deletion_policies').values(values).execute()
   await retention.round(signal)
   await scene.round()
@@ -145,7 +150,7 @@ test('where every deletion needs two people, retention asks nobody but gives the
 
 test('a rule that is taken back while it is carried out erases nothing', async () => {
   const { clock, scene, store } = await retained()
-  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   const retention = new RetentionWorker({
     store,
     ledger: scene.ledger,
@@ -155,7 +160,7 @@ test('a rule that is taken back while it is carried out erases nothing', async (
     // Between reading the rule and writing the request.
     findPlace: async () => scene.own,
     ruleOf: async () => {
-      await store.set(scene.own.tenantId, { logs_days: null }, 'owner')
+      await store.set(scene.own.tenantId, { logs_days: null }, tokenNamed('owner'))
       return 'none'
     },
     activeHolds: (tenantId) => scene.holds.active(tenantId),
@@ -170,8 +175,8 @@ test('a rule that is taken back while it is carried out erases nothing', async (
 
 test('changing a rule is in the audit log, before and after', async () => {
   const { scene, store } = await retained()
-  await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
-  await store.set(scene.own.tenantId, { logs_days: null, traces_days: 3 }, 'admin')
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  await store.set(scene.own.tenantId, { logs_days: null, traces_days: 3 }, tokenNamed('admin'))
   assert.deepEqual(await store.get(scene.own.tenantId), {
     metrics_days: null,
     logs_days: null,
@@ -181,6 +186,6 @@ test('changing a rule is in the audit log, before and after', async () => {
   const { action, actor, facts } = JSON.parse(audit.at(-1)?.text ?? '{}')
   assert.deepEqual(
     [action, actor, facts.before.logs_days, facts.after.traces_days],
-    ['retention.changed', 'admin', 14, 3],
+    ['retention.changed', 'token:admin (tok_admin)', 14, 3],
   )
 })

@@ -5,6 +5,7 @@ import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../../contract/detection.ts'
 import { type Feedback, Verdict } from '../../../contract/detection-feedback.ts'
 import { formatInstant, type Ns } from '../../../contract/instant.ts'
+import { laterActorTextIn } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, ControlTransaction, Database } from '../../control/database.ts'
 import { instantText } from '../../core/clock.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
@@ -176,7 +177,7 @@ function feedbackOf(row: Selectable<AnomaliesTable>): Feedback | null {
   return {
     verdict,
     note: row.verdict_note,
-    given_by: row.verdict_by ?? '',
+    given_by: laterActorTextIn('verdict_by', row) ?? '',
     given_at: instantText(row.verdict_at_ms ?? 0),
     effect: effectOf({ verdict, value, expected, score, edgeFactor: row.edge_factor ?? 1 }),
   }

@@ -9,6 +9,8 @@ import type { Anomaly, Detector } from '../../../contract/detection.ts'
 import type { Mute } from '../../../contract/detection-feedback.ts'
 import type { Role } from '../../../contract/tenancy.ts'
 import { readChain } from '../../audit/log.ts'
+import { actorValues } from '../../control/actor-columns.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
@@ -68,12 +70,12 @@ beforeEach(async () => {
     clock,
     logger,
     isReady: () => true,
-    authenticate: async (secret) => {
+    authenticate: byAccessToken(async (secret) => {
       const [tenantId, role] = secret.split('/')
       const place = [acme, globex].find((one) => one.tenantId === tenantId)
       if (place === undefined) return null
-      return { ...place, organisationName: place.tenantId, role: role as Role, requester: `token:${secret}` }
-    },
+      return { ...place, organisationName: place.tenantId, role: role as Role, requester: tokenNamed(secret) }
+    }),
   })
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
@@ -152,7 +154,7 @@ test('what was no anomaly does not alarm again at the same size, alarms when lar
     {
       verdict: 'not_an_anomaly',
       note: 'the nightly import',
-      given_by: 'token:acme/member',
+      given_by: 'token:acme/member (tok_acmemember)',
       given_at: at(2.5),
       effect: undefined,
     },
@@ -410,7 +412,7 @@ test('a mute that leaves out whom or until when is refused, all at once and unde
 test('a mute of everything for good that is on record from before goes on muting', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
-  const row = { id: 'mut_old', tenant_id: 'acme', created_by: 'owner', created_at_ms: noonMs - minuteMs }
+  const row = { id: 'mut_old', tenant_id: 'acme', created_at_ms: noonMs - minuteMs }
   const empty = {
     detector_id: null,
     group_key: null,
@@ -421,7 +423,7 @@ test('a mute of everything for good that is on record from before goes on muting
   }
   await fixture.control
     .insertInto('detector_mutes')
-    .values({ ...row, ...empty })
+    .values({ ...row, ...empty, ...actorValues('created_by', tokenNamed('owner')) })
     .execute()
   assert.equal((await runAt(3, detector)).last_status, 'muted')
   const { items } = await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes'))

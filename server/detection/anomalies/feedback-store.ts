@@ -12,6 +12,7 @@ import {
 } from '../../../contract/detection-feedback.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type {
   AnomaliesTable,
   Control,
@@ -19,6 +20,7 @@ import type {
   DetectorMutesTable,
 } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
@@ -127,7 +129,7 @@ export class FeedbackStore {
    * The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile, and `held` where a
    * legal hold keeps it and it was changed too often.
    */
-  async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: string): Promise<void> {
+  async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {
       await this.#keepVerdict(trx, tenantId, anomalyId, actor)
@@ -136,7 +138,7 @@ export class FeedbackStore {
         .set({
           verdict: given.verdict,
           verdict_note: given.note ?? null,
-          verdict_by: actor,
+          ...actorValues('verdict_by', actor),
           verdict_at_ms: nowMs,
         })
         .where('tenant_id', '=', tenantId)
@@ -156,7 +158,7 @@ export class FeedbackStore {
   }
 
   /** A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside that. */
-  async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: string): Promise<void> {
+  async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: Actor): Promise<void> {
     const holds = await this.#readHolds(trx, tenantId)
     if (holds.length === 0) return
     const row = await trx
@@ -174,7 +176,7 @@ export class FeedbackStore {
   }
 
   /** Throws InvalidInput for a detector that is not there, and where there are too many mutes. */
-  async createMute(tenantId: string, asked: CreateMute, actor: string): Promise<Mute> {
+  async createMute(tenantId: string, asked: CreateMute, actor: Actor): Promise<Mute> {
     const nowMs = this.#clock.nowMs()
     const fromNs = asked.range_start ?? this.#clock.nowNs()
     const untilNs = asked.range_end ?? null
@@ -193,7 +195,7 @@ export class FeedbackStore {
         until_ns: untilNs?.toString() ?? null,
         weekly: asked.weekly === undefined ? null : JSON.stringify(asked.weekly),
         note: asked.note ?? null,
-        created_by: actor,
+        ...actorValues('created_by', actor),
         created_at_ms: nowMs,
       }
       await trx.insertInto('detector_mutes').values(row).execute()
@@ -203,7 +205,7 @@ export class FeedbackStore {
   }
 
   /** Throws `not_found`. */
-  async deleteMute(tenantId: string, id: string, actor: string): Promise<void> {
+  async deleteMute(tenantId: string, id: string, actor: Actor): Promise<void> {
     await this.#control.transaction().execute(async (trx) => {
       await forgetOld(trx, tenantId, this.#clock.nowNs())
       const row = await trx
@@ -237,7 +239,7 @@ export class FeedbackStore {
     trx: ControlTransaction,
     { detector_id, id, tenant_id }: Selectable<DetectorMutesTable>,
     action: string,
-    actor: string,
+    actor: Actor,
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await makeDue(trx, tenant_id, detector_id, nowMs)
@@ -263,7 +265,7 @@ export class FeedbackStore {
       weekly: rule.weekly,
       note: row.note,
       is_active: muteAt([rule], this.#clock.nowNs()) !== null,
-      created_by: row.created_by,
+      created_by: actorTextIn('created_by', row),
       created_at: instantText(row.created_at_ms),
       from: start,
       until: end,

@@ -3,6 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { operatorActor } from '../../core/actor.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
@@ -87,7 +89,7 @@ const place = (range_start?: bigint, range_end?: bigint, tenantId = 'acme') =>
   holds.place(
     tenantId,
     { case_ref: 'case 7', ...(range_start && { range_start }), ...(range_end && { range_end }) },
-    'operator:legal',
+    operatorActor('legal'),
   )
 
 const anomalies = (tenantId = 'acme') =>
@@ -120,15 +122,15 @@ test('a detector whose anomalies a hold keeps is not deleted, and is once the ho
   for (const detector of [own, other]) await run(detector, [finding(0, 10)])
   const hold = await place(at(5))
   const before = await anomalies()
-  await assert.rejects(store.deleteDetector('acme', own.id, undefined, 'me'), (error) => {
+  await assert.rejects(store.deleteDetector('acme', own.id, undefined, tokenNamed('me')), (error) => {
     assert.ok(error instanceof AppError && error.message.includes(hold.hold_id), String(error))
     return isHeld(error)
   })
   assert.deepEqual(await anomalies(), before)
-  await store.deleteDetector('globex', other.id, undefined, 'me')
+  await store.deleteDetector('globex', other.id, undefined, tokenNamed('me'))
   assert.deepEqual(await anomalies('globex'), [], 'the hold of one organisation is none of another')
-  await holds.release('acme', hold.hold_id, 'operator:legal')
-  await store.deleteDetector('acme', own.id, undefined, 'me')
+  await holds.release('acme', hold.hold_id, operatorActor('legal'))
+  await store.deleteDetector('acme', own.id, undefined, tokenNamed('me'))
   assert.deepEqual(await anomalies(), [])
 })
 
@@ -137,8 +139,8 @@ test('a detector with anomalies beside the held time is deleted with them', asyn
   await run(own, [finding(0, 10)])
   await place(at(10))
   await place(at(-60), at(0))
-  await holds.place('acme', { case_ref: 'of logs', signals: ['logs'] }, 'operator:legal')
-  await store.deleteDetector('acme', own.id, undefined, 'me')
+  await holds.place('acme', { case_ref: 'of logs', signals: ['logs'] }, operatorActor('legal'))
+  await store.deleteDetector('acme', own.id, undefined, tokenNamed('me'))
   assert.deepEqual(await anomalies(), [])
 })
 
@@ -147,7 +149,7 @@ test('no statement at all deletes an anomaly while a hold keeps it', async () =>
   const hold = await place(at(9), at(20))
   await assert.rejects(fixture.control.deleteFrom('anomalies').execute(), /legal hold/)
   assert.equal((await anomalies()).length, 1)
-  await holds.release('acme', hold.hold_id, 'operator:legal')
+  await holds.release('acme', hold.hold_id, operatorActor('legal'))
   await fixture.control.deleteFrom('anomalies').execute()
   assert.deepEqual(await anomalies(), [])
 })
@@ -155,19 +157,24 @@ test('no statement at all deletes an anomaly while a hold keeps it', async () =>
 test('a verdict in place of another leaves the first one readable until the hold is released', async () => {
   await run(await create(), [finding(0, 10)])
   const { id } = await only()
-  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, 'ann')
+  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, tokenNamed('ann'))
   const hold = await place()
-  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly', note: 'nothing' }, 'bob')
-  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, 'cas')
+  await store.feedback.giveFeedback(
+    'acme',
+    id,
+    { verdict: 'not_an_anomaly', note: 'nothing' },
+    tokenNamed('bob'),
+  )
+  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, tokenNamed('cas'))
   assert.equal((await only()).feedback?.note, null)
   assert.deepEqual(
     (await versions()).map(({ anomaly, heldBy, replacedBy }) => [anomaly.feedback?.note, heldBy, replacedBy]),
     [
-      ['the truth', [hold.hold_id], 'bob'],
-      ['nothing', [hold.hold_id], 'cas'],
+      ['the truth', [hold.hold_id], 'token:bob (tok_bob)'],
+      ['nothing', [hold.hold_id], 'token:cas (tok_cas)'],
     ],
   )
-  await holds.release('acme', hold.hold_id, 'operator:legal')
+  await holds.release('acme', hold.hold_id, operatorActor('legal'))
   assert.deepEqual(await versions(), [])
 })
 
@@ -196,8 +203,8 @@ test('whatever a person does to a detector leaves what a held anomaly said befor
         { tenantId: 'acme', id: detector.id },
         { body: { window_minutes: 120 }, isMerge: false, ifMatch: undefined, actor: 'me' },
       ),
-    () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, 'me'),
-    () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, 'me'),
+    () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, tokenNamed('me')),
+    () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, tokenNamed('me')),
   ]
   for (const [i, act] of acts.entries()) {
     await act()
@@ -228,15 +235,15 @@ test('an anomaly with as many versions as are kept is changed no more until the 
   const { id } = await only()
   const hold = await place()
   for (let i = 0; i < versionsMax; i++) {
-    await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, 'me')
+    await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, tokenNamed('me'))
   }
   const full = await only()
-  await assert.rejects(store.feedback.giveFeedback('acme', id, { verdict: 'real' }, 'me'), isHeld)
+  await assert.rejects(store.feedback.giveFeedback('acme', id, { verdict: 'real' }, tokenNamed('me')), isHeld)
   await run(detector, [finding(0, 10, { value: 0.9 })])
   await run(detector, [])
   assert.deepEqual(await only(), full)
-  await holds.release('acme', hold.hold_id, 'operator:legal')
-  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, 'me')
+  await holds.release('acme', hold.hold_id, operatorActor('legal'))
+  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, tokenNamed('me'))
   assert.equal((await only()).feedback?.note, 'again')
 })
 

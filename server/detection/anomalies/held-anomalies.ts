@@ -4,7 +4,9 @@
 // of whatever the act of a person would overwrite: another definition, a verdict, a mute.
 
 import type { Selectable } from 'kysely'
+import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
@@ -24,7 +26,7 @@ export type ReadHolds = (
 interface AnomalyChange {
   readonly holds: readonly StandingHold[]
   readonly nowMs: number
-  readonly by: string
+  readonly by: Actor
   /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
   readonly isActOfPerson: boolean
 }
@@ -76,7 +78,7 @@ export async function keepVersion(
       holds: JSON.stringify(covering),
       record: JSON.stringify(row),
       replaced_at_ms: nowMs,
-      replaced_by: by,
+      ...actorValues('replaced_by', by),
     })
     .execute()
   return true
@@ -133,7 +135,7 @@ export async function readVersions(
     version: row.version,
     heldBy: JSON.parse(row.holds),
     replacedAtMs: row.replaced_at_ms,
-    replacedBy: row.replaced_by,
+    replacedBy: actorTextIn('replaced_by', row),
     row: JSON.parse(row.record),
   }))
 }

@@ -2,6 +2,7 @@
 // records the run. Of what a legal hold keeps, a version of before is kept first, or nothing is changed.
 
 import type { ControlTransaction } from '../../control/database.ts'
+import { systemActor } from '../../core/actor.ts'
 import { newId } from '../../core/ids.ts'
 import { without } from '../../core/time-range.ts'
 import type { RunFound, RunRecord } from './anomaly-rows.ts'
@@ -10,7 +11,7 @@ import { keepVersion, type StandingHold } from './held-anomalies.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
-const actor = 'system:detection'
+const actor = systemActor('detection')
 
 /** Rows read at once; each is a variable bound to the statement. */
 const chunkSize = 500

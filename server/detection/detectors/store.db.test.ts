@@ -5,6 +5,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly, PatchDetector } from '../../../contract/detection.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
@@ -67,7 +68,7 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
 }
 
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
-  store.createDetector(place.tenantId, definition(more), `token:${place.tenantId}`)
+  store.createDetector(place.tenantId, definition(more), tokenNamed(place.tenantId))
 
 const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
   groupKey: '{"service":"checkout"}',
@@ -154,7 +155,7 @@ test('creating is on the audit log, without a word of what is watched', async ()
   assert.deepEqual(rest, [])
   assert.equal(entry?.action, 'detector.created')
   assert.equal(entry?.target, id)
-  assert.equal(entry?.actor, 'token:acme')
+  assert.equal(entry?.actor, 'token:acme (tok_acme)')
   assert.doesNotMatch(JSON.stringify(entry), /secret/i)
 })
 
@@ -275,7 +276,7 @@ test('the request rate detector of before becomes that of today where nobody cha
 test('deleting a detector deletes its anomalies and no others', async () => {
   const [mine, other, foreign] = [await create(), await create(), await create(globex)]
   for (const detector of [mine, other, foreign]) await record(detector, [finding(0, 5)])
-  await store.deleteDetector('acme', mine.id, '"1"', 'me')
+  await store.deleteDetector('acme', mine.id, '"1"', tokenNamed('me'))
   assert.equal(await store.findDetector('acme', mine.id), null)
   assert.deepEqual(
     (await anomalies()).map(({ detector_id }) => detector_id),
@@ -342,7 +343,7 @@ test('a run that read an older definition, or a deleted detector, records nothin
   await patch('acme', detector.id, { window_minutes: 61 })
   assert.equal(await record(detector, [finding(0, 5)]), false)
   assert.equal((await store.findDetector('acme', detector.id))?.lastRunAtMs, null)
-  await store.deleteDetector('acme', detector.id, undefined, 'me')
+  await store.deleteDetector('acme', detector.id, undefined, tokenNamed('me'))
   assert.equal(await record({ ...detector, revision: 2 }, [finding(0, 5)]), false)
   assert.deepEqual(await anomalies(), [])
 })

@@ -107,7 +107,7 @@ export class DetectionStore {
   async createDetector(
     tenantId: string,
     definition: DetectorDefinition,
-    actor: string,
+    actor: Actor,
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
@@ -180,7 +180,7 @@ export class DetectionStore {
     tenantId: string,
     id: string,
     ifMatch: string | undefined,
-    actor: string,
+    actor: Actor,
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await this.#control.transaction().execute(async (trx) => {

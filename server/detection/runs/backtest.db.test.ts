@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { DetectorPreview } from '../../../contract/detection-preview.ts'
 import { formatInstant } from '../../../contract/instant.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
@@ -175,7 +176,7 @@ async function runOnSchedule(): Promise<Map<string, object[]>> {
     await insert(rows.splice(0, known < 0 ? rows.length : known))
     const stepRunner = new DetectorRunner({ store, engine, gate, clock, logger })
     for (const [name, definition] of Object.entries(tried)) {
-      const id = ids.get(name) ?? (await store.createDetector('acme', definition, 'me')).id
+      const id = ids.get(name) ?? (await store.createDetector('acme', definition, tokenNamed('me'))).id
       ids.set(name, id)
       await (ms === noonMs ? runner : stepRunner).run(acme, id)
     }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type DetectorStatus, detectorStatuses } from '../../../contract/detection.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
 import { openChdb } from '../../telemetry/chdb.ts'
@@ -146,7 +147,8 @@ for (const [name, given] of Object.entries(cases)) {
     assert('value' in read, JSON.stringify(read))
     const { id } = await store.createDetector('acme', read.value, 'me')
     assert.equal((await store.findDetector('acme', id))?.lastStatus, null, 'before its first run')
-    if (given.mute) await store.feedback.createMute('acme', { detector_id: id, range_start: at(-60) }, 'me')
+    if (given.mute)
+      await store.feedback.createMute('acme', { detector_id: id, range_start: at(-60) }, tokenNamed('me'))
     const select = () => Promise.reject(new EngineError('secret words', {}))
     const used: TelemetryEngine = given.breaks ? Object.assign(Object.create(engine), { select }) : engine
     const runner = new DetectorRunner({ store, engine: used, gate, clock, logger: { warn: () => {} } })

@@ -9,6 +9,7 @@ import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { testOperation } from '../operation-fixture.ts'
 import { serve } from '../serve.ts'
@@ -45,13 +46,13 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
-    authenticate: async (secret) => ({
+    authenticate: byAccessToken(async (secret) => ({
       tenantId: secret,
       placement: 0,
       organisationName: secret,
       role: 'owner',
-      requester: `token:${secret}`,
-    }),
+      requester: tokenNamed(secret),
+    })),
     isReady: () => true,
     answers,
   })

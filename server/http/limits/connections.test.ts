@@ -8,6 +8,7 @@ import { afterEach, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { elapsedMs } from '../../core/clock.ts'
 import { LoopTurns } from '../../core/loop-turns.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -34,16 +35,17 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
   const http = createHttp({
     clock: new ManualClock(1_763_717_400_000),
     logger: pino({ level: 'silent' }),
-    authenticate: async (given) =>
+    authenticate: byAccessToken(async (given) =>
       given === secret || given === otherSecret
         ? {
             tenantId: given === secret ? 'acme' : 'globex',
             placement: 0,
             organisationName: 'An organisation',
             role: 'viewer',
-            requester: 'token:x',
+            requester: tokenNamed('x'),
           }
         : null,
+    ),
     isReady: () => true,
     connections,
   })

@@ -7,6 +7,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { testOperation } from '../operation-fixture.ts'
@@ -20,10 +21,10 @@ const http = createHttp({
   clock,
   logger: pino({ level: 'error' }, { write: (line: string) => void errors.push(line) }),
   // A secret is the organisation and the name of the token.
-  authenticate: async (secret): Promise<Caller> => {
-    const [tenantId = '', requester = ''] = secret.split('/')
-    return { tenantId, requester, placement: 0, organisationName: tenantId, role: 'viewer' }
-  },
+  authenticate: byAccessToken(async (secret): Promise<Caller> => {
+    const [tenantId = '', name = ''] = secret.split('/')
+    return { tenantId, requester: tokenNamed(name), placement: 0, organisationName: tenantId, role: 'viewer' }
+  }),
   isReady: () => true,
 })
 /** Handlers that wait, each until it is let go or nobody waits for it any more. */
@@ -118,7 +119,7 @@ describe('requests under way', () => {
 
   test('are bounded for an organisation and in all', () => {
     const bounded = new RequestsUnderWay({ byToken: 2, byOrganisation: 3, inAll: 4 })
-    const begin = (tenantId: string, requester: string) => bounded.begin({ tenantId, requester })
+    const begin = (tenantId: string, name: string) => bounded.begin({ tenantId, requester: tokenNamed(name) })
     const end = begin('a', 'x')
     begin('a', 'x')
     assert.throws(() => begin('a', 'x'), /This token has 2 requests under way/)

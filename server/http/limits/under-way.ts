@@ -2,6 +2,7 @@
 // answered, also while it only waits, so what goes past a bound is refused before anything is read of it. A token has a
 // bound of its own so that a viewer's program doesn't keep the owner of the same organisation from an erasure.
 
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 
 interface UnderWayLimits {
@@ -30,8 +31,8 @@ export class RequestsUnderWay {
   }
 
   /** Counts a request; answers what ends it, to be called once. Throws `too_many_requests` past a limit. */
-  begin({ requester, tenantId }: { readonly tenantId: string; readonly requester: string }): () => void {
-    const token = `${tenantId} ${requester}`
+  begin({ requester, tenantId }: { readonly tenantId: string; readonly requester: Actor }): () => void {
+    const token = `${tenantId} ${requester.kind} ${requester.id}`
     const ofToken = this.#byToken.get(token) ?? 0
     const ofOrganisation = this.#byOrganisation.get(tenantId) ?? 0
     const { byOrganisation, byToken, inAll } = this.#limits

@@ -21,10 +21,17 @@ let isReady = true
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async (given) =>
+  authenticate: byAccessToken(async (given) =>
     given === secret
-      ? { tenantId: 'acme', placement: 0, organisationName: 'Acme', role: 'viewer', requester: 'token:x' }
+      ? {
+          tenantId: 'acme',
+          placement: 0,
+          organisationName: 'Acme',
+          role: 'viewer',
+          requester: tokenNamed('x'),
+        }
       : null,
+  ),
   isReady: () => isReady,
 })
 

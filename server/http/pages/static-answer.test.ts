@@ -20,7 +20,7 @@ import { StaticAnswer, takesGzip } from './static-answer.ts'
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
-  authenticate: async () => null,
+  authenticate: byAccessToken(async () => null),
   isReady: () => true,
 })
 const things = testOperation({ path: '/things', result: z.object({ name: z.string() }) })
@@ -110,7 +110,7 @@ describe('the reference page', () => {
     const other = createHttp({
       clock: new ManualClock(0),
       logger: pino({ level: 'silent' }),
-      authenticate: async () => null,
+      authenticate: byAccessToken(async () => null),
       isReady: () => true,
     })
     addReferencePage(other, { document: openApiAnswer([], '9'), canTry: false })

@@ -1,0 +1,59 @@
+// Who acts: a person, an access token, the operator of the service, or a part of the service itself. An actor is data,
+// and whatever decides by it compares its kind and id. Chains, the erasure journal, certificates and the interface carry
+// it as a text whose form is fixed: what has been hashed or sealed with it stays valid.
+
+export const actorKinds = ['person', 'token', 'operator', 'system'] as const
+type ActorKind = (typeof actorKinds)[number]
+
+export interface Actor {
+  readonly kind: ActorKind
+  /**
+   * Of the person or the token; how the operator acted, such as `command-line`; which part of the service, such as
+   * `retention`. Empty where an old record names its actor by a text without one; `name` is that text then.
+   */
+  readonly id: string
+  /** For people to read; free text, chosen by anybody. Nothing is decided by it. */
+  readonly name: string
+}
+
+export function tokenActor(id: string, name: string): Actor {
+  return { kind: 'token', id, name }
+}
+
+/** The operator of the service; `way` is how, such as `command-line`. */
+export function operatorActor(way: string): Actor {
+  return { kind: 'operator', id: way, name: way }
+}
+
+/** A part of the service that acts by itself, such as `retention`. */
+export function systemActor(part: string): Actor {
+  return { kind: 'system', id: part, name: part }
+}
+
+/** Whether the two are known to be one actor. Two that have no id never are. */
+export function isSameActor(first: Actor, second: Actor): boolean {
+  return first.kind === second.kind && first.id === second.id && first.id !== ''
+}
+
+/**
+ * The text that records and answers carry, such as `token:ci (tok_…)` or `system:retention`. A person's name is no part
+ * of it, because records outlive the person.
+ */
+export function actorText({ kind, id, name }: Actor): string {
+  if (id === '') return name
+  return kind === 'token' ? `token:${name} (${id})` : `${kind}:${id}`
+}
+
+/**
+ * The actor of a text that {@link actorText} made. For records that are sealed as text, such as the erasure journal;
+ * everything else has columns. Any other text is an operator's without an id, so that it is never taken for a person
+ * or a token; {@link actorText} returns it unchanged.
+ */
+export function readActorText(text: string): Actor {
+  const token = /^token:(?<name>.*) \((?<id>tok_[0-9a-z]+)\)$/s.exec(text)?.groups
+  if (token?.id !== undefined && token.name !== undefined) return tokenActor(token.id, token.name)
+  const [, kind, id] = /^(person|operator|system):(\S+)$/.exec(text) ?? []
+  const known = actorKinds.find((one) => one === kind)
+  if (known === undefined || id === undefined) return { kind: 'operator', id: '', name: text }
+  return { kind: known, id, name: id }
+}
