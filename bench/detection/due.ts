@@ -124,7 +124,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
       enabled: true,
     })
     if (!('value' in read)) throw new Error(JSON.stringify(read))
-    await store.createDetector(organisationOf(i % organisations).tenantId, read.value, 'bench')
+    await store.createDetector(organisationOf(i % organisations).tenantId, read.value, operatorActor('bench'))
   }
 }
 

@@ -86,7 +86,7 @@ async function find(minute: number, more: Record<string, unknown> = {}): Promise
     ...more,
   })
   assert('value' in read)
-  const { id } = await store.createDetector('acme', read.value, 'me')
+  const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))
   const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
   await runner.run(acme, id)
@@ -186,7 +186,7 @@ test('anomalies of one incident name each other and say why, and what is hidden 
     method_key: 'threshold',
     params: { upper: 0.1, violate_n: 1 },
   }) as { value: DetectorDefinition }
-  const scoped = await store.createDetector('acme', definition, 'me')
+  const scoped = await store.createDetector('acme', definition, tokenNamed('me'))
   const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
   await new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } }).run(acme, scoped.id)
 

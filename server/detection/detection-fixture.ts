@@ -53,7 +53,7 @@ export async function createErrorsDetector(
     enabled: isEnabled,
   })
   assert('value' in read)
-  return store.createDetector(tenantId, read.value, 'me')
+  return store.createDetector(tenantId, read.value, tokenNamed('me'))
 }
 
 export interface FixtureSpan {

@@ -12,6 +12,7 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
+import { byAccessToken } from '../http/authentication.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
 import { createHttp } from '../http/server.ts'
@@ -40,7 +41,12 @@ before(async () => {
   const gate = new TelemetryGate()
   const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
-  http = createHttp({ clock, logger, authenticate: async (secret) => callerOf(secret), isReady: () => true })
+  http = createHttp({
+    clock,
+    logger,
+    authenticate: byAccessToken(async (secret) => callerOf(secret)),
+    isReady: () => true,
+  })
   addReferencePage(http, { document: openApiAnswer(everyOperation, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)

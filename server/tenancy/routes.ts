@@ -3,6 +3,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'
+import { actorText } from '../core/actor.ts'
 import { AppError, problem } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/cursor.ts'

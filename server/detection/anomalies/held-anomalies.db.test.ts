@@ -201,7 +201,7 @@ test('whatever a person does to a detector leaves what a held anomaly said befor
       patchDetector(
         store,
         { tenantId: 'acme', id: detector.id },
-        { body: { window_minutes: 120 }, isMerge: false, ifMatch: undefined, actor: 'me' },
+        { body: { window_minutes: 120 }, isMerge: false, ifMatch: undefined, actor: tokenNamed('me') },
       ),
     () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, tokenNamed('me')),
     () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, tokenNamed('me')),

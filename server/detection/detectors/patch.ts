@@ -2,6 +2,7 @@
 // then; only where somebody else changes the detector in between is it read again, so that no change is lost.
 
 import type { PatchDetector } from '../../../contract/detection.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import type { Parsed } from '../../core/parsed.ts'
 import { type DetectorChange, readPatch, type SentBody, type StoredDetector } from './detector.ts'
@@ -17,7 +18,7 @@ export interface AskedPatch {
   /** Merge `params` and `scope` instead of replacing them. */
   readonly isMerge: boolean
   readonly ifMatch: string | undefined
-  readonly actor: string
+  readonly actor: Actor
 }
 
 /** The change that a patch is, or its problems; null for a detector that the organisation doesn't have. */

@@ -47,7 +47,7 @@ beforeEach(async () => {
 
 /** A plain patch that names no version, unless more is said. */
 function patch(tenantId: string, id: string, body: PatchDetector, more: Partial<AskedPatch> = {}) {
-  const asked = { body, isMerge: false, ifMatch: undefined, actor: 'me', ...more }
+  const asked = { body, isMerge: false, ifMatch: undefined, actor: tokenNamed('me'), ...more }
   return patchDetector(store, { tenantId, id }, asked)
 }
 
@@ -173,7 +173,7 @@ test('a patch changes what it names, counts a revision, is due at once and names
   await clock.advance(5000)
   const before = (await audit(acme)).length
   const fields = { window_minutes: 120, params: { upper: 50 } }
-  const after = await patch('acme', detector.id, fields, { ifMatch: '"1"', actor: 'token:ci' })
+  const after = await patch('acme', detector.id, fields, { ifMatch: '"1"', actor: tokenNamed('ci') })
   assert.equal(after.definition.window_minutes, 120)
   assert.equal(after.definition.params.upper, 50)
   assert.equal(after.definition.name, 'Queue')
@@ -197,7 +197,10 @@ test('a stale ETag refuses a patch and a deletion, and nothing changes', async (
   const detector = await create()
   const stale = patch('acme', detector.id, { name: 'Other' }, { ifMatch: '"2"' })
   await assert.rejects(stale, refusal('precondition_failed'))
-  await assert.rejects(store.deleteDetector('acme', detector.id, '"2"', 'me'), refusal('precondition_failed'))
+  await assert.rejects(
+    store.deleteDetector('acme', detector.id, '"2"', tokenNamed('me')),
+    refusal('precondition_failed'),
+  )
   assert.deepEqual(await store.findDetector('acme', detector.id), detector)
 })
 
@@ -218,7 +221,7 @@ test('of two patches at once that name no version neither is lost', async () => 
 test('another organisation can neither change nor delete a detector', async () => {
   const { id } = await create(globex)
   await assert.rejects(patch('acme', id, { name: 'Mine' }), refusal('not_found'))
-  await assert.rejects(store.deleteDetector('acme', id, undefined, 'me'), refusal('not_found'))
+  await assert.rejects(store.deleteDetector('acme', id, undefined, tokenNamed('me')), refusal('not_found'))
   assert.equal((await store.findDetector('globex', id))?.definition.name, 'Queue')
 })
 
@@ -235,7 +238,10 @@ test('an organisation starts with the system detectors, whose identity and exist
   const merge = (fields: PatchDetector) => patch('acme', system.id, fields, { isMerge: true })
   await assert.rejects(merge({ name: 'Mine' }), refusal('system_detector'))
   await assert.rejects(merge({ method_key: 'threshold', params: { upper: 1 } }), refusal('system_detector'))
-  await assert.rejects(store.deleteDetector('acme', system.id, undefined, 'me'), refusal('system_detector'))
+  await assert.rejects(
+    store.deleteDetector('acme', system.id, undefined, tokenNamed('me')),
+    refusal('system_detector'),
+  )
   const after = await merge({ name: system.definition.name, enabled: false, params: { k: 8 } })
   assert.equal(after.definition.enabled, false)
   assert.equal(after.definition.params.k, 8)

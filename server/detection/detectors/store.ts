@@ -11,6 +11,7 @@ import type { Ns } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -134,7 +135,7 @@ export class DetectionStore {
   async changeDetector(
     { after, before, refused }: DetectorChange,
     ifMatch: string | undefined,
-    actor: string,
+    actor: Actor,
   ): Promise<StoredDetector | null> {
     if (!ifMatchAllows(ifMatch, before.revision)) throw new AppError('precondition_failed')
     if (refused.length > 0) {

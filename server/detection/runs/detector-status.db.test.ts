@@ -145,7 +145,7 @@ for (const [name, given] of Object.entries(cases)) {
       schedule_minutes: 1,
     })
     assert('value' in read, JSON.stringify(read))
-    const { id } = await store.createDetector('acme', read.value, 'me')
+    const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))
     assert.equal((await store.findDetector('acme', id))?.lastStatus, null, 'before its first run')
     if (given.mute)
       await store.feedback.createMute('acme', { detector_id: id, range_start: at(-60) }, tokenNamed('me'))

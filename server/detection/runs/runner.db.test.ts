@@ -83,7 +83,7 @@ async function createDetector(
     ...more,
   })
   assert('value' in read, JSON.stringify(read))
-  return store.createDetector(place.tenantId, read.value, 'me')
+  return store.createDetector(place.tenantId, read.value, tokenNamed('me'))
 }
 
 /** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
@@ -392,7 +392,7 @@ test('a thousand due detectors of one organisation don’t keep another’s wait
     id: `det_${String(i).padStart(4, '0')}`,
     tenant_id: acme.tenantId,
   }))
-  const first = await store.createDetector(acme.tenantId, read.value, 'me')
+  const first = await store.createDetector(acme.tenantId, read.value, tokenNamed('me'))
   const like = await fixture.control
     .selectFrom('detectors')
     .selectAll()
