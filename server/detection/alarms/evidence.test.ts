@@ -1,4 +1,4 @@
-// From a series to what may be judged: erased time is never a value, whatever the policy for gaps says.
+// Which buckets may be judged: erased time never has a value, whatever the policy for gaps.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { bucketKind, weighEvidence } from './evidence.ts'
 
 const { value, missing, thin, unknown } = bucketKind
 
-/** A value, a gap, an erased bucket, a value of two events. */
+/** A value, a gap, an erased bucket, and a value of two events. */
 const series: Series = {
   startNs: 0n,
   stepMinutes: 1,
