@@ -1,6 +1,6 @@
-// The rules of a detector, without I/O: which definitions are valid, what a partial update makes of one, what of a
-// system detector is fixed, and how a client proves which version it read. Every path that makes a definition
-// (creating, patching, loading) goes through `readDraft`, so a detector that the method would refuse can't exist.
+// The rules of a detector, without I/O: which definitions are valid, the result of a partial update, what is fixed in a
+// system detector, and how a client proves which version it read. Every path that makes a definition (create, patch,
+// load) uses `readDraft`, so a detector with parameters that its method refuses cannot exist.
 
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
@@ -17,7 +17,7 @@ import { instantText } from '../../core/clock.ts'
 import { isRecord, problemsOf } from '../../http/validation.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
-/** What a client decides about a detector; `params` complete, with the defaults of the method. */
+/** What a client decides about a detector. `params` is complete, with the defaults of the method. */
 export interface DetectorDefinition {
   readonly name: string
   readonly metric_key: string
@@ -29,14 +29,14 @@ export interface DetectorDefinition {
   readonly enabled: boolean
 }
 
-/** A detector as it is kept. */
+/** A detector as it is stored. */
 export interface StoredDetector {
   readonly id: string
   readonly tenantId: string
   readonly definition: DetectorDefinition
   readonly isSystem: boolean
   readonly revision: number
-  /** Counts verdicts and mutes that concern it. */
+  /** Incremented by each verdict and mute that concerns the detector. */
   readonly tuningRevision: number
   readonly lastRunAtMs: number | null
   readonly lastStatus: DetectorStatus | null
@@ -44,14 +44,14 @@ export interface StoredDetector {
   readonly createdAtMs: number
 }
 
-/** A definition before it is checked: any JSON. */
+/** A definition before validation: any JSON. */
 export type Draft = Readonly<Record<string, unknown>>
 
 type DefinitionField = keyof DetectorDefinition
 
 const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 
-/** Identity of a system detector: what other people's charts and habits rely on. */
+/** The identity of a system detector, which users and dashboards rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
 const draftSchemas = {
@@ -70,7 +70,7 @@ const draftSchemas = {
   auto: z.strictObject({ ...CreateDetector.shape, params: methodParams.auto }),
 } as const satisfies Record<MethodKey, z.ZodType>
 
-/** The whole definition with defaults filled in, or every problem of it, located in the body. */
+/** Returns the whole definition with defaults filled in, or all problems with their locations in the body. */
 export function readDraft(
   draft: Draft,
 ): { readonly definition: DetectorDefinition } | { readonly problems: ValidationProblem[] } {
@@ -83,7 +83,7 @@ export function readDraft(
   return result.success && problems.length === 0 ? { definition: result.data } : { problems }
 }
 
-/** A method that compares the series of a group needs one. */
+/** A method that compares the series of a group needs `group_by`. */
 function groupMissing({ method_key, scope = {} }: Draft): ValidationProblem[] {
   const key = MethodKey.safeParse(method_key)
   if (!key.success || !comparesPeers(key.data) || !isRecord(scope) || scope.group_by !== undefined) return []
@@ -91,7 +91,7 @@ function groupMissing({ method_key, scope = {} }: Draft): ValidationProblem[] {
   return [problem(['body', 'scope', 'group_by'], 'missing', message, scope)]
 }
 
-/** The wire form. */
+/** Converts a detector to the wire form. */
 export function toDetector(stored: StoredDetector): Detector {
   const { params, scope, ...rest } = stored.definition
   return {
@@ -107,14 +107,16 @@ export function toDetector(stored: StoredDetector): Detector {
   }
 }
 
-/** The method and its parameters as the evaluation takes them; null where the method no longer accepts them. */
+/** The method with its parameters for an evaluation; null where the method no longer accepts the parameters. */
 export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | null {
   const result = methodParams[definition.method_key].safeParse(definition.params)
-  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
+  // The schema of this key produced the parameters, which the type of a lookup by key cannot express.
   return result.success ? ({ method_key: definition.method_key, params: result.data } as MethodChoice) : null
 }
 
-/** What the schema of the creating body can't see: problems inside `params`, and a group that the method needs. */
+/**
+ * Problems that the schema of the creating body cannot find: those inside `params`, and a group that the method needs.
+ */
 export function createProblems(body: unknown): ValidationProblem[] {
   if (!isRecord(body) || !isRecord(body.params ?? {})) return []
   const result = readDraft({ ...body, params: body.params ?? {} })
@@ -122,8 +124,9 @@ export function createProblems(body: unknown): ValidationProblem[] {
 }
 
 /**
- * What the schema of the patching body can't see: problems inside `params` and `scope` of the result. `body` may be
- * anything; parts of the wrong type are left to the schema, and what a system detector refuses to its refusal.
+ * Problems that the schema of the patching body cannot find: those inside `params` and `scope` of the result. `body`
+ * may be anything: parts of the wrong type are left to the schema, and fields that are fixed in a system detector to
+ * the refusal of those.
  */
 export function patchProblems(
   stored: { readonly definition: DetectorDefinition; readonly isSystem: boolean },
@@ -139,8 +142,8 @@ export function patchProblems(
 }
 
 /**
- * The definition after a patch that `PatchDetector` accepts, or every problem of the result. Without `isMerge`,
- * `params` and `scope` replace the old object whole; with it they merge (RFC 7396).
+ * Applies a patch that `PatchDetector` accepts. Returns the definition, or all problems of the result. Without
+ * `isMerge`, `params` and `scope` replace the old object as a whole; with it they are merged (RFC 7396).
  */
 export function applyPatch(
   before: DetectorDefinition,
@@ -156,12 +159,15 @@ export function changedFields(before: DetectorDefinition, after: DetectorDefinit
   return fields.filter((field) => !isDeepStrictEqual(before[field], after[field]))
 }
 
-/** Fields a patch would change although a system detector keeps them. A field repeated as it is changes nothing. */
+/**
+ * Fields that a patch would change although they are fixed in a system detector. A field with its present value changes
+ * nothing.
+ */
 export function refusedOnSystem(before: DetectorDefinition, patch: Draft): DefinitionField[] {
   return fixedOnSystem.filter((field) => patch[field] !== undefined && patch[field] !== before[field])
 }
 
-/** RFC 7396: objects merge member by member, null removes, everything else replaces. */
+/** RFC 7396: objects are merged member by member, null removes a member, and everything else replaces. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch
   const merged = new Map(Object.entries(isRecord(target) ? target : {}))
@@ -172,12 +178,15 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-/** The entity tag of a revision. It follows what clients change, not the runs in between. */
+/** The entity tag of a revision. It changes with the definition, not with runs. */
 export function etagOf(revision: number): string {
   return `"${revision}"`
 }
 
-/** Whether `If-Match` (RFC 9110 section 13.1.1) lets a change of this revision happen; absent lets every one. */
+/**
+ * Whether `If-Match` (RFC 9110 section 13.1.1) allows a change of this revision. Without the header every change is
+ * allowed.
+ */
 export function ifMatchAllows(ifMatch: string | undefined, revision: number): boolean {
   if (ifMatch === undefined || ifMatch.trim() === '*') return true
   return ifMatch.split(',').some((tag) => tag.trim() === etagOf(revision))
@@ -185,7 +194,7 @@ export function ifMatchAllows(ifMatch: string | undefined, revision: number): bo
 
 function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean): Draft {
   if (!isMerge) return { ...before, ...body }
-  // The parameters of another method are no base to merge into.
+  // The parameters of another method are no base for a merge.
   const isOtherMethod = body.method_key !== undefined && body.method_key !== before.method_key
   const bases = { params: isOtherMethod ? {} : before.params, scope: before.scope }
   const merged = (['params', 'scope'] as const).flatMap((part) =>
@@ -194,7 +203,10 @@ function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean)
   return { ...before, ...body, ...Object.fromEntries(merged) }
 }
 
-/** The parameters of one method mean nothing to another, and its defaults are not ours to choose unasked. */
+/**
+ * Whether a patch changes the method without new params. Parameters of one method mean nothing to another, and the
+ * defaults must not be chosen without the client asking for them.
+ */
 function changesMethodAlone(before: DetectorDefinition, body: Draft): boolean {
   const key = MethodKey.safeParse(body.method_key)
   return key.success && key.data !== before.method_key && body.params === undefined
@@ -204,16 +216,17 @@ function paramsMissing(body: unknown): ValidationProblem {
   return problem(
     ['body', 'params'],
     'missing',
-    'A new method_key needs the params of that method; {} takes its defaults',
+    'A new method_key needs the params of that method; send {} for its defaults',
     body,
   )
 }
 
-/** Problems deeper than the named parts themselves: those above are the body schema's to tell. */
+/** Problems deeper than the named parts themselves; problems of the parts are left to the body schema. */
 function insideParts(result: ReturnType<typeof readDraft>, parts: readonly string[]): ValidationProblem[] {
   if ('definition' in result) return []
   const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
   const shown = result.problems.slice(0, problemsMax)
-  // The count of those that are not shown is of the whole body, and holds for the parts where all the others are theirs.
+  // The count of problems that are not shown is for the whole body. It applies to the parts only where all shown
+  // problems are inside them.
   return shown.every(isInside) ? result.problems : shown.filter(isInside)
 }
