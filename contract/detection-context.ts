@@ -1,5 +1,5 @@
-// What stands around one anomaly, on the wire: what was like it, what belongs to the same incident, what its events have
-// in common, where to look.
+// The context of one anomaly, on the wire: similar anomalies, anomalies of the same incident, what its events have in
+// common, and links.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
@@ -8,11 +8,11 @@ import { Anomaly } from './detection.ts'
 const share = z.number().describe('0 to 1.')
 
 const relatedText =
-  'Anomalies that may be of the same incident: they overlap in time, give or take 15 minutes, and are of the same service or began within an hour of each other. Derived when it is asked for.'
+  'Anomalies that may belong to the same incident: they overlap in time, with a tolerance of 15 minutes, and are of the same service or began within an hour of each other. Computed on request.'
 
 export const RelatedAnomalies = z
   .object({
-    count: z.int().describe('At most 1000 of that time are looked through.'),
+    count: z.int().describe('At most 1000 anomalies of that time are compared.'),
     anomalies: z
       .array(
         z.object({
@@ -23,20 +23,22 @@ export const RelatedAnomalies = z
           reason: z.string(),
           because: z
             .array(z.enum(['same_service', 'began_together']))
-            .describe('Beside the overlap in time; at least one.'),
+            .describe('In addition to the overlap in time; at least one.'),
         }),
       )
-      .describe('Those that began closest to it first, 20 at most.'),
+      .describe('The 20 that began closest to it, closest first.'),
   })
   .describe(relatedText)
 export type RelatedAnomalies = z.infer<typeof RelatedAnomalies>
 
-const relatedIds = z.array(z.string()).describe(`${relatedText} The closest beginnings first, 20 at most.`)
+const relatedIds = z
+  .array(z.string())
+  .describe(`${relatedText} The 20 that began closest to it, closest first.`)
 
 export const AnomalyContext = z.object({
   similar: z
     .object({
-      count: z.int().describe('At most 500 of the detector are looked through.'),
+      count: z.int().describe('At most 500 anomalies of the detector are compared.'),
       latest: z.array(z.object({ id: z.string(), started_at: Instant, reason: z.string() })),
     })
     .describe('Earlier anomalies of the same series.'),
@@ -47,15 +49,15 @@ export const AnomalyContext = z.object({
         z.object({
           key: z.string(),
           value: z.string(),
-          share: share.describe('Of the events concerned that have it, 0 to 1.'),
-          share_before: share.describe('Of all events before that had it, 0 to 1.'),
+          share: share.describe('Share of the affected events that have it, 0 to 1.'),
+          share_before: share.describe('Share of all events before that had it, 0 to 1.'),
         }),
       ),
-      is_partial: z.boolean().describe('Some of the time is erased, and was not counted.'),
+      is_partial: z.boolean().describe('True where a part of the time is erased and therefore not counted.'),
     })
     .nullable()
     .describe(
-      'Attribute values that are over-represented in its time against before; null for metrics that are not counted from spans or log records, and where it could not be told in time.',
+      'Attribute values that are more frequent during the anomaly than before; null for metrics that are not counted from spans or log records, and where the computation took too long.',
     ),
   links: z.object({
     detector: z.string(),

@@ -14,9 +14,9 @@ const note = z.string().max(500)
 
 export const GiveFeedback = z.strictObject({
   verdict: Verdict.describe(
-    '"not_an_anomaly" moves the edge of alarm of this series, on this side, out beyond what was seen, at most to 10 times its own distance; "real" takes that back, and keeps the edge inside what was seen.',
+    '"not_an_anomaly" moves the edge of alarm of this series, on this side, out beyond the peak, to at most 10 times its usual distance; "real" undoes that, and keeps the edge inside the peak.',
   ),
-  note: note.optional().describe('For people; removed with the telemetry it is about.'),
+  note: note.optional().describe('For people; erased with the telemetry that it is about.'),
 })
 export type GiveFeedback = z.infer<typeof GiveFeedback>
 
@@ -25,7 +25,7 @@ export const Feedback = z.object({
   note: z.string().nullable(),
   given_by: z.string(),
   given_at: Instant,
-  effect: z.string().describe('What it changes, in a sentence.'),
+  effect: z.string().describe('What the verdict changes, in a sentence.'),
 })
 export type Feedback = z.infer<typeof Feedback>
 
@@ -37,13 +37,13 @@ export const Weekly = z
   .strictObject({
     days: z.array(z.enum(weekdays)).min(1).max(7),
     from: timeOfDay.describe('Inclusive, in the time zone.'),
-    until: timeOfDay.describe('Exclusive; on the next day where it is not after `from`.'),
+    until: timeOfDay.describe('Exclusive; on the next day if it is not later than `from`.'),
     time_zone: z
       .string()
       .max(100)
       .refine(isTimeZone, { error: 'Name a time zone of the IANA database, such as Europe/Berlin or UTC' }),
   })
-  .describe('Every week, by the clock on the wall.')
+  .describe('Every week, in local time.')
 export type Weekly = z.infer<typeof Weekly>
 
 const group = labelMap(z.string().min(1).max(300), z.string().max(1000)).refine(
@@ -60,7 +60,7 @@ const CreateMuteFields = z
     group: group
       .optional()
       .describe(
-        'Only series with these labels: what `group_by`, `service` and `attributes` of the scope say, such as {"service": "checkout"}.',
+        'Only series with these labels, which come from `group_by`, `service` and `attributes` of the scope, such as {"service": "checkout"}.',
       ),
     all_detectors: z
       .boolean()
@@ -75,7 +75,7 @@ const CreateMuteFields = z
     note: note.optional(),
   })
   .describe(
-    'What is muted must be said: `detector_id`, `group` with a label, or `all_detectors`; and until when: `range_end` or `open_ended`.',
+    'A mute must say what it mutes (`detector_id`, `group` with a label, or `all_detectors`) and until when (`range_end` or `open_ended`).',
   )
 export const CreateMute = withOldNames(CreateMuteFields, { from: 'range_start', until: 'range_end' })
 export type CreateMute = z.infer<typeof CreateMute>
@@ -95,7 +95,7 @@ export const Mute = z
     from: Instant.meta(oldNameOf('range_start')),
     until: Instant.nullable().meta(oldNameOf('range_end')),
   })
-  .describe('When anomalies are recorded but not alarmed.')
+  .describe('While a mute is active, anomalies are recorded and do not alarm.')
 export type Mute = z.infer<typeof Mute>
 
 export const MuteParams = z.object({ mute_id: z.string().max(100) })
@@ -103,9 +103,9 @@ export const MuteParams = z.object({ mute_id: z.string().max(100) })
 export const MuteListQuery = z.strictObject({
   limit: limitQuery,
   cursor: cursorQuery,
-  detector_id: z.string().max(100).optional().describe('Only what mutes this detector.'),
+  detector_id: z.string().max(100).optional().describe('Only mutes of this detector.'),
   expired: z
     .enum(['true', 'false'])
     .default('false')
-    .describe('"true": also those that are over; they are kept for 90 days.'),
+    .describe('"true": also mutes that have ended; they are kept for 90 days.'),
 })
