@@ -270,7 +270,7 @@ test('without a band an unreported score opens, the score keeps open, and the si
   const none = () => new Float64Array(values.length).fill(Number.NaN)
   const scores = {
     score: Float64Array.of(0, 1, 3, 3, 2, 0, 0, 0, 2),
-    news: Float64Array.of(0, 1, 3, 0, 0, 0, 0, 0, 2),
+    unreported: Float64Array.of(0, 1, 3, 0, 0, 0, 0, 0, 2),
     expected: new Float64Array(values.length).fill(5),
     lower: none(),
     upper: none(),
@@ -291,7 +291,7 @@ test('without a band an unreported score opens, the score keeps open, and the si
       [8, 8, 'low', 5, null],
     ],
   )
-  const old = { ...scores, news: new Float64Array(values.length) }
+  const old = { ...scores, unreported: new Float64Array(values.length) }
   assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).incidents, [])
 })
 

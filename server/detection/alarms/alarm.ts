@@ -145,9 +145,9 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
       if (++judged >= scoresNeeded) tracker.startReporting()
       const isCounted = !tracker.isAlarming
       tracker.judge(i, violationAt(edges, i, value, policy, tracker.isOpen), edges)
-      const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
+      const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
       if (isCounted) tail?.learn(learnt, tracker.isAlarming, sideFor(value, at(scores.expected, i)))
-    } else if (kind !== bucketKind.unknown && !tracker.isAlarming) tail?.pass()
+    } else if (kind !== bucketKind.unknown && !tracker.isAlarming) tail?.addEmptyBucket()
   }
   const state: DetectorState =
     tracker.isUnreported && judged < scoresNeeded
@@ -277,7 +277,7 @@ function violationAt(
 ): Violation | null {
   const score = at(edges.score, i)
   if (Number.isNaN(at(edges.upper, i))) {
-    const decides = isOpen || !edges.news ? score : at(edges.news, i)
+    const decides = isOpen || !edges.unreported ? score : at(edges.unreported, i)
     return decides > 1 ? { kind: sideOf(value, at(edges.expected, i)), value, score } : null
   }
   if (policy.direction !== 'down' && value > at(edges.upper, i)) return { kind: 'high', value, score }
@@ -309,7 +309,7 @@ function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration
   const expected = at(edges.expected, i)
   if (Number.isNaN(at(edges.upper, i))) {
     edges.score[i] = at(edges.score, i) / tail.threshold
-    if (edges.news) edges.news[i] = at(edges.news, i) / tail.threshold
+    if (edges.unreported) edges.unreported[i] = at(edges.unreported, i) / tail.threshold
     return
   }
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
@@ -340,7 +340,13 @@ function applyWidening(edges: Scores, i: number, value: number, { above, below }
 }
 
 function blankRow(edges: Scores, i: number): void {
-  const columns = [edges.score, edges.expected, edges.lower, edges.upper, ...(edges.news ? [edges.news] : [])]
+  const columns = [
+    edges.score,
+    edges.expected,
+    edges.lower,
+    edges.upper,
+    ...(edges.unreported ? [edges.unreported] : []),
+  ]
   for (const column of columns) column[i] = Number.NaN
 }
 
@@ -350,7 +356,7 @@ function copyOf(scores: Scores): Scores {
     expected: scores.expected.slice(),
     lower: scores.lower.slice(),
     upper: scores.upper.slice(),
-    ...(scores.news ? { news: scores.news.slice() } : {}),
+    ...(scores.unreported ? { unreported: scores.unreported.slice() } : {}),
   }
 }
 

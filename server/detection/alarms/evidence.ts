@@ -25,10 +25,7 @@ export interface Evidence {
 }
 
 /** Applies `missing` and `min_volume`. A value whose volume is not known is not thin. */
-export function weighEvidence(
-  series: Series,
-  policy: Pick<MethodParams, 'missing' | 'min_volume'>,
-): Evidence {
+export function evidenceOf(series: Series, policy: Pick<MethodParams, 'missing' | 'min_volume'>): Evidence {
   const values = series.values.slice()
   const kinds = new Uint8Array(values.length)
   for (let i = 0; i < values.length; i++) {

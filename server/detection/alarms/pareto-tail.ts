@@ -67,7 +67,7 @@ export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
 }
 
 /** The return level: the excess that the next peak exceeds with probability 1 / `rarity`; 0 for rarities up to 1. */
-export function excessPassedOnceIn(rarity: number, tails: readonly ParetoTail[]): number {
+export function returnLevel(rarity: number, tails: readonly ParetoTail[]): number {
   if (rarity <= 1) return 0
   const logRatioAt = (excess: number) => Math.log(chanceBeyond(excess, tails) * rarity)
   let low = 0

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noises } from '../scoring/seeded-noise.ts'
 import { seededUniform } from '../scoring/seeded-random.ts'
-import { excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
+import { plausibleTails, returnLevel } from './pareto-tail.ts'
 import { TailCalibration, thresholdFor } from './tail-calibration.ts'
 
 const policy = {
@@ -46,16 +46,16 @@ test('the plausible tails are close to the distribution that the excesses were d
 
 test('for a single tail the return level is its quantile, and rarer levels are larger', () => {
   const singleTail = (shape: number, scale: number) => [{ shape, scale, weight: 1 }]
-  assert.equal(excessPassedOnceIn(0.5, singleTail(0.3, 1)), 0)
-  assert.equal(excessPassedOnceIn(1, singleTail(0.3, 1)), 0)
-  assert.ok(Math.abs(excessPassedOnceIn(Math.E, singleTail(0, 2)) - 2) < 1e-6)
-  assert.ok(Math.abs(excessPassedOnceIn(16, singleTail(0.5, 1)) - 6) < 1e-6)
+  assert.equal(returnLevel(0.5, singleTail(0.3, 1)), 0)
+  assert.equal(returnLevel(1, singleTail(0.3, 1)), 0)
+  assert.ok(Math.abs(returnLevel(Math.E, singleTail(0, 2)) - 2) < 1e-6)
+  assert.ok(Math.abs(returnLevel(16, singleTail(0.5, 1)) - 6) < 1e-6)
 })
 
 test('the fewer the peaks, the larger the return level', () => {
   const excess = (count: number) => {
     const draws = Array.from({ length: count }, (_, i) => -Math.log((i + 0.5) / count))
-    return excessPassedOnceIn(1000, plausibleTails(exact(draws)))
+    return returnLevel(1000, plausibleTails(exact(draws)))
   }
   const few = excess(5)
   const some = excess(40)
@@ -65,11 +65,11 @@ test('the fewer the peaks, the larger the return level', () => {
 
 test('a peak beyond five medians counts as censored there, and a censored peak raises the return level', () => {
   const usual = Array.from({ length: 40 }, (_, i) => -Math.log((i + 0.5) / 40))
-  const rare = (size: number) => excessPassedOnceIn(1000, plausibleTails(exact([...usual, size])))
+  const rare = (size: number) => returnLevel(1000, plausibleTails(exact([...usual, size])))
   assert.equal(rare(1e9), rare(10))
   const censored = usual.map((size, i) => ({ size, below: size, isCensored: i < 4 }))
-  const uncensored = excessPassedOnceIn(1000, plausibleTails(exact(usual)))
-  assert.ok(excessPassedOnceIn(1000, plausibleTails(censored)) > 1.05 * uncensored)
+  const uncensored = returnLevel(1000, plausibleTails(exact(usual)))
+  assert.ok(returnLevel(1000, plausibleTails(censored)) > 1.05 * uncensored)
 })
 
 /** Distributions of a score, with the probability to exceed a threshold. */
@@ -197,7 +197,7 @@ test('the budget counts time, not scores: where nine of ten buckets are empty, m
   for (const score of exponentialScores(2000, 1)) {
     full.learn(score)
     sparse.learn(score)
-    for (let i = 0; i < 9; i++) sparse.pass()
+    for (let i = 0; i < 9; i++) sparse.addEmptyBucket()
   }
   const apart = full.threshold - sparse.threshold
   assert.ok(apart > 1.5 && apart < 5, `${apart}, where the true quantiles are ${Math.log(10)} apart`)

@@ -31,7 +31,7 @@
 
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import { type Excess, excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
+import { type Excess, plausibleTails, returnLevel } from './pareto-tail.ts'
 
 const tailShare = 0.02
 /** A short history uses more of its scores as the tail, so that this many exceed the level. */
@@ -119,7 +119,7 @@ export class TailCalibration {
   }
 
   /** Counts a bucket without a score; the budget is for its time too. */
-  pass(): void {
+  addEmptyBucket(): void {
     if (this.#scores > 0) this.#emptyBuckets++
   }
 }
@@ -179,7 +179,7 @@ export function thresholdFor(
   const tail = tailOf(history, policy.clearN)
   if (tail === null) return 1
   const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
-  const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
+  const excess = rarity <= 1 ? 0 : returnLevel(rarity, plausibleTails(tail.peaks))
   return Math.max(policy.leastThreshold, Math.min(policy.mostThreshold, tail.level + excess))
 }
 

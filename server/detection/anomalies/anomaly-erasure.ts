@@ -8,7 +8,7 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { fateOf, type HeldTelemetry } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-rows.ts'
 import { removeVersions, versionsWithin } from './held-anomalies.ts'
-import { blindStatuses } from './run-summary.ts'
+import { unjudgedStatuses } from './run-summary.ts'
 
 /** Rows per statement; each needs a bound variable. */
 const pageSize = 500
@@ -101,7 +101,7 @@ async function clearRunResults(trx: ControlTransaction, tenantId: string): Promi
     .updateTable('detectors')
     .set({ last_status: null })
     .where('tenant_id', '=', tenantId)
-    .where('last_status', 'not in', [...blindStatuses])
+    .where('last_status', 'not in', [...unjudgedStatuses])
     .execute()
 }
 

@@ -53,7 +53,7 @@ export function findingsOf(evaluated: Evaluated): Finding[] {
   const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
   // Only up to the peak: a finding must not depend on later time, or an erasure there would have to change it.
   const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
-  const isLearnt = learns(evaluated.params)
+  const isLearnt = isBandLearnt(evaluated.params)
   return evaluated.evaluation.incidents
     .flatMap((incident) => divideAtUnknown(incident, evaluated))
     .map((incident) => (isLearnt && isNeverNegative(incident) ? withoutNegativeBand(incident) : incident))
@@ -61,7 +61,7 @@ export function findingsOf(evaluated: Evaluated): Finding[] {
 }
 
 /** Whether the band is learnt from the history of the series; otherwise it is configured. */
-export function learns(params: MethodParams): boolean {
+export function isBandLearnt(params: MethodParams): boolean {
   return 'warmup_points' in params
 }
 

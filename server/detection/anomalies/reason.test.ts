@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Incident } from '../alarms/alarm.ts'
 import type { Series } from '../scoring/series.ts'
-import { formatMinutes, formatNumber, formatQuantity, reasonFor, wordsFor } from './reason.ts'
+import { describeMetric, formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
 
 const series: Series = {
   startNs: BigInt(Date.UTC(2026, 8, 11, 14, 0)) * 1_000_000n,
@@ -124,19 +124,19 @@ test('silence has no value', () => {
 const withVolumes = { ...series, volumes: new Float64Array(12).fill(43) }
 
 test('a built-in metric has a readable name, and the number of events behind its value', () => {
-  const ratio = { ...wordsFor('spans.error_ratio'), unit: '1', scope: 'checkout' }
+  const ratio = { ...describeMetric('spans.error_ratio'), unit: '1', scope: 'checkout' }
   const share = { ...incident, peakValue: 0.6, kind: 'high' as const, lower: 0, upper: 0.1 }
   assert.equal(
     reasonFor(share, ratio, withVolumes),
     'error ratio of checkout 0.600 (26 of 43 requests failed), expected 0 to 0.100; 7 minutes high since 14:03 UTC',
   )
-  const latency = { ...wordsFor('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
+  const latency = { ...describeMetric('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
   assert.match(
     reasonFor(incident, latency, withVolumes),
     /^p95 latency of checkout 12.0 ms over 43 requests, expected/,
   )
   assert.match(reasonFor(incident, latency, series), /^p95 latency of checkout 12.0 ms, expected/)
-  assert.deepEqual(wordsFor('queue.length'), { metricName: 'queue.length' })
+  assert.deepEqual(describeMetric('queue.length'), { metricName: 'queue.length' })
 })
 
 test('a seasonal expectation says for which time, and an edge that feedback moved says so', () => {

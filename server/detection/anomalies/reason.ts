@@ -59,7 +59,7 @@ function standstillAt(incident: Incident, { unit }: ReasonSubject, series: Serie
 }
 
 /** The readable name of a built-in metric, and what its events are. Other metrics keep their names. */
-export function wordsFor(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
+export function describeMetric(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
   const latency = /^spans\.latency_(p\d+)$/.exec(metricKey)
   if (latency !== null) {
     return { metricName: `${latency[1]} latency`, events: { noun: 'requests', isShare: false } }

@@ -23,7 +23,7 @@ const order = [
 ] as const satisfies readonly DetectorStatus[]
 
 /** Statuses of runs that judged nothing, for lack of data or because of an error. */
-export const blindStatuses = [
+export const unjudgedStatuses = [
   'error',
   'no_data',
   'insufficient_data',

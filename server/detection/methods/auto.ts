@@ -13,8 +13,8 @@
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { methodParams } from '../../../contract/detection-methods.ts'
-import { newsOf } from '../scoring/alert-once.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { unreportedScores } from '../scoring/alert-once.ts'
+import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { leftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import { rollingMeans, rollingSpreads, rollingSteps, valueGaps } from '../scoring/rolling.ts'
@@ -107,8 +107,8 @@ export function combineMembers(
   )
   return {
     ...blankScores(length),
-    score: spreadOut(dense, score, length),
-    news: spreadOut(dense, newsOf(score, params.memory_points), length),
-    expected: spreadOut(dense, expected, length),
+    score: toSparse(dense, score, length),
+    unreported: toSparse(dense, unreportedScores(score, params.memory_points), length),
+    expected: toSparse(dense, expected, length),
   }
 }

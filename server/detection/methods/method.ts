@@ -21,7 +21,7 @@ export interface Scores {
    * For methods that report a thing once: the score where it was not reported before, else 0; NaN where the score is.
    * Where this is given, only an unreported score opens an incident, and the score keeps it open.
    */
-  readonly news?: Float64Array
+  readonly unreported?: Float64Array
   /**
    * The expected value. NaN during warm-up, for methods without one, and, for methods without a band, in buckets
    * without a value.

@@ -10,7 +10,7 @@
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { forestScores } from '../scoring/cut-forest.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import type { Series } from '../scoring/series.ts'
 import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
@@ -26,7 +26,7 @@ export const rcf: Method<'rcf'> = {
     const score = forestSurprises(dense, params).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
-    return { ...blankScores(length), score: spreadOut(dense, score, length) }
+    return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }
 

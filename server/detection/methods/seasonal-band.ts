@@ -35,11 +35,11 @@ const errorMemory = 500
 
 export const seasonalBand: Method<'seasonal_band'> = {
   key: 'seasonal_band',
-  score: (series, params) => scoreByClock(series, params, holidayBand),
+  score: (series, params) => scoreWithHolidayRule(series, params, holidayBand),
 }
 
 /** The method with a given rule for holidays, so that benches can compare rules. */
-export function scoreByClock(
+export function scoreWithHolidayRule(
   series: Series,
   params: MethodParams<'seasonal_band'>,
   holidayRule: HolidayRule,
@@ -61,7 +61,7 @@ export function scoreByClock(
     const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
     const usual = isWeek ? byWeek : byDay
     if (usual !== null && seen >= params.warmup_points) {
-      draw(scores, i, value, isOff ? holidayRule(holidays.views(local, usual), k) : bandOf(usual, k))
+      draw(scores, i, value, isOff ? holidayRule(holidays.estimatesAt(local, usual), k) : bandOf(usual, k))
     }
     if (Number.isNaN(value)) continue
     seen++

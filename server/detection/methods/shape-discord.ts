@@ -8,7 +8,7 @@
 // history, about 20 microseconds at 4,096 values and three lengths.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { leftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
@@ -33,8 +33,8 @@ export const shapeDiscord: Method<'shape_discord'> = {
     }
     return {
       ...blankScores(length),
-      score: spreadOut(dense, surprise, length),
-      expected: spreadOut(dense, expected, length),
+      score: toSparse(dense, surprise, length),
+      expected: toSparse(dense, expected, length),
     }
   },
 }

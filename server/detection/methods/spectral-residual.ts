@@ -9,7 +9,7 @@
 // microseconds at 256.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { Fourier } from '../scoring/fourier.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
@@ -31,7 +31,7 @@ export const spectralResidual: Method<'spectral_residual'> = {
     const score = surprisesOf(salience).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
-    return { ...blankScores(length), score: spreadOut(dense, score, length) }
+    return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }
 

@@ -10,7 +10,7 @@
 // a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
@@ -33,7 +33,7 @@ export const subPca: Method<'sub_pca'> = {
     const score = surprisesOf(distancesOf(dense, params)).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
-    return { ...blankScores(length), score: spreadOut(dense, score, length) }
+    return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }
 

@@ -10,11 +10,16 @@ import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectorState, Evaluation } from '../alarms/alarm.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
-import { type Finding, findingsOf, learns } from '../anomalies/findings.ts'
+import { type Finding, findingsOf, isBandLearnt } from '../anomalies/findings.ts'
 import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
-import { wordsFor } from '../anomalies/reason.ts'
+import { describeMetric } from '../anomalies/reason.ts'
 import type { RunWindow } from '../anomalies/reconcile.ts'
-import { blindStatuses, type RunSummary, type SeriesState, summariseRun } from '../anomalies/run-summary.ts'
+import {
+  type RunSummary,
+  type SeriesState,
+  summariseRun,
+  unjudgedStatuses,
+} from '../anomalies/run-summary.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { largestValue, type Series } from '../scoring/series.ts'
@@ -89,7 +94,7 @@ export async function evaluateRun(
       window: windowOf(run, set),
       signals: set.signals,
       read: readStretches(set),
-      isLearnt: learns(run.choice.params),
+      isLearnt: isBandLearnt(run.choice.params),
       isUnknown,
     },
   }
@@ -156,7 +161,7 @@ function evaluateGroup(
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
   run.onJudged?.({ groupKey, series, evaluation })
   const subject = {
-    ...wordsFor(metric_key),
+    ...describeMetric(metric_key),
     unit: set.unit,
     scope: labelOf(detector, group),
     peers,
@@ -170,7 +175,7 @@ function evaluateGroup(
     widening,
     mutes,
   })
-  const isWidened = widening !== undefined && learns(choice.params)
+  const isWidened = widening !== undefined && isBandLearnt(choice.params)
   return { state: { ...mutedState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
 }
 
@@ -216,7 +221,7 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
  */
 function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
   const { definition, lastRunAtMs, lastStatus } = detector
-  const judgedNothing = lastRunAtMs === null || blindStatuses.some((status) => status === lastStatus)
+  const judgedNothing = lastRunAtMs === null || unjudgedStatuses.some((status) => status === lastStatus)
   return {
     startNs: plan.startNs,
     windowStartNs: plan.windowStartNs,

@@ -4,7 +4,7 @@
 import { comparesPeers, type MethodParams } from '../../../contract/detection-methods.ts'
 import type { AlarmPolicy, Evaluation } from '../alarms/alarm.ts'
 import { raiseAlarms } from '../alarms/alarm.ts'
-import { weighEvidence } from '../alarms/evidence.ts'
+import { evidenceOf } from '../alarms/evidence.ts'
 import { stateAmongPeers } from '../alarms/peer-state.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { scoreSeries } from '../methods/catalogue.ts'
@@ -27,7 +27,7 @@ export function evaluateSeries(
   widening?: AlarmPolicy['widening'],
   peers: readonly Series[] = [],
 ): Evaluation {
-  const evidence = weighEvidence(series, choice.params)
+  const evidence = evidenceOf(series, choice.params)
   const scores = scoreSeries(choice.method_key, evidence.series, choice.params, peers)
   const policy = alarmPolicy(choice.params, series.stepMinutes)
   const evaluation = raiseAlarms(evidence, scores, widening === undefined ? policy : { ...policy, widening })
@@ -42,7 +42,7 @@ export function evaluateSeries(
  */
 export function peersOf(group: readonly Series[], choice: MethodChoice): readonly (readonly Series[])[] {
   if (!comparesPeers(choice.method_key)) return group.map(() => [])
-  const evidence = group.map((series) => weighEvidence(series, choice.params).series)
+  const evidence = group.map((series) => evidenceOf(series, choice.params).series)
   return evidence.map((own) => evidence.filter((other) => other !== own))
 }
 
@@ -55,7 +55,7 @@ export interface EvaluationTask {
 }
 
 /** Evaluates the series of a task. The results are in the order of the series. Pure, and the same in any thread. */
-export function judge({ choice, series, widenings }: EvaluationTask): Evaluation[] {
+export function evaluateTask({ choice, series, widenings }: EvaluationTask): Evaluation[] {
   const peers = peersOf(series, choice)
   return series.map((one, i) => evaluateSeries(one, choice, widenings[i], peers[i]))
 }

@@ -7,7 +7,7 @@ import { methodKeys, methodParams } from '../../../contract/detection-methods.ts
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'
-import { type EvaluationTask, judge, tasksOf } from './evaluate.ts'
+import { type EvaluationTask, evaluateTask, tasksOf } from './evaluate.ts'
 import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
 
 const pools: EvaluationPool[] = []
@@ -54,7 +54,7 @@ describe('the evaluation pool', () => {
     for (const key of methodKeys) {
       const task = taskOf(key, group)
       const copy = structuredClone(group)
-      assert.deepEqual(await pool.evaluate(task, share), judge(task), key)
+      assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task), key)
       assert.deepEqual(group, copy, `${key} left the series as they were`)
     }
   })
@@ -92,7 +92,7 @@ describe('the evaluation pool', () => {
     const broken = { ...taskOf('auto', [seriesOf(600, 1)]), choice: { method_key: 'nonsense', params: {} } }
     await assert.rejects(pool.evaluate(broken as unknown as EvaluationTask, share), EvaluationError)
     const task = taskOf('robust_band', [seriesOf(600, 1)])
-    assert.deepEqual(await pool.evaluate(task, share), judge(task))
+    assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task))
   })
 
   test('stops a task that runs too long, and reports it', async () => {

@@ -1,7 +1,7 @@
 // Evaluates series in separate threads, so that the main thread stays free: scoring a window takes up to a second.
 // Threads start when they are first needed, take one task at a time, in turns of organisations, and keep nothing. A
 // thread that crashes or does not end is an error of the run whose task it had; the next task starts another thread.
-// The results are those of `judge`, which the thread calls.
+// The results are those of `evaluateTask`, which the thread calls.
 
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -9,8 +9,8 @@ import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
 import { FairPool, type WorkKind } from '../../telemetry/fair-pool.ts'
 import type { Evaluation } from '../alarms/alarm.ts'
-import { type EvaluationTask, judge } from './evaluate.ts'
-import type { ThreadAnswer } from './evaluation-thread.ts'
+import { type EvaluationTask, evaluateTask } from './evaluate.ts'
+import type { ThreadResult } from './evaluation-thread.ts'
 
 /** The organisation that evaluation is done for, and how urgent it is. */
 export interface EvaluationShare {
@@ -23,7 +23,7 @@ export interface EvaluationShare {
 export type Evaluate = (task: EvaluationTask, share: EvaluationShare) => Promise<readonly Evaluation[]>
 
 /** Evaluates in the caller's thread, for tests and benchmarks. */
-export const evaluateHere: Evaluate = async (task) => judge(task)
+export const evaluateHere: Evaluate = async (task) => evaluateTask(task)
 
 /** A thread ended without a result. */
 export class EvaluationError extends Error {
@@ -88,9 +88,9 @@ export class EvaluationPool {
   readonly evaluate: Evaluate = ({ choice, series, widenings }, { kind, signal, tenantId }) =>
     this.#turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
       // Only these three fields are sent to the thread, whatever else the object has.
-      const answer = await this.#runTask(slot, { choice, series, widenings })
-      if ('error' in answer) throw new EvaluationError(answer.error)
-      return answer.evaluations
+      const result = await this.#runTask(slot, { choice, series, widenings })
+      if ('error' in result) throw new EvaluationError(result.error)
+      return result.evaluations
     })
 
   /** Ends the threads; running tasks fail. Idempotent. */
@@ -99,18 +99,15 @@ export class EvaluationPool {
     await Promise.all(this.#slots.map(({ worker }) => worker?.terminate()))
   }
 
-  async #runTask(slot: ThreadSlot, task: EvaluationTask): Promise<ThreadAnswer> {
+  async #runTask(slot: ThreadSlot, task: EvaluationTask): Promise<ThreadResult> {
     if (this.#closed) throw new AppError('not_ready')
     const worker = slot.worker ?? this.#start(slot)
-    const answered = new AbortController()
+    const ended = new AbortController()
     worker.ref()
     try {
-      return await Promise.race([
-        answerOf(worker, task, answered.signal),
-        this.#stopLate(slot, answered.signal),
-      ])
+      return await Promise.race([resultOf(worker, task, ended.signal), this.#stopLate(slot, ended.signal)])
     } finally {
-      answered.abort()
+      ended.abort()
       // An idle thread must not keep the process running.
       worker.unref()
     }
@@ -129,10 +126,10 @@ export class EvaluationPool {
   }
 
   /** Stops the thread if the task takes too long, and throws `query_too_expensive`. */
-  async #stopLate(slot: ThreadSlot, answered: AbortSignal): Promise<never> {
+  async #stopLate(slot: ThreadSlot, ended: AbortSignal): Promise<never> {
     const { clock = systemClock, limitMs = usualLimitMs } = this.#options
-    await clock.sleep(limitMs, answered)
-    if (answered.aborted) throw new EvaluationError('The task has ended')
+    await clock.sleep(limitMs, ended)
+    if (ended.aborted) throw new EvaluationError('The task has ended')
     const { worker } = slot
     slot.worker = null
     worker?.terminate().catch(() => undefined)
@@ -146,9 +143,9 @@ export class EvaluationPool {
  * Waits for one message of the thread until the signal aborts. Rejects with EvaluationError where the thread ends
  * first.
  */
-function answerOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Promise<ThreadAnswer> {
+function resultOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Promise<ThreadResult> {
   return new Promise((resolve, reject) => {
-    const onMessage = (answer: ThreadAnswer) => resolve(answer)
+    const onMessage = (result: ThreadResult) => resolve(result)
     const onError = (cause: unknown) => reject(new EvaluationError('The evaluation thread failed', { cause }))
     const onExit = () => reject(new EvaluationError('The evaluation thread ended'))
     worker.on('message', onMessage).on('error', onError).on('exit', onExit)

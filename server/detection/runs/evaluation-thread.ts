@@ -3,18 +3,18 @@
 
 import { parentPort } from 'node:worker_threads'
 import type { Evaluation } from '../alarms/alarm.ts'
-import { type EvaluationTask, judge } from './evaluate.ts'
+import { type EvaluationTask, evaluateTask } from './evaluate.ts'
 
 /** `error` is the text of what was thrown, because error classes do not survive the transfer between threads. */
-export type ThreadAnswer = { readonly evaluations: readonly Evaluation[] } | { readonly error: string }
+export type ThreadResult = { readonly evaluations: readonly Evaluation[] } | { readonly error: string }
 
 parentPort?.on('message', (task: EvaluationTask) => {
   try {
-    const evaluations = judge(task)
-    parentPort?.postMessage({ evaluations } satisfies ThreadAnswer, buffersOf(evaluations))
+    const evaluations = evaluateTask(task)
+    parentPort?.postMessage({ evaluations } satisfies ThreadResult, buffersOf(evaluations))
   } catch (error) {
     const sentence = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    parentPort?.postMessage({ error: sentence } satisfies ThreadAnswer)
+    parentPort?.postMessage({ error: sentence } satisfies ThreadResult)
   }
 })
 

@@ -410,7 +410,7 @@ test("a thousand due detectors of one organisation do not delay another's, also 
   await createDetector(globex)
   const order: [tenantId: string, count: number][] = []
   const counting = {
-    runTogether: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
+    runBatch: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
       order.push([tenantId, ids.length])
       // Stands for the time that the engine and the methods take.
       await clock.advance(10_000)
@@ -433,8 +433,8 @@ test("a thousand due detectors of one organisation do not delay another's, also 
 test('a round logs a failure, and does not log a detector that is deleted or running already', async () => {
   const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
   const failingRunner = {
-    runTogether: async (place: TenantPlace, ids: readonly string[]) => {
-      const failures = await runner.runTogether(
+    runBatch: async (place: TenantPlace, ids: readonly string[]) => {
+      const failures = await runner.runBatch(
         place,
         ids.filter((id) => id === healthy.id),
       )
@@ -465,7 +465,7 @@ test('detectors that run in a batch give the same results as separate runs', asy
   const [broken] = due
   assert(broken !== undefined)
   const gone = 'det_gone'
-  const failures = await runner.runTogether(acme, [...due.map(({ id }) => id), gone])
+  const failures = await runner.runBatch(acme, [...due.map(({ id }) => id), gone])
   assert.deepEqual([...failures.keys()], [gone])
   const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
   assert.deepEqual(
@@ -491,7 +491,7 @@ test('where reading a batch fails, each detector is read separately', async () =
       : engine.select(statement, limits)
   const narrow: TelemetryEngine = Object.assign(Object.create(engine), { select })
   const batchRunner = new DetectorRunner({ store, engine: narrow, gate, clock, logger })
-  const failures = await batchRunner.runTogether(
+  const failures = await batchRunner.runBatch(
     acme,
     due.map(({ id }) => id),
   )

@@ -57,7 +57,7 @@ export class DetectorRunner {
    * Runs several detectors of one organisation. Never throws: returns, by id, the errors that {@link run} would throw.
    * Detectors that were not run before the signal aborts stay due.
    */
-  async runTogether(
+  async runBatch(
     place: TenantPlace,
     detectorIds: readonly string[],
     signal?: AbortSignal,

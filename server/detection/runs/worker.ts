@@ -13,7 +13,7 @@ import type { DetectorRunner } from './runner.ts'
 
 interface DetectionWorkerOptions {
   readonly store: DetectionStore
-  readonly runner: Pick<DetectorRunner, 'runTogether'>
+  readonly runner: Pick<DetectorRunner, 'runBatch'>
   readonly clock: Clock
   readonly leases: Leases
   readonly logger: Pick<FastifyBaseLogger, 'error'>
@@ -138,7 +138,7 @@ async function runSome(
 ): Promise<void> {
   const [place] = due
   if (place === undefined) return
-  const failures = await runner.runTogether(
+  const failures = await runner.runBatch(
     { tenantId: place.tenantId, placement: place.placement },
     due.map(({ id }) => id),
     signal,

@@ -10,14 +10,14 @@ const clearStep = 1.2
  * Returns each unreported score as it is, 0 for the others, and NaN where there is no score. The half-life is a number
  * of scores.
  */
-export function newsOf(scores: Float64Array, halfLifePoints: number): Float64Array {
+export function unreportedScores(scores: Float64Array, halfLifePoints: number): Float64Array {
   const fade = 0.5 ** (1 / halfLifePoints)
   let reported = 0
   return scores.map((score) => {
     if (Number.isNaN(score)) return score
     reported *= fade
-    const news = score > reported * clearStep ? score : 0
+    const unreported = score > reported * clearStep ? score : 0
     reported = Math.max(reported, score)
-    return news
+    return unreported
   })
 }

@@ -37,7 +37,7 @@ export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = [
 }
 
 /** Writes a column of dense values back to their buckets; NaN elsewhere. */
-export function spreadOut(dense: DenseValues, column: Float64Array, length: number): Float64Array {
+export function toSparse(dense: DenseValues, column: Float64Array, length: number): Float64Array {
   const sparse = new Float64Array(length).fill(Number.NaN)
   for (let i = 0; i < column.length; i++) sparse[dense.buckets[i] ?? 0] = at(column, i)
   return sparse

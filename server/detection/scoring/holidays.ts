@@ -40,7 +40,7 @@ export function holidayTest(entries: readonly string[]): (day: number) => boolea
 }
 
 /** What is usual at one moment of a holiday, according to each history. */
-export interface HolidayViews {
+export interface HolidayEstimates {
   /** At the same time of earlier holidays; null for the first holiday. */
   readonly earlier: Usual | null
   /** At the same time of the day of the week that differs most from the others; null while too few weeks are known. */
@@ -50,7 +50,7 @@ export interface HolidayViews {
 }
 
 /** `k`: half the width of a band, in standard deviations. */
-export type HolidayRule = (views: HolidayViews, k: number) => Band
+export type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
 
 /**
  * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to, because a few of
@@ -91,7 +91,10 @@ export class HolidayPast {
     this.#week = week
   }
 
-  views(local: { readonly day: number; readonly minuteOfDay: number }, ordinary: Usual): HolidayViews {
+  estimatesAt(
+    local: { readonly day: number; readonly minuteOfDay: number },
+    ordinary: Usual,
+  ): HolidayEstimates {
     if (local.day !== this.#today) {
       this.#today = local.day
       this.#dayOff = dayUnlikeOthers(this.#week)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newsOf } from './alert-once.ts'
+import { unreportedScores } from './alert-once.ts'
 import { rollingSteps } from './rolling.ts'
 import { seededUniform } from './seeded-random.ts'
 import { recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from './surprise.ts'
@@ -71,6 +71,6 @@ test('a fall within the range is a record of the steps where no value is a recor
 
 test('a score is reported once, again when it is clearly higher, and again when the last report has faded', () => {
   const scores = Float64Array.of(1, 1, 1.1, 1.5, 1.5, 0, 0, 0, 0, 0, 1)
-  assert.deepEqual([...newsOf(scores, 100)], [1, 0, 0, 1.5, 0, 0, 0, 0, 0, 0, 0])
-  assert.equal(newsOf(scores, 3).at(-1), 1)
+  assert.deepEqual([...unreportedScores(scores, 100)], [1, 0, 0, 1.5, 0, 0, 0, 0, 0, 0, 0])
+  assert.equal(unreportedScores(scores, 3).at(-1), 1)
 })
