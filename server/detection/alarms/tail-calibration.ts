@@ -20,9 +20,9 @@
 // - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay the same.
 //   Where more alarms were raised than the budget allows so far, the budget for later ones shrinks in proportion (the
 //   idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not only the intended one).
-// - A tail of few peaks is uncertain, and incidents that nobody gave feedback on make it longer. Where the distribution
-//   of a score is known beforehand, as for surprises, the edge moves out at most to `mostThreshold`, and beyond that
-//   only as the budget is exceeded.
+// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where the
+//   distribution of a score is known beforehand, as for surprises, the edge moves out at most to `mostThreshold`, and
+//   beyond that only as the budget is exceeded.
 //
 // The threshold never falls below `leastThreshold`: a budget is a maximum, and alarms raised only to use it up are
 // mostly false. It is 1, the method's own edge, where the past has no tail at all, as in a series that never changed,
