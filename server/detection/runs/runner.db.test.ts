@@ -516,8 +516,9 @@ test('the worker runs due detectors as time passes', async () => {
   })
   worker.start()
   try {
-    while (clock.waiting === 0) await new Promise((resolve) => setImmediate(resolve))
-    assert.equal((await store.findDetector('acme', detector.id))?.lastStatus, 'ok')
+    const status = async () => (await store.findDetector('acme', detector.id))?.lastStatus
+    while ((await status()) === null) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(await status(), 'ok')
   } finally {
     await worker.stop()
   }
