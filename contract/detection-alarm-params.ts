@@ -1,9 +1,9 @@
-// The parameters that methods share because the alarm layer needs them whatever the method. A method takes those that do
-// something for it, with another default where its alarms are of another kind.
+// The parameters that methods share because the alarm layer uses them for every method. A method has those that apply
+// to it, with other defaults where its alarms are of another kind.
 
 import { z } from 'zod'
 
-/** What the alarm layer needs to know whatever the method. */
+/** What the alarm layer needs for every method. */
 export const alarmParams = {
   violate_n: z
     .int()
@@ -16,7 +16,7 @@ export const alarmParams = {
     .min(1)
     .max(60)
     .default(3)
-    .describe('How many of the last judged buckets violate_n looks at.'),
+    .describe('How many of the last judged buckets violate_n counts in.'),
   clear_n: z.int().min(1).max(60).default(3).describe('Close after this many calm buckets in a row.'),
   cooldown_minutes: z
     .int()
@@ -28,7 +28,7 @@ export const alarmParams = {
     .enum(['skip', 'zero', 'alert'])
     .default('skip')
     .describe(
-      'What a bucket without data means: "skip", nothing; "zero", the value 0 in the whole window; "alert", a violation once the series has had data. Erased time is never missing data.',
+      'How a bucket without data is treated: "skip", it is ignored; "zero", the value 0 in the whole window; "alert", a violation once the series has had data. Erased time is never missing data.',
     ),
   min_volume: z
     .number()
@@ -60,7 +60,7 @@ export const bandParams = {
     .max(100)
     .default(1)
     .describe(
-      'False alarms you accept per series and week, at most. The edge of alarm is moved out until the alarms to come keep to this, as far as the past of the series tells; it is never moved in.',
+      'False alarms you accept per series and week, at most. The edge of alarm moves out until the expected number of alarms is within this, as estimated from the past of the series; it never moves in.',
     ),
   warmup_points: z
     .int()
@@ -68,7 +68,7 @@ export const bandParams = {
     .max(10_000)
     .default(64)
     .describe(
-      'Buckets with data before the first judgement; until then the status is "learning". What is over within the first sixteen judged buckets is not told.',
+      'Buckets with data before the first judgement; until then the status is "learning". An incident that ends within the first sixteen judged buckets is not reported.',
     ),
 }
 
@@ -78,7 +78,7 @@ export const violateWithinWindow = {
   params: { type: 'value_error' },
 }
 
-/** For methods whose alarms are single events: what they report at one bucket they have learnt by the next. */
+/** For methods whose alarms are single events: they have learnt by the next bucket what they report at one. */
 export const singleBucket = {
   violate_n: alarmParams.violate_n
     .unwrap()
@@ -90,7 +90,7 @@ export const singleBucket = {
     .describe(alarmParams.window_m.description ?? ''),
 }
 
-/** For methods that judge how unusual a bucket is without drawing a band around its value. */
+/** For methods that judge how unusual a bucket is, without a band around its value. */
 export const surpriseParams = {
   ...alarmParams,
   ...singleBucket,
@@ -98,7 +98,7 @@ export const surpriseParams = {
     .unwrap()
     .default(1)
     .describe(
-      'False alarms you accept per series and week, at most. The edge of alarm is moved out until the alarms to come keep to this, as far as the past of the series tells. More than one a week also moves it in, to fainter surprises.',
+      'False alarms you accept per series and week, at most. The edge of alarm moves out until the expected number of alarms is within this, as estimated from the past of the series. More than one a week also moves it in, to smaller surprises.',
     ),
   warmup_points: bandParams.warmup_points,
 }

@@ -1,5 +1,5 @@
-// What stands around one anomaly, on the wire: what was like it, what belongs to the same incident, what its events have
-// in common, where to look.
+// The context of one anomaly, on the wire: similar anomalies, anomalies of the same incident, what its events have in
+// common, and links.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
@@ -8,11 +8,11 @@ import { Anomaly } from './detection.ts'
 const share = z.number().describe('0 to 1.')
 
 const relatedText =
-  'Anomalies that may be of the same incident: they overlap in time, give or take 15 minutes, and are of the same service or began within an hour of each other. Derived when it is asked for.'
+  'Anomalies that may belong to the same incident: they overlap in time, with a tolerance of 15 minutes, and are of the same service or began within an hour of each other. Computed on request.'
 
 export const RelatedAnomalies = z
   .object({
-    count: z.int().describe('At most 1000 of that time are looked through.'),
+    count: z.int().describe('At most 1000 anomalies of that time are compared.'),
     anomalies: z
       .array(
         z.object({
@@ -23,16 +23,18 @@ export const RelatedAnomalies = z
           reason: z.string(),
           because: z
             .array(z.enum(['same_service', 'began_together']))
-            .describe('Beside the overlap in time; at least one.'),
+            .describe('In addition to the overlap in time; at least one.'),
         }),
       )
-      .describe('Those that began closest to it first, 20 at most.'),
+      .describe('The 20 that began closest to it, closest first.'),
   })
   .describe(relatedText)
   .meta({ id: 'RelatedAnomalies' })
 export type RelatedAnomalies = z.infer<typeof RelatedAnomalies>
 
-const relatedIds = z.array(z.string()).describe(`${relatedText} The closest beginnings first, 20 at most.`)
+const relatedIds = z
+  .array(z.string())
+  .describe(`${relatedText} The 20 that began closest to it, closest first.`)
 
 export const AnomalyContext = z
   .object({

@@ -41,7 +41,7 @@ export const Weekly = z
   .strictObject({
     days: z.array(z.enum(weekdays)).min(1).max(7),
     from: timeOfDay.describe('Inclusive, in the time zone.'),
-    until: timeOfDay.describe('Exclusive; on the next day where it is not after `from`.'),
+    until: timeOfDay.describe('Exclusive; on the next day if it is not later than `from`.'),
     time_zone: z
       .string()
       .max(100)
@@ -65,7 +65,7 @@ const CreateMuteFields = z
     group: group
       .optional()
       .describe(
-        'Only series with these labels: what `group_by`, `service` and `attributes` of the scope say, such as {"service": "checkout"}.',
+        'Only series with these labels, which come from `group_by`, `service` and `attributes` of the scope, such as {"service": "checkout"}.',
       ),
     all_detectors: z
       .boolean()
@@ -80,7 +80,7 @@ const CreateMuteFields = z
     note: note.optional(),
   })
   .describe(
-    'What is muted must be said: `detector_id`, `group` with a label, or `all_detectors`; and until when: `range_end` or `open_ended`.',
+    'A mute must say what it mutes (`detector_id`, `group` with a label, or `all_detectors`) and until when (`range_end` or `open_ended`).',
   )
 export const CreateMute = withOldNames(CreateMuteFields, { from: 'range_start', until: 'range_end' }).meta({
   id: 'CreateMute',
@@ -111,9 +111,9 @@ export const MuteParams = z.object({ mute_id: z.string().max(100) })
 export const MuteListQuery = z.strictObject({
   limit: limitQuery,
   cursor: cursorQuery,
-  detector_id: z.string().max(100).optional().describe('Only what mutes this detector.'),
+  detector_id: z.string().max(100).optional().describe('Only mutes of this detector.'),
   expired: z
     .enum(['true', 'false'])
     .default('false')
-    .describe('"true": also those that are over; they are kept for 90 days.'),
+    .describe('"true": also mutes that have ended; they are kept for 90 days.'),
 })

@@ -1,5 +1,5 @@
-// What a client may send as parameters of each method: defaults, bounds, rules between parameters, and that the
-// served schema explains every one of them.
+// The parameters of each method as clients send them: defaults, bounds, rules between parameters, and a description of
+// each in the served schema.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -8,7 +8,7 @@ import { comparesPeers, describeMethods, methodKeys, methodParams } from './dete
 const issuesOf = (result: { error?: { issues: { path: PropertyKey[]; message: string }[] } | undefined }) =>
   (result.error?.issues ?? []).map((issue) => [issue.path.join('.'), issue.message])
 
-test('defaults fill what is not given', () => {
+test('defaults replace absent parameters', () => {
   const params = methodParams.robust_band.parse({ k: 3 })
   assert.deepEqual(
     {
@@ -22,7 +22,7 @@ test('defaults fill what is not given', () => {
   )
 })
 
-test('a threshold needs a limit, and its limits in order', () => {
+test('a threshold needs a limit, and lower must not exceed upper', () => {
   assert.deepEqual(issuesOf(methodParams.threshold.safeParse({})), [['upper', 'Give upper, lower or both']])
   assert.deepEqual(issuesOf(methodParams.threshold.safeParse({ lower: 2, upper: 1 })), [
     ['lower', 'lower must not exceed upper'],
@@ -31,7 +31,7 @@ test('a threshold needs a limit, and its limits in order', () => {
   assert.ok(!methodParams.threshold.safeParse({ upper: Number.POSITIVE_INFINITY }).success)
 })
 
-test('n may not exceed m in any method', () => {
+test('violate_n must not exceed window_m in any method', () => {
   const params = { upper: 1, violate_n: 4, window_m: 3 }
   assert.deepEqual(issuesOf(methodParams.threshold.safeParse(params)), [
     ['violate_n', 'violate_n must not exceed window_m'],
@@ -39,12 +39,12 @@ test('n may not exceed m in any method', () => {
   assert.ok(!methodParams.robust_band.safeParse({ violate_n: 4 }).success)
 })
 
-test('a misspelt or foreign parameter is refused', () => {
+test('a misspelt parameter, or one of another method, is refused', () => {
   assert.ok(!methodParams.robust_band.safeParse({ window: 288 }).success)
   assert.ok(!methodParams.threshold.safeParse({ upper: 1, alarm_budget_per_week: 1 }).success)
 })
 
-test('holidays are days of one year or of every year, and what is none is refused at its place with the mend', () => {
+test('holidays are days of one year or of every year, and an invalid one is refused with its location and a correction', () => {
   const read = (holidays: unknown) => methodParams.seasonal_band.safeParse({ holidays })
   assert.deepEqual(methodParams.seasonal_band.parse({}).holidays, [])
   const days = ['2026-12-25', '2028-02-29', '12-25', '02-29', '0001-01-01']
@@ -75,7 +75,7 @@ test('holidays are days of one year or of every year, and what is none is refuse
     assert.ok(!read(other).success)
 })
 
-test('bounds are kept', () => {
+test('parameters outside their bounds are refused', () => {
   for (const params of [
     { k: 0.9 },
     { k: 21 },

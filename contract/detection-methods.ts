@@ -1,10 +1,10 @@
-// The parameters of every detection method, each described, bounded and given its default once. The same schemas
-// refuse a misspelt key (strict), fill in defaults, type the methods, and are served as JSON Schema, so the
+// The parameters of every detection method, each with its description, bounds and default, in one place. The same
+// schemas refuse misspelt keys (strict), fill in defaults, type the methods, and are served as JSON Schema, so that the
 // console can draw its form and the reference page can explain it without a second list.
 //
-// A parameter is listed only where it does something: `threshold` compares with limits the user states, so it has
-// no expected value, and takes no budget, no deviation and no direction. To add a method, add its schema here and
-// its file in `server/detection/methods/`; the compiler then asks for the rest.
+// A parameter is listed only where it has an effect: `threshold` compares with given limits, so it has no expected
+// value and no budget, deviation or direction. To add a method, add its schema here and its file in
+// `server/detection/methods/`; the compiler then reports what else is missing.
 
 import { z } from 'zod'
 import {
@@ -36,7 +36,7 @@ export const ThresholdParams = z
     },
   )
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('Fixed limits, for what must never be crossed: a quota, a full disk, an agreed latency.')
+  .describe('Fixed limits that must never be exceeded: a quota, a full disk, an agreed latency.')
 
 export const RobustBandParams = z
   .strictObject({
@@ -46,7 +46,7 @@ export const RobustBandParams = z
       .max(20_000)
       .default(288)
       .describe(
-        'How many buckets with data, before the judged one, make the baseline. A new level that lasts half of them is taken as normal.',
+        'How many buckets with data, before the judged one, make the baseline. A new level that lasts half as many becomes the baseline.',
       ),
     k: z
       .number()
@@ -74,7 +74,9 @@ const RecordRangeParams = z
       .min(0)
       .max(365)
       .default(0)
-      .describe('Half-life of the range: it shrinks towards its middle unless renewed. 0 keeps it.'),
+      .describe(
+        'Half-life of the range: it shrinks towards its middle unless new values extend it. 0: it does not shrink.',
+      ),
     ...bandParams,
     ...singleBucket,
     min_rel_dev: bandParams.min_rel_dev
@@ -83,7 +85,9 @@ const RecordRangeParams = z
       .describe(bandParams.min_rel_dev.description ?? ''),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('A new highest or lowest value of the series: cheap, and half of what detectors find.')
+  .describe(
+    'A new highest or lowest value of the series: cheap, and as good as half of the published detectors.',
+  )
 
 const ShapeDiscordParams = z
   .strictObject({
@@ -98,12 +102,12 @@ const ShapeDiscordParams = z
       .min(512)
       .max(65_536)
       .default(4096)
-      .describe('How far back a similar shape is looked for, in buckets with data.'),
+      .describe('How far back similar shapes are searched, in buckets with data.'),
     timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('Shapes unlike any before them: a missing peak, a new rhythm, a spike where none belongs.')
+  .describe('Shapes unlike any before: a missing peak, a new rhythm, a spike at an unusual time.')
 
 export const SeasonalBandParams = z
   .strictObject({
@@ -115,7 +119,7 @@ export const SeasonalBandParams = z
       .min(2)
       .max(60)
       .default(14)
-      .describe('How many earlier days, weeks or holidays are compared with.'),
+      .describe('How many earlier days, weeks or holidays a value is compared with.'),
     k: z
       .number()
       .min(1)
@@ -126,7 +130,7 @@ export const SeasonalBandParams = z
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(
-    'What is usual at this hour of the day or the week: traffic, latency, anything that people cause.',
+    'A band around what is usual at this time of the day or the week: for traffic, latency, anything that people cause.',
   )
 
 const SpectralResidualParams = z
@@ -140,7 +144,7 @@ const SpectralResidualParams = z
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('What the eye would catch in a chart: spikes and dips in regular web traffic.')
+  .describe('Spikes and dips that stand out visually in a chart of regular web traffic.')
 
 const SubPcaParams = z
   .strictObject({
@@ -150,12 +154,14 @@ const SubPcaParams = z
       .min(256)
       .max(16_384)
       .default(2048)
-      .describe('How many values back the usual stretches are learnt from.'),
+      .describe('How many values the usual stretches are learnt from.'),
     timezone: timezoneOfShapes,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('Stretches that break how values usually move together: servers, machines, smooth rhythms.')
+  .describe(
+    'Stretches in which values do not change together as usual: for servers, machines, smooth rhythms.',
+  )
 
 const LevelShiftParams = z
   .strictObject({
@@ -171,12 +177,12 @@ const LevelShiftParams = z
       .min(2)
       .max(1000)
       .default(8)
-      .describe('After this many values beyond h the new level is taken as normal.'),
+      .describe('After this many values beyond h the new level becomes the baseline.'),
     window_points: RobustBandParams.shape.window_points,
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('A level that moved and stayed, however little: a leak, a deploy, a lost replica.')
+  .describe('A lasting change of level, also a small one: a leak, a deployment, a lost replica.')
 
 export const AbsenceParams = z
   .strictObject({
@@ -186,7 +192,7 @@ export const AbsenceParams = z
       .max(10_000)
       .default(60)
       .describe(
-        'More equal values in a row than this violate, once the series has moved. 0 allows any number.',
+        'More equal values in a row than this violate, once the series has changed. 0 allows any number.',
       ),
     ...alarmParams,
     violate_n: alarmParams.violate_n
@@ -199,17 +205,24 @@ export const AbsenceParams = z
       .describe(alarmParams.missing.description ?? ''),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe('A heartbeat that stopped or a reading that no longer moves.')
+  .describe('A heartbeat that stopped, or a value that no longer changes.')
 
 const RateTestParams = z
   .strictObject({
-    base_days: z.number().min(0.1).max(365).default(7).describe('Half-life of the rate it compares with.'),
+    base_days: z
+      .number()
+      .min(0.1)
+      .max(365)
+      .default(7)
+      .describe('Half-life of the rate that values are compared with.'),
     prior_events: z
       .number()
       .min(0.1)
       .max(1e6)
       .default(50)
-      .describe('How much the past counts at least, in events: the more, the slower to be surprised.'),
+      .describe(
+        'Minimum weight of the past, in events: with a larger one, more events are needed for an alarm.',
+      ),
     k: RobustBandParams.shape.k
       .unwrap()
       .default(4)
@@ -218,7 +231,7 @@ const RateTestParams = z
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(
-    'Ratios judged by their volume, and small counts: errors of requests, where two of three is not news.',
+    'Ratios judged by their volume, and small counts: for example errors of requests, where two of three are not significant.',
   )
 
 const RcfParams = z
@@ -228,20 +241,25 @@ const RcfParams = z
       .min(1)
       .max(32)
       .default(8)
-      .describe('Values in a row that are judged together, as one point.'),
-    trees: z.int().min(10).max(100).default(30).describe('More of them make the score steadier, and dearer.'),
-    sample_points: z.int().min(64).max(512).default(256).describe('Points that each tree holds.'),
+      .describe('Consecutive values that are judged together, as one point.'),
+    trees: z
+      .int()
+      .min(10)
+      .max(100)
+      .default(30)
+      .describe('More trees make the score more stable and take more time.'),
+    sample_points: z.int().min(64).max(512).default(256).describe('Points in the sample of each tree.'),
     history_points: z
       .int()
       .min(512)
       .max(65_536)
       .default(2560)
-      .describe('Mean age of the points that the trees hold, in buckets with data: older ones fade out.'),
+      .describe('Mean age of the points in the trees, in buckets with data: older points fade out.'),
     ...surpriseParams,
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(
-    'Random cuts set a few values in a row apart from the past the sooner, the odder they are: sudden, of any shape.',
+    'Random cuts separate unusual groups of consecutive values early from the past: for sudden changes of any shape.',
   )
 
 const PeerOutlierParams = z
@@ -263,7 +281,7 @@ const PeerOutlierParams = z
       .min(16)
       .max(2016)
       .default(288)
-      .describe('How many buckets say how far apart the peers usually are.'),
+      .describe('From how many buckets the usual spread of the peers is computed.'),
     ...bandParams,
     warmup_points: bandParams.warmup_points
       .unwrap()
@@ -274,7 +292,7 @@ const PeerOutlierParams = z
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(
-    'One that is unlike the others of its group at the same moment: hosts, pods or shards that should look alike. Needs scope.group_by.',
+    'A series that differs from the others of its group in the same bucket: for hosts, pods or shards that should be alike. Needs scope.group_by.',
   )
 
 const AutoParams = z
@@ -287,19 +305,19 @@ const AutoParams = z
       .max(10_000)
       .default(100)
       .describe(
-        'Half-life, in buckets with data, of what was already told: until it fades only something clearly worse is news.',
+        'Half-life, in buckets with data, of the last reported score: until it has faded, only a clearly higher score is reported.',
       ),
     ...surpriseParams,
     alarm_budget_per_week: surpriseParams.alarm_budget_per_week
       .unwrap()
       .default(1)
       .describe(
-        'False alarms you accept per series and week, at most. The past of the series moves the edge of alarm out, a little while this is kept, and further as it is overspent; more than one a week also moves it in, to fainter surprises.',
+        'False alarms you accept per series and week, at most. The past of the series moves the edge of alarm out: a little while this budget is met, and further when it is exceeded. More than one a week also moves it in, to smaller surprises.',
       ),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
   .describe(
-    'The default, for whoever does not want to choose: several methods, each by its own past, averaged.',
+    'The default, where nobody wants to choose: the average of several methods, each calibrated by its own past.',
   )
 
 /** Every method by its `method_key`. */
@@ -337,7 +355,7 @@ export const methodKeys = [
 export const MethodKey = z.enum(methodKeys).meta({ id: 'MethodKey' })
 export type MethodKey = keyof typeof methodParams
 
-/** Methods that compare the series of a group with each other: without `scope.group_by` there is nothing to compare. */
+/** Methods that compare the series of a group with each other; they need `scope.group_by`. */
 const peerMethodKeys = ['peer_outlier'] as const satisfies readonly MethodKey[]
 
 export function comparesPeers(key: MethodKey): boolean {
@@ -362,7 +380,7 @@ export const DetectionMethod = z
   .meta({ id: 'DetectionMethod' })
 export type DetectionMethod = z.infer<typeof DetectionMethod>
 
-/** The whole catalogue, in the order of `methodKeys`. Rules that span two parameters are in the prose only. */
+/** The whole catalogue, in the order of `methodKeys`. JSON Schema does not contain the rules between two parameters. */
 export function describeMethods(): DetectionMethod[] {
   return methodKeys.map((key) => {
     const schema = methodParams[key]

@@ -1,5 +1,5 @@
-// What a detector would have done over a past range, on the wire: asked with the very body that would create it, and
-// answered by the very code that would run it. Nothing of it is kept.
+// What a detector would have done over a past range, on the wire. The request has the body that would create the
+// detector, and the response comes from the code that would run it. Nothing is stored.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
@@ -12,10 +12,10 @@ const PreviewDetectorFields = z
     ...CreateDetector.shape,
     name: CreateDetector.shape.name.default('Preview'),
     range_start: MomentInput.describe(
-      `When the detector is imagined to be created, and first run. Inclusive. ${momentForms}`,
+      `When the detector would have been created and first run. Inclusive. ${momentForms}`,
     ),
     range_end: MomentInput.describe(
-      `Up to where it is run. Exclusive, and not in the future. ${momentForms}`,
+      `End of the time that it judges. Exclusive, and not in the future. ${momentForms}`,
     ),
   })
   .describe('A detector as on creation, and the past range to try it on. enabled means nothing here.')
@@ -76,33 +76,33 @@ export const DetectorPreview = z
     range_end: Instant.describe('End of the last bucket that was judged.'),
     step_minutes: z.int().describe('Width of a bucket.'),
     runs: z.int().describe('How often the detector would have run.'),
-    last_status: DetectorStatus.nullable().describe('What its last run would have said.'),
+    last_status: DetectorStatus.nullable().describe('Status after its last run.'),
     last_note: z.string().nullable(),
     alarms: z.int().describe('Anomalies it would have raised.'),
     alarms_per_week: z.number().describe('Over all series.'),
     alarms_per_series_and_week: z
       .number()
-      .describe('To hold against `alarm_budget_per_week`, which also counts per series.'),
+      .describe('For comparison with `alarm_budget_per_week`, which is per series too.'),
     series: z.array(
       z.object({
         group: Anomaly.shape.group,
         points: z
           .array(PreviewPoint)
-          .describe('Each bucket as the first run saw it that judged it, with the edges that held then.'),
+          .describe('Each bucket as the first run that judged it saw it, with the edges at that time.'),
       }),
     ),
     anomalies: z.array(PreviewAnomaly).describe('In the order in which they would have been recorded.'),
     cost: z.object({
       duration_ms: z.int(),
       rows_read: z.int().describe('Rows of telemetry in the range and the windows before it.'),
-      points_judged: z.int().describe('Over all runs; each run judges its window anew.'),
+      points_judged: z.int().describe('Over all runs; each run judges its whole window.'),
     }),
     warnings: z.array(z.object({ code: z.enum(previewWarnings), message: z.string() })),
     start: Instant.meta(oldNameOf('range_start')),
     end: Instant.meta(oldNameOf('range_end')),
   })
   .describe(
-    'What the detector would have done, had it been created at `range_start`, knowing at each run nothing later. Late telemetry counts as if it had been in time; mutes and feedback are left aside.',
+    'What the detector would have done if it had been created at `range_start`. No run uses anything later than itself. Late telemetry counts as if it had arrived in time; mutes and feedback are ignored.',
   )
   .meta({ id: 'DetectorPreview' })
 export type DetectorPreview = z.infer<typeof DetectorPreview>

@@ -1,4 +1,4 @@
-// What would suit a metric, on the wire: a body for creating a detector, and the facts that speak for it.
+// A suggestion for a metric, on the wire: a body for creating a detector, and the reasons for it.
 
 import { z } from 'zod'
 import { DetectorScope, MetricKey } from './detection.ts'
@@ -22,15 +22,17 @@ export const DetectorSuggestion = z
         window_minutes: z.int(),
         schedule_minutes: z.int(),
       })
-      .describe('To be sent to /anomalies/detectors, or first to its preview.'),
+      .describe('Send it to /anomalies/detectors, or to the preview first.'),
     step_minutes: z.int().describe('Width of a bucket that follows from window and schedule.'),
     filled: z
       .array(z.object({ step_minutes: z.int(), share: z.number() }))
-      .describe('Share of buckets of each width that have data, since the first that has.'),
+      .describe('Share of buckets with data, for each width, since the first bucket with data.'),
     daily_rhythm: z
       .number()
       .nullable()
-      .describe('How much an hour is like the same hour of the day before, -1 to 1; null below three days.'),
+      .describe(
+        'Correlation of each hour with the same hour of the day before, -1 to 1; null with less than three days.',
+      ),
     reasons: z.array(z.string()),
   })
   .describe('Read from the last seven days; a suggestion, not a promise: preview it.')

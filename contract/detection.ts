@@ -1,8 +1,8 @@
-// Anomaly detectors and what they found, on the wire. The thirteen fields of `Detector` from `id` to `created_at`
-// are the interface the product was ordered with; `last_note` says in a sentence what `last_status` can't.
+// Anomaly detectors and their anomalies, on the wire. The thirteen fields of `Detector` from `id` to `created_at` were
+// given with the requirements of the product; `last_note` adds a sentence to `last_status`.
 //
-// The schemas of the two bodies leave `params` open, because what it may hold depends on the method: the parameter
-// schemas are in `detection-methods.ts`, and the server checks both in one answer.
+// The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter schemas
+// are in `detection-methods.ts`, and the server reports problems of both in one response.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
@@ -32,7 +32,7 @@ export const detectorStatuses = [
 export const DetectorStatus = z.enum(detectorStatuses).meta({ id: 'DetectorStatus' })
 export type DetectorStatus = z.infer<typeof DetectorStatus>
 
-/** Metrics every organisation has, counted from its spans, log records and stored rows. */
+/** Metrics that every organisation has, computed from its spans, log records and stored rows. */
 export const builtInMetrics = [
   { metric_key: 'spans.rate', description: 'Requests (spans that enter a service) per second.' },
   { metric_key: 'spans.error_ratio', description: 'Share of requests with an error status, 0 to 1.' },
@@ -47,14 +47,14 @@ export const builtInMetrics = [
 const builtInKeys: ReadonlySet<string> = new Set(builtInMetrics.map(({ metric_key }) => metric_key))
 
 /**
- * The name of a metric as OpenTelemetry and Prometheus write them, or a built-in. Names under `spans.` and `logs.`
- * are ours: a misspelt built-in would otherwise be a metric that never has data.
+ * The name of a metric as OpenTelemetry and Prometheus write it, or a built-in metric. Names under `spans.` and `logs.`
+ * are reserved: otherwise a misspelt built-in metric would be a metric that never has data.
  */
 export const MetricKey = z
   .string()
   .max(255)
   .regex(/^[A-Za-z_:][A-Za-z0-9_:./-]*$/, {
-    error: 'A metric key starts with a letter and goes on with letters, digits and _ . : / -',
+    error: 'A metric key starts with a letter, _ or :, followed by letters, digits and _ . : / -',
   })
   .refine((key) => builtInKeys.has(key) || !/^(?:spans|logs)\./.test(key), {
     error: `Keys under spans. and logs. are built in; use one of ${[...builtInKeys].join(', ')}`,
@@ -63,7 +63,7 @@ export const MetricKey = z
 const attributesMax = 20
 
 const groupKey = z.string().min(1).max(300)
-/** Each key multiplies the series. */
+/** Each key multiplies the number of series. */
 const groupKeysMax = 5
 
 export const DetectorScope = z
@@ -80,17 +80,17 @@ export const DetectorScope = z
       .union([groupKey, z.array(groupKey).min(1).max(groupKeysMax)])
       .optional()
       .describe(
-        '`service` or an attribute key: each value is a series of its own, the 50 busiest at most; of a list of keys each combination. Methods that compare series with each other need it.',
+        '`service` or an attribute key: each value is a series of its own, at most the 50 busiest. With a list of keys, each combination of values is a series. Methods that compare series need it.',
       ),
     aggregation: Aggregation.optional().describe(
-      'How readings in a bucket become one; by the kind of metric where absent. Built-in metrics have their own.',
+      'How the points in a bucket are combined. Default: by the kind of metric. Built-in metrics have their own.',
     ),
   })
   .describe('What the detector applies to; everything where empty.')
   .meta({ id: 'DetectorScope' })
 export type DetectorScope = z.infer<typeof DetectorScope>
 
-/** An integer in a JSON body. Whatever is none answers `int_type`, be it text or 1.5. */
+/** An integer in a JSON body. Any other value, text or 1.5 for example, is reported as `int_type`. */
 function bodyInt(options: { min: number; max: number }) {
   return z
     .unknown()
@@ -117,7 +117,7 @@ const params = z
   .describe('Parameters of the method; their JSON Schema is at /anomalies/methods.')
 const windowMinutes = bodyInt({ min: 1, max: windowMinutesMax })
 const scheduleMinutes = bodyInt({ min: 1, max: scheduleMinutesMax })
-const windowText = 'The window each run judges, in minutes; what the method learns from may lie before it.'
+const windowText = 'The window each run judges, in minutes; the method may also learn from time before it.'
 const scheduleText = 'Minutes between runs.'
 
 export const Detector = z
@@ -133,13 +133,13 @@ export const Detector = z
     enabled: z.boolean(),
     is_system: z
       .boolean()
-      .describe('One every organisation starts with; its name, metric_key and method_key are fixed.'),
+      .describe('Every organisation starts with it; its name, metric_key and method_key are fixed.'),
     last_run_at: Instant.nullable().describe('Null before the first run.'),
     last_status: DetectorStatus.nullable().describe(
-      'Null before the first run, and from an erasure until the next.',
+      'Null before the first run, and between an erasure and the next run.',
     ),
     created_at: Instant,
-    last_note: z.string().nullable().describe('What stands behind last_status, for a person.'),
+    last_note: z.string().nullable().describe('An explanation of last_status, for people.'),
   })
   .describe('Evaluates a metric with a method over a window, on a schedule.')
   .meta({ id: 'Detector' })
@@ -174,7 +174,7 @@ export const PatchDetector = z
     enabled: z.boolean().optional(),
   })
   .describe(
-    'What is absent stays. As application/json, params and scope replace the old object whole; as application/merge-patch+json they merge into it (RFC 7396). A new method_key needs its params.',
+    'Absent fields do not change. As application/json, params and scope replace the old object as a whole; as application/merge-patch+json they are merged into it (RFC 7396). A new method_key needs its params.',
   )
   .meta({ id: 'PatchDetector' })
 export type PatchDetector = z.infer<typeof PatchDetector>
@@ -191,30 +191,32 @@ export const Anomaly = z
     group: labelMap().describe(
       'Which series of the metric, such as {"service": "checkout"}; empty where not grouped.',
     ),
-    signals: z.array(z.enum(['metrics', 'logs', 'traces'])).describe('What the values are derived from.'),
+    signals: z
+      .array(z.enum(['metrics', 'logs', 'traces']))
+      .describe('The signals that the values are derived from.'),
     started_at: Instant.describe('Start of the first violating bucket.'),
-    ended_at: Instant.nullable().describe('End of the last violating bucket; null while it goes on.'),
+    ended_at: Instant.nullable().describe('End of the last violating bucket; null while it is open.'),
     seen_until: Instant.describe('End of the last violating bucket so far.'),
     peak_at: Instant.describe('Start of the worst bucket.'),
-    value: z.number().nullable().describe('At the peak; null where the anomaly is that no data came.'),
+    value: z.number().nullable().describe('At the peak; null where the anomaly is that no data arrived.'),
     expected: z
       .number()
       .nullable()
       .describe(
-        'At the peak; null where the method expects nothing in particular, or where what it learnt from is erased.',
+        'At the peak; null where the method has no expected value, or where the telemetry that it learnt from is erased.',
       ),
     lower: z.number().nullable().describe('Lower edge of the band at the peak; null where there is none.'),
     upper: z.number().nullable().describe('Upper edge of the band at the peak; null where there is none.'),
     score: z
       .number()
-      .describe(
-        'How far out at the peak; 1 is the edge of the band, 0 where the band is gone by an erasure.',
-      ),
+      .describe('Distance at the peak: 1 is the edge of the band. 0 where an erasure removed the band.'),
     reason: z.string().describe('What happened, in a sentence.'),
     muted: z
       .boolean()
-      .describe('All of it lay inside mutes, so nobody was alarmed; false from when it outlasts them.'),
-    feedback: Feedback.nullable().describe('What a person said of it last.'),
+      .describe(
+        'True while all of it is inside mutes, so that it did not alarm; false once it lasts longer.',
+      ),
+    feedback: Feedback.nullable().describe('The last verdict of a person.'),
     created_at: Instant,
     updated_at: Instant,
   })
@@ -227,8 +229,8 @@ export const AnomalyVersion = z
     version: z.int().describe('From 1.'),
     replaced_at: Instant,
     replaced_by: z.string().describe('Who changed it: a requester, or `system:detection` for a run.'),
-    held_by: z.array(z.string()).describe('Legal holds that covered it then.'),
-    anomaly: Anomaly.describe('What it said before it was changed.'),
+    held_by: z.array(z.string()).describe('Legal holds that covered it at that time.'),
+    anomaly: Anomaly.describe('The anomaly before the change.'),
   })
   .describe('What an anomaly under a legal hold said before it was changed; kept until the hold is released.')
   .meta({ id: 'AnomalyVersion' })
@@ -240,7 +242,10 @@ const AnomalyListFields = z.strictObject({
   limit: limitQuery,
   cursor: cursorQuery,
   detector_id: z.string().max(100).optional().describe('Only of this detector.'),
-  open: z.enum(['true', 'false']).optional().describe('"true": only those that go on; "false": only ended.'),
+  open: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('"true": only open anomalies; "false": only ended ones.'),
   muted: z.enum(['true', 'false']).optional().describe('"false": only those that alarmed.'),
   range_start: MomentInput.optional().describe(`Only those seen at or after this instant. ${momentForms}`),
   range_end: MomentInput.optional().describe(`Only those that started before this instant. ${momentForms}`),

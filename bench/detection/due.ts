@@ -64,8 +64,8 @@ try {
   const store = new DetectionStore(control, clock, gate, readActiveHolds)
   await createDetectors(store)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger, evaluate: evaluations.evaluate })
-  const alone: Pick<DetectorRunner, 'runTogether'> = {
-    runTogether: async (place, ids) => {
+  const alone: Pick<DetectorRunner, 'runBatch'> = {
+    runBatch: async (place, ids) => {
       for (const id of ids) await runner.run(place, id)
       return new Map()
     },

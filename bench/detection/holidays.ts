@@ -10,8 +10,8 @@
 import { execFileSync } from 'node:child_process'
 import { methodParams } from '../../contract/detection-methods.ts'
 import { raiseAlarms } from '../../server/detection/alarms/alarm.ts'
-import { weighEvidence } from '../../server/detection/alarms/evidence.ts'
-import { scoreByClock } from '../../server/detection/methods/seasonal-band.ts'
+import { evidenceOf } from '../../server/detection/alarms/evidence.ts'
+import { scoreWithHolidayRule } from '../../server/detection/methods/seasonal-band.ts'
 import { alarmPolicy } from '../../server/detection/runs/evaluate.ts'
 import { bandOf, type HolidayRule, holidayBand } from '../../server/detection/scoring/holidays.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
@@ -81,15 +81,18 @@ function trafficOf(rate: (moment: Moment) => number, holidays: readonly number[]
 const rules: Readonly<Record<string, HolidayRule | null>> = {
   'no holidays': null,
   'as the day off': ({ dayOff, ordinary }, k) => bandOf(dayOff ?? ordinary, k),
-  'as earlier ones, else as the day off': (views, k) =>
+  'as earlier ones, else as the day off': (estimates, k) =>
     holidayBand(
-      { ...views, ordinary: views.earlier === null ? (views.dayOff ?? views.ordinary) : views.ordinary },
+      {
+        ...estimates,
+        ordinary: estimates.earlier === null ? (estimates.dayOff ?? estimates.ordinary) : estimates.ordinary,
+      },
       k,
     ),
   'as earlier ones, else between (shipped)': holidayBand,
-  'between all': (views, k) => {
-    const expected = (views.earlier ?? views.dayOff ?? views.ordinary).centre
-    const bands = [holidayBand(views, k), holidayBand({ ...views, earlier: null }, k)]
+  'between all': (estimates, k) => {
+    const expected = (estimates.earlier ?? estimates.dayOff ?? estimates.ordinary).centre
+    const bands = [holidayBand(estimates, k), holidayBand({ ...estimates, earlier: null }, k)]
     return {
       expected,
       below: Math.max(...bands.map((band) => expected - band.expected + band.below)),
@@ -104,8 +107,8 @@ function incidentsIn(values: Float64Array, holidays: readonly number[], rule: Ho
   const params = methodParams.seasonal_band.parse({ holidays: rule === null ? [] : holidays.map(dateOf) })
   const unknown = new Uint8Array(values.length)
   const series = { startNs: BigInt(firstDayMs) * 1_000_000n, stepMinutes, values, unknown, volumes: null }
-  const evidence = weighEvidence(series, params)
-  const scores = scoreByClock(evidence.series, params, rule ?? holidayBand)
+  const evidence = evidenceOf(series, params)
+  const scores = scoreWithHolidayRule(evidence.series, params, rule ?? holidayBand)
   return raiseAlarms(evidence, scores, alarmPolicy(params, stepMinutes)).incidents
 }
 

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { newsOf } from '../../server/detection/scoring/alert-once.ts'
+import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
@@ -104,12 +104,12 @@ function rank(key: MethodKey) {
   const wrong: number[] = []
   for (const labelled of corpus) {
     const { judgedFrom, incidents } = labelled
-    const { news, score } = scoreSeries(choice.method_key, seriesOf(labelled), choice.params)
+    const { score, unreported } = scoreSeries(choice.method_key, seriesOf(labelled), choice.params)
     const ranges = incidents.map(({ from, to }) => [from - judgedFrom, to - 1 - judgedFrom] as const)
     const judged = score.slice(judgedFrom).map((value) => value || 0)
     if (ranges.length > 0) vus.push(vusPr(judged, ranges))
     const tops = new Map(incidents.map((incident) => [incident, 0]))
-    const told = news ?? newsOf(score.map(Math.log1p), halfLifePoints)
+    const told = unreported ?? unreportedScores(score.map(Math.log1p), halfLifePoints)
     for (let i = judgedFrom; i < told.length; i++) {
       const size = told[i] || 0
       const incident = incidentAt(labelled, i, 1)

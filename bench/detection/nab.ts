@@ -24,7 +24,7 @@ import { autoMembers, combineMembers, memberNames } from '../../server/detection
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { newsOf } from '../../server/detection/scoring/alert-once.ts'
+import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'
 import { candidateSurprises, variantsOf } from './candidates.ts'
 import {
   hasNab,
@@ -102,7 +102,7 @@ function nabFigures(rows: RowScores) {
 }
 
 function newsIn(scores: Scores): Float64Array {
-  return scores.news ?? newsOf(scores.score.map(Math.log1p), halfLifePoints)
+  return scores.unreported ?? unreportedScores(scores.score.map(Math.log1p), halfLifePoints)
 }
 
 function meanVus(scoresOf: ReadonlyMap<string, Float64Array>): number {

@@ -1,5 +1,5 @@
-// What stands around an anomaly, over real telemetry: what its events have in common, what was like it, and never a
-// word of what is erased or somebody else's.
+// The context of an anomaly, over real telemetry: what its events have in common, similar and related anomalies, and
+// nothing of erased telemetry or of another organisation.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -48,7 +48,7 @@ beforeEach(async () => {
 
 const regions = ['eu', 'us', 'asia', 'africa']
 
-/** Twelve spans a minute over four regions; in an incident those of `eu` fail and are slow. */
+/** Twelve spans a minute in four regions. In an incident those of `eu` fail and are slow. */
 function spans(from: number, to: number, isIncident = false, secret = 'plain'): FixtureRow[] {
   return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
     Array.from({ length: 12 }, (_, n) => {
@@ -73,7 +73,7 @@ async function insert(rows: readonly FixtureRow[], place: TenantPlace = acme): P
   await insertFixture(engine, place, 'otel_traces', rows)
 }
 
-/** Runs a detector at a minute; answers the newest anomaly. */
+/** Runs a detector at a minute. Returns its newest anomaly. */
 async function find(minute: number, more: Record<string, unknown> = {}): Promise<Anomaly> {
   const read = readDraft({
     name: 'Tried',
@@ -95,25 +95,25 @@ async function find(minute: number, more: Record<string, unknown> = {}): Promise
   return found
 }
 
-const around = (anomaly: Anomaly, place = acme): Promise<AnomalyContext> =>
+const contextAt = (anomaly: Anomaly, place = acme): Promise<AnomalyContext> =>
   contextOf(store, new TenantReader(engine, place, gate), anomaly)
 
-test('failed requests are told apart by what they have in common and did not have before', async () => {
+test('contributors are attributes that failed requests have in common and that were rarer before', async () => {
   await insert([...spans(-120, 0), ...spans(0, 5, true)])
   await insert([...spans(-120, 0), ...spans(0, 5, true, 'foreign')], globex)
-  const { contributors } = await around(await find(5))
+  const { contributors } = await contextAt(await find(5))
   assert.equal(contributors?.summary, '15 of 60 requests failed')
   assert.deepEqual(contributors?.values, [{ key: 'region', value: 'eu', share: 1, share_before: 0.25 }])
   assert.equal(contributors?.is_partial, false)
 })
 
-test('slow requests are those beyond the band', async () => {
+test('slow requests are those above the band', async () => {
   await insert([...spans(-120, 0), ...spans(0, 5, true)])
   const anomaly = await find(5, {
     metric_key: 'spans.latency_p95',
     params: { warmup_points: 30, min_abs_dev: 100 },
   })
-  const { contributors } = await around(anomaly)
+  const { contributors } = await contextAt(anomaly)
   assert.equal(contributors?.summary, '15 of 60 requests took longer than 120 ms')
   assert.deepEqual(
     contributors?.values.map(({ value }) => value),
@@ -121,18 +121,18 @@ test('slow requests are those beyond the band', async () => {
   )
 })
 
-test('what is hidden is in neither side of the comparison, and the answer says that it is partial', async () => {
+test('hidden telemetry is on neither side of the comparison, and the context says that it is partial', async () => {
   await insert([...spans(-120, -40, false, 'erased'), ...spans(-40, 0), ...spans(0, 5, true, 'erased')])
   const anomaly = await find(5)
-  const withSecret = await around(anomaly)
+  const withSecret = await contextAt(anomaly)
   assert(
     withSecret.contributors?.values.some(({ value }) => value === 'erased'),
-    'it is there before',
+    'it is there before it is hidden',
   )
   const range = { startNs: atNs(3), endNs: null }
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
   gate.hide('acme', { id: 'del_2', signals: ['traces'], range: { startNs: null, endNs: atNs(-30) } })
-  const { contributors } = await around(anomaly)
+  const { contributors } = await contextAt(anomaly)
   assert.equal(contributors?.is_partial, true)
   assert.equal(contributors?.summary, '9 of 36 requests failed')
 })
@@ -140,7 +140,7 @@ test('what is hidden is in neither side of the comparison, and the answer says t
 test('earlier anomalies of the same series are counted, and links lead to the series and its spans', async () => {
   await insert([...spans(-200, -60), ...spans(-60, -55, true), ...spans(-55, 0), ...spans(0, 5, true)])
   const anomaly = await find(5)
-  const { links, similar } = await around(anomaly)
+  const { links, similar } = await contextAt(anomaly)
   assert.equal(similar.count, 1)
   assert.equal(similar.latest[0]?.started_at, '2026-09-11T11:00:00Z')
   const series = new URL(links.series, 'http://lethe')
@@ -154,10 +154,10 @@ test('earlier anomalies of the same series are counted, and links lead to the se
   })
   assert.match(links.events ?? '', /^\/telemetry\/spans\?service=checkout&range_start=.*&status=error$/)
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-50) } })
-  assert.equal((await around(anomaly)).similar.count, 0, 'what is hidden is not similar')
+  assert.equal((await contextAt(anomaly)).similar.count, 0, 'hidden anomalies are not counted')
 })
 
-test('a metric that no events are counted for, and silence, have no contributors', async () => {
+test('a metric without events, and silence, have no contributors', async () => {
   await insertFixture(
     engine,
     acme,
@@ -168,11 +168,11 @@ test('a metric that no events are counted for, and silence, have no contributors
       Value: i > 95 ? 500 : i % 3,
     })),
   )
-  const { contributors, links } = await around(await find(0, { metric_key: 'queue', scope: {} }))
+  const { contributors, links } = await contextAt(await find(0, { metric_key: 'queue', scope: {} }))
   assert.deepEqual([contributors, links.events], [null, null])
 })
 
-test('anomalies of one incident name each other and say why, and what is hidden is named by none', async () => {
+test('anomalies of one incident are related and say why, and hidden anomalies are not listed', async () => {
   await insert([...spans(-220, -150), ...spans(-150, -145, true), ...spans(-145, 0), ...spans(0, 5, true)])
   const failing = await find(5)
   const slow = await find(5, {
@@ -190,14 +190,14 @@ test('anomalies of one incident name each other and say why, and what is hidden 
   const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
   await new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } }).run(acme, scoped.id)
 
-  const { related } = await around(failing)
+  const { related } = await contextAt(failing)
   assert.equal(related.count, 2)
   const named = related.anomalies.find(({ id }) => id === slow.id)
   assert.deepEqual(named?.because, ['same_service', 'began_together'])
   assert.equal(named.reason, slow.reason)
   const other = related.anomalies.find(({ id }) => id !== slow.id)
   assert.deepEqual([other?.metric_key, other?.group], ['spans.rate', {}])
-  assert.deepEqual(other?.because, ['same_service'], 'a scope names the service as well as a group')
+  assert.deepEqual(other?.because, ['same_service'], 'the service may come from the scope or from the group')
 
   const all = await store.listAnomalies('acme', { limit: 50, filter: {}, before: null })
   const ids = await relatedIdsOf(store, 'acme', all)
@@ -206,11 +206,11 @@ test('anomalies of one incident name each other and say why, and what is hidden 
   assert(earlier, 'there is one of the same series, two hours before')
   assert(!ids.get(failing.id)?.includes(earlier.id))
   assert.deepEqual(
-    (await around(failing, globex)).related.anomalies,
+    (await contextAt(failing, globex)).related.anomalies,
     [],
     'another organisation has none of them',
   )
 
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(-10), endNs: null } })
-  assert.deepEqual((await around(failing)).related, { count: 0, anomalies: [] })
+  assert.deepEqual((await contextAt(failing)).related, { count: 0, anomalies: [] })
 })

@@ -1,5 +1,5 @@
-// What stands around an anomaly, computed when somebody asks: nothing of it is stored, so nothing of it has to be
-// erased, and what is hidden or erased by then is not in it, because it is read like everything else.
+// The context of an anomaly, computed on request. Nothing of it is stored, so nothing of it has to be erased. It is
+// read like all telemetry, so hidden and erased data is not in it.
 
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
@@ -15,10 +15,10 @@ import { stepMinutesFor } from './runs/run-plan.ts'
 
 const similarShown = 5
 const similarMax = 500
-/** Somebody waits for the answer; what takes longer is left out. */
+/** A person waits for the response; contributors that take longer than this are left out. */
 const limits = { maxSeconds: 3, maxMemoryBytes: 512 * 1024 * 1024 }
 const nsPerHour = 60n * nsPerMinute
-/** Of a long incident its first hours say what began it. */
+/** The first hours of a long incident show how it began. */
 const longestNs = 6n * nsPerHour
 
 export async function contextOf(
@@ -65,7 +65,8 @@ async function contributorsTo(
   const beforeNs = startNs > spanNs ? startNs - spanNs : 0n
   const isLatency = anomaly.metric_key.startsWith('spans.latency_')
   const isSlow = isLatency && anomaly.upper !== null && (anomaly.value ?? 0) > anomaly.upper
-  // How few there are, or how fast, is not told by what the few that are left have in common.
+  // A low value has no contributors: the events that are left do not show why there are few of them, or why they are
+  // fast.
   if (anomaly.value === null || (isLatency && !isSlow)) return null
   const slowerThanMs = isSlow ? anomaly.upper : null
   try {

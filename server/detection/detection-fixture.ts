@@ -1,5 +1,5 @@
-// What the tests of this room open: a real control plane in a folder of its own with two organisations, because a
-// test with one can't see a leak, and spans to put into a real engine.
+// Fixtures for the tests of this room: a real control plane in its own folder, with two organisations because a test
+// with one cannot detect a leak, and spans for a real engine.
 
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
@@ -19,7 +19,7 @@ export interface ControlFixture extends SharedTestControl {
   readonly folder: string
 }
 
-/** A control plane with `acme` and `globex`; `close` removes the folder. */
+/** Opens a migrated control plane with `acme` and `globex`. `close` removes the folder. */
 export async function openControl(): Promise<ControlFixture> {
   const plane = await openSharedControlPlane()
   const folder = temporaryFolder()
@@ -36,7 +36,7 @@ export async function openControl(): Promise<ControlFixture> {
   return { ...plane, folder, close }
 }
 
-/** Errors by service; enabled unless said otherwise. */
+/** Creates a detector of the error ratio by service. */
 export async function createErrorsDetector(
   store: DetectionStore,
   tenantId: string,
@@ -63,7 +63,7 @@ export interface FixtureSpan {
   readonly isError?: boolean
 }
 
-/** Commits server spans of one organisation. */
+/** Inserts server spans of one organisation. */
 export async function insertSpans(
   engine: TelemetryEngine,
   place: TenantPlace,

@@ -1,6 +1,5 @@
-// Which metrics an organisation has sent lately, for choosing what to watch. A plain look over the metric tables for
-// where nothing better is at hand; names that a detector would refuse are left out. A classic histogram of Prometheus is
-// there by its own name too.
+// The metrics that an organisation has sent recently, as choices for a detector. Reads the metric tables directly.
+// Names that a detector would refuse are left out. A classic histogram of Prometheus is listed by its own name too.
 
 import { MetricKey } from '../../contract/detection.ts'
 import type { Ns } from '../../contract/instant.ts'

@@ -1,16 +1,16 @@
-// Which two anomalies belong together: the rule alone, without a store.
+// Which anomalies are related: only the rule, without a store.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Anomaly } from '../../contract/detection.ts'
-import { type PlacedAnomaly, relationsOf } from './related.ts'
+import { relationsOf, type TimedAnomaly } from './related.ts'
 
 const minuteNs = 60_000_000_000n
 
-function placed(id: string, fromMinute: number, untilMinute: number, service: string | null): PlacedAnomaly {
+function timed(id: string, fromMinute: number, untilMinute: number, service: string | null): TimedAnomaly {
   return {
-    // The rule reads the id of it and nothing else.
+    // The rule reads only the id of the anomaly.
     anomaly: { id } as Anomaly,
     startedNs: BigInt(fromMinute) * minuteNs,
     seenUntilNs: BigInt(untilMinute) * minuteNs,
@@ -18,47 +18,47 @@ function placed(id: string, fromMinute: number, untilMinute: number, service: st
   }
 }
 
-const payments = placed('a', 1000, 1040, 'payments')
+const payments = timed('a', 1000, 1040, 'payments')
 
-test('what overlaps and began within an hour belongs together, whatever its service', () => {
-  assert.deepEqual(relationsOf(payments, placed('b', 1020, 1030, 'gateway')), ['began_together'])
-  assert.deepEqual(relationsOf(payments, placed('b', 940, 1001, null)), ['began_together'])
+test('anomalies that overlap and began within an hour are related, whatever their services', () => {
+  assert.deepEqual(relationsOf(payments, timed('b', 1020, 1030, 'gateway')), ['began_together'])
+  assert.deepEqual(relationsOf(payments, timed('b', 940, 1001, null)), ['began_together'])
 })
 
-test('what overlaps and is of the same service belongs together, however long ago it began', () => {
-  assert.deepEqual(relationsOf(payments, placed('b', 100, 1001, 'payments')), ['same_service'])
-  assert.deepEqual(relationsOf(payments, placed('b', 1010, 1100, 'payments')), [
+test('anomalies of one service that overlap are related, however long ago one began', () => {
+  assert.deepEqual(relationsOf(payments, timed('b', 100, 1001, 'payments')), ['same_service'])
+  assert.deepEqual(relationsOf(payments, timed('b', 1010, 1100, 'payments')), [
     'same_service',
     'began_together',
   ])
 })
 
-test('a leak that lasts for hours is not related to what else happens meanwhile', () => {
-  assert.deepEqual(relationsOf(payments, placed('b', 700, 1100, 'inventory')), [])
+test('a leak that lasts for hours is not related to anomalies of other services during it', () => {
+  assert.deepEqual(relationsOf(payments, timed('b', 700, 1100, 'inventory')), [])
 })
 
-test('two anomalies that no service is known of are not of the same one', () => {
-  assert.deepEqual(relationsOf(placed('a', 0, 500, null), placed('b', 400, 600, null)), [])
+test('two anomalies without a known service are not of the same service', () => {
+  assert.deepEqual(relationsOf(timed('a', 0, 500, null), timed('b', 400, 600, null)), [])
 })
 
-test('a gap of up to a quarter of an hour is none, a longer one is', () => {
-  assert.deepEqual(relationsOf(payments, placed('b', 1055, 1070, 'payments')), [
+test('anomalies up to 15 minutes apart count as overlapping', () => {
+  assert.deepEqual(relationsOf(payments, timed('b', 1055, 1070, 'payments')), [
     'same_service',
     'began_together',
   ])
-  assert.deepEqual(relationsOf(payments, placed('b', 1056, 1070, 'payments')), [])
-  assert.deepEqual(relationsOf(payments, placed('b', 980, 984, 'payments')), [])
+  assert.deepEqual(relationsOf(payments, timed('b', 1056, 1070, 'payments')), [])
+  assert.deepEqual(relationsOf(payments, timed('b', 980, 984, 'payments')), [])
 })
 
-test('the relation holds both ways, and of nothing with itself', () => {
+test('the relation is symmetric, and no anomaly is related to itself', () => {
   const any = fc
     .tuple(fc.integer({ min: 0, max: 300 }), fc.nat(200), fc.constantFrom('a', 'b', null))
     .map(([from, minutes, service]) => ({ from, until: from + minutes, service }))
   fc.assert(
     fc.property(any, any, (one, other) => {
       const [x, y] = [
-        placed('x', one.from, one.until, one.service),
-        placed('y', other.from, other.until, other.service),
+        timed('x', one.from, one.until, one.service),
+        timed('y', other.from, other.until, other.service),
       ]
       assert.deepEqual(relationsOf(x, y), relationsOf(y, x))
       assert.deepEqual(relationsOf(x, x), [])

@@ -1,10 +1,10 @@
-// Which anomalies of an organisation belong together. One failure shows in several series: the service that fails, those
-// that call it, their logs. Nothing of this is stored: it is derived from the anomalies that can be read at this moment,
-// so what is hidden or erased is related to nothing.
+// Which anomalies of an organisation are related. One failure shows in several series: in the service that fails, in
+// those that call it, and in their logs. Nothing of this is stored. It is computed from the anomalies that are visible
+// at the moment, so hidden and erased anomalies are related to nothing.
 //
-// Two are related when they overlap in time and either are of the same service or began within an hour of each other.
-// Overlap alone would tie everything that happens during a leak of a day to the leak. The relation holds between two,
-// and is not passed on to a third: a chain of overlaps would make one incident of a busy week.
+// Two anomalies are related when they overlap in time and either belong to the same service or began within an hour of
+// each other. Overlap alone would relate everything that happens during a leak of a day to that leak. The relation is
+// not transitive: a chain of overlaps would make a busy week one incident.
 
 import type { Anomaly, DetectorScope } from '../../contract/detection.ts'
 import type { RelatedAnomalies } from '../../contract/detection-context.ts'
@@ -12,18 +12,21 @@ import { type Ns, nsPerMinute, parseInstant } from '../../contract/instant.ts'
 import { idsMax } from './anomalies/id-list.ts'
 import type { DetectionStore } from './detectors/store.ts'
 
-/** Buckets of different detectors have different widths, so what happens at once may look a quarter of an hour apart. */
+/** Buckets of different detectors have different widths, so simultaneous events may appear up to 15 minutes apart. */
 const slackNs = 15n * nsPerMinute
-/** What spreads from one service to the next does so within this time, widest buckets included. */
+/** A failure spreads from one service to the next within this time, also in the widest buckets. */
 const togetherNs = 60n * nsPerMinute
-/** Looked through at once. */
-const lookedThroughMax = 1000
-/** How often a time with more than that is halved. */
+/** Anomalies listed at once. */
+const listedMax = 1000
+/** How often a list that is too long is divided in two. */
 const halvingsMax = 3
 const shownMax = 20
 
-/** An anomaly and the service it is of, by its group or by the scope of its detector; null where neither names one. */
-export interface PlacedAnomaly {
+/**
+ * An anomaly with its times and its service, from its group or from the scope of its detector; null where neither has
+ * one.
+ */
+export interface TimedAnomaly {
   readonly anomaly: Anomaly
   readonly startedNs: Ns
   readonly seenUntilNs: Ns
@@ -32,8 +35,8 @@ export interface PlacedAnomaly {
 
 type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
-/** Why two belong together; empty where they don't. Symmetric. */
-export function relationsOf(one: PlacedAnomaly, other: PlacedAnomaly): Relation[] {
+/** Why two anomalies are related; empty where they are not. Symmetric. */
+export function relationsOf(one: TimedAnomaly, other: TimedAnomaly): Relation[] {
   const isApart = one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs
   if (isApart || one.anomaly.id === other.anomaly.id) return []
   const apartNs = one.startedNs - other.startedNs
@@ -44,13 +47,13 @@ export function relationsOf(one: PlacedAnomaly, other: PlacedAnomaly): Relation[
   ]
 }
 
-/** By id, the ids of the anomalies each is related to: those of {@link shownMax} at most, the closest beginnings first. */
+/** The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that began closest in time first. */
 export async function relatedIdsOf(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
 ): Promise<Map<string, string[]>> {
-  const around = await placedAround(store, tenantId, anomalies, 0)
+  const around = await anomaliesAround(store, tenantId, anomalies, 0)
   return new Map(
     anomalies.map((anomaly) => {
       const others = relatedTo(anomaly, around)
@@ -65,7 +68,7 @@ export async function relatedOf(
   tenantId: string,
   anomaly: Anomaly,
 ): Promise<RelatedAnomalies> {
-  const others = relatedTo(anomaly, await placedAround(store, tenantId, [anomaly], halvingsMax))
+  const others = relatedTo(anomaly, await anomaliesAround(store, tenantId, [anomaly], halvingsMax))
   return {
     count: others.length,
     anomalies: others.slice(0, shownMax).map(({ because, other }) => {
@@ -75,10 +78,10 @@ export async function relatedOf(
   }
 }
 
-function relatedTo(anomaly: Anomaly, around: readonly PlacedAnomaly[]) {
+function relatedTo(anomaly: Anomaly, around: readonly TimedAnomaly[]) {
   const own = around.find((one) => one.anomaly.id === anomaly.id)
   if (own === undefined) return []
-  const distance = ({ startedNs }: PlacedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
+  const distance = ({ startedNs }: TimedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
   return around
     .map((other) => ({ other, because: relationsOf(own, other) }))
     .filter(({ because }) => because.length > 0)
@@ -87,13 +90,13 @@ function relatedTo(anomaly: Anomaly, around: readonly PlacedAnomaly[]) {
     )
 }
 
-/** All that may be related to these, themselves included. Where there are too many, the time is halved. */
-async function placedAround(
+/** All anomalies that may be related to these, including themselves. A list that is too long is divided in two. */
+async function anomaliesAround(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-  halvings: number,
-): Promise<PlacedAnomaly[]> {
+  halved: number,
+): Promise<TimedAnomaly[]> {
   const [first, ...rest] = anomalies
   if (first === undefined) return []
   let [startNs, endNs] = [nsOf(first.started_at), nsOf(first.seen_until)]
@@ -105,23 +108,27 @@ async function placedAround(
     range_start: startNs > slackNs ? startNs - slackNs - 1n : 0n,
     range_end: endNs + slackNs + 1n,
   }
-  const found = await store.listAnomalies(tenantId, { limit: lookedThroughMax, filter, before: null })
-  if (found.length === lookedThroughMax && rest.length > 0 && halvings < halvingsMax) {
+  const found = await store.listAnomalies(tenantId, { limit: listedMax, filter, before: null })
+  if (found.length === listedMax && rest.length > 0 && halved < halvingsMax) {
     const middle = anomalies.length >> 1
     const halves = [anomalies.slice(0, middle), anomalies.slice(middle)]
-    const placed = await Promise.all(halves.map((half) => placedAround(store, tenantId, half, halvings + 1)))
-    return [...new Map(placed.flat().map((one) => [one.anomaly.id, one])).values()]
+    const parts = await Promise.all(halves.map((half) => anomaliesAround(store, tenantId, half, halved + 1)))
+    return [...new Map(parts.flat().map((one) => [one.anomaly.id, one])).values()]
   }
-  return place(store, tenantId, [...new Map([...found, ...anomalies].map((one) => [one.id, one])).values()])
+  return withTimes(store, tenantId, [
+    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
+  ])
 }
 
-async function place(
+async function withTimes(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-): Promise<PlacedAnomaly[]> {
-  const nameless = anomalies.filter(({ group }) => group.service === undefined)
-  const scopes = await scopesOf(store, tenantId, [...new Set(nameless.map(({ detector_id }) => detector_id))])
+): Promise<TimedAnomaly[]> {
+  const withoutService = anomalies.filter(({ group }) => group.service === undefined)
+  const scopes = await scopesOf(store, tenantId, [
+    ...new Set(withoutService.map(({ detector_id }) => detector_id)),
+  ])
   return anomalies.map((anomaly) => {
     const scope = scopes.get(anomaly.detector_id)
     const ofScope = scope?.metricKey === anomaly.metric_key ? scope.scope.service : undefined
@@ -144,9 +151,9 @@ async function scopesOf(store: DetectionStore, tenantId: string, ids: readonly s
   return scopes
 }
 
-/** An instant that this program has written itself. */
+/** Parses an instant that this program has written. */
 export function nsOf(text: string): Ns {
   const read = parseInstant(text)
   if ('ns' in read) return read.ns
-  throw new Error(`An instant of ours is none: ${text}`)
+  throw new Error(`Not an instant: ${text}`)
 }

@@ -1,4 +1,5 @@
-// The detector routes over a real control plane and engine: every field, every refusal, two organisations at a time.
+// The routes of detectors and anomalies, over a real control plane and engine: every field, every refusal, and always
+// two organisations.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -63,7 +64,7 @@ beforeEach(async () => {
   await fixture.control.deleteFrom('detectors').execute()
 })
 
-/** Secrets of these tests are `organisation/role`. */
+/** Tokens in these tests are `organisation/role`. */
 function callerOf(secret: string): Caller | null {
   const [tenantId, role] = secret.split('/')
   const place = [acme, globex].find((one) => one.tenantId === tenantId)
@@ -77,7 +78,7 @@ interface Sent {
   readonly headers?: Record<string, string>
 }
 
-/** A body that is text goes out as it is; anything else as JSON. */
+/** Sends a string body as it is, and any other body as JSON. */
 function send(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, body?: unknown, sent: Sent = {}) {
   const type = sent.type === undefined ? 'application/json' : sent.type
   return http.inject({
@@ -120,7 +121,7 @@ async function createSystem(place: TenantPlace = acme): Promise<Record<string, u
 
 const at = (id: string) => `/anomalies/detectors/${id}`
 
-/** `place type` of each problem of a 422. */
+/** `location type` of each problem of a 422. */
 function problems(answer: LightMyRequestResponse): string[] {
   assert.equal(answer.statusCode, 422, answer.body)
   const { detail } = answer.json()
@@ -138,7 +139,7 @@ function refusedAs(answer: LightMyRequestResponse, status: number, code: string)
   assert.equal(answer.json().code, code)
 }
 
-test('a created detector has all the fields of the interface, an ETag and an address', async () => {
+test('a created detector has all fields of the interface, an ETag and a Location', async () => {
   const answer = await send('POST', '/anomalies/detectors', queue)
   assert.equal(answer.statusCode, 201)
   const { id, params, ...rest } = answer.json()
@@ -165,7 +166,7 @@ test('a created detector has all the fields of the interface, an ETag and an add
   assert.equal(read.headers.etag, '"1"')
 })
 
-test('a creation names every problem of its body at once', async () => {
+test('the response to an invalid body names all problems at once', async () => {
   const answer = await send('POST', '/anomalies/detectors', {
     name: '',
     metric_key: 'spans.nothing',
@@ -207,12 +208,12 @@ test('a method that compares peers is refused without a group, on creation and o
   const other = await create()
   const change = { method_key: 'peer_outlier', params: {} }
   assert.deepEqual(problems(await send('PATCH', at(other.id), change)), missing)
-  const mended = await send('PATCH', at(other.id), { ...change, scope: { group_by: 'host.name' } })
-  assert.equal(mended.statusCode, 200)
-  assert.equal(mended.json().params.min_peers, 4)
+  const corrected = await send('PATCH', at(other.id), { ...change, scope: { group_by: 'host.name' } })
+  assert.equal(corrected.statusCode, 200)
+  assert.equal(corrected.json().params.min_peers, 4)
 })
 
-test('a patch changes what it names and answers the whole detector', async () => {
+test('a patch changes what it names and returns the whole detector', async () => {
   const { id, ...before } = await create()
   const answer = await send('PATCH', at(id), {
     name: 'Backlog',
@@ -245,7 +246,7 @@ test('an empty object is a patch that changes nothing', async () => {
   }
 })
 
-test('plain JSON replaces params and scope whole, a merge patch merges them', async () => {
+test('plain JSON replaces params and scope as a whole, a merge patch merges them', async () => {
   const { id } = await create({
     scope: { service: 'checkout', group_by: 'host' },
     params: { upper: 9, clear_n: 5 },
@@ -265,7 +266,7 @@ test('plain JSON replaces params and scope whole, a merge patch merges them', as
   assert.equal(merged.json().params.upper, 7)
 })
 
-test('a patch without a body, or with one that is no object, says so', async () => {
+test('a patch without a body, or with one that is no object, is a 422 that says so', async () => {
   const { id } = await create()
   assert.deepEqual(problems(await send('PATCH', at(id))), ['body missing'])
   assert.deepEqual(problems(await send('PATCH', at(id), '', { type: 'application/json' })), ['body missing'])
@@ -282,7 +283,7 @@ test('a patch of the wrong content type is refused', async () => {
   }
 })
 
-test('each mistyped field is named with its type', async () => {
+test('each field of a wrong type is named with the type of the problem', async () => {
   const { id } = await create()
   const rows: [string, unknown, string][] = [
     ['name', 5, 'string_type'],
@@ -329,7 +330,7 @@ test('each mistyped field is named with its type', async () => {
   ])
 })
 
-test('bounds are in the context of what crossed them', async () => {
+test('the context of a problem has the bound that was exceeded', async () => {
   const { id } = await create()
   const answer = await send('PATCH', at(id), { window_minutes: 0, schedule_minutes: 10_081 })
   assert.deepEqual(
@@ -369,7 +370,7 @@ test('a field given twice is refused', async () => {
   assert.deepEqual(problems(answer), ['body.params.upper value_error', 'body.enabled value_error'])
 })
 
-test('params are checked against the method they are for', async () => {
+test('params are validated by the schema of their method', async () => {
   const { id } = await create()
   const wrong = await send('PATCH', at(id), { params: { upper: 1, k: 4, window_points: 300 } })
   assert.deepEqual(problems(wrong), [
@@ -388,7 +389,7 @@ test('params are checked against the method they are for', async () => {
   assert.equal(changed.json().params.k, 6)
 })
 
-test('an unknown id and one of another organisation answer byte for byte alike, whatever is asked of them', async () => {
+test('an unknown id and an id of another organisation give identical responses', async () => {
   const { id } = await create({}, 'globex/owner')
   const unknown = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`
   const asks: ((id: string) => Promise<LightMyRequestResponse>)[] = [
@@ -417,7 +418,7 @@ test('an id that is too long is a problem of the path', async () => {
   ])
 })
 
-test('of a system detector the identity is fixed and the rest is not', async () => {
+test('name, metric and method of a system detector are fixed, the rest is not', async () => {
   const { id, ...system } = await createSystem()
   for (const body of [
     { name: 'Mine' },
@@ -445,7 +446,7 @@ test('of a system detector the identity is fixed and the rest is not', async () 
   assert.equal(changed.json().is_system, true)
 })
 
-test('If-Match lets a change happen only to the version that was read', async () => {
+test('If-Match allows a change only of the version that was read', async () => {
   const { id } = await create()
   const patch = (name: string, tag: string) =>
     send('PATCH', at(id), { name }, { headers: { 'if-match': tag } })
@@ -461,7 +462,7 @@ test('If-Match lets a change happen only to the version that was read', async ()
   assert.equal((await patch('D', '*')).json().name, 'D')
 })
 
-test('deleting answers without a body, and then there is nothing', async () => {
+test('deleting returns no body, and afterwards the detector does not exist', async () => {
   const { id } = await create()
   const answer = await send('DELETE', at(id))
   assert.equal(answer.statusCode, 204)
@@ -470,7 +471,7 @@ test('deleting answers without a body, and then there is nothing', async () => {
   refusedAs(await send('DELETE', at(id)), 404, 'not_found')
 })
 
-test('viewers read, members change, and ingest tokens do neither', async () => {
+test('viewers read, members change, and ingest tokens can do neither', async () => {
   const { id } = await create()
   const reads = ['/anomalies/detectors', at(id), '/anomalies', '/anomalies/methods', '/anomalies/metrics']
   for (const role of ['owner', 'admin', 'member', 'viewer']) {
@@ -491,7 +492,7 @@ test('viewers read, members change, and ingest tokens do neither', async () => {
   refusedAs(await send('GET', '/anomalies', undefined, { as: 'nobody/owner' }), 401, 'token_unknown')
 })
 
-test('what is refused is not on the audit log, and what is done is there with who did it', async () => {
+test('refused requests are not in the audit log, and changes are there with their actor', async () => {
   const { id } = await create()
   await send('PATCH', at(id), { name: 5 })
   await send('PATCH', at(id), { enabled: false }, { as: 'acme/admin' })
@@ -506,7 +507,7 @@ test('what is refused is not on the audit log, and what is done is there with wh
   )
 })
 
-test('detectors are listed page by page, those of other organisations never', async () => {
+test('detectors are listed in pages, without those of other organisations', async () => {
   const ids: string[] = []
   for (let i = 0; i < 3; i++) {
     await clock.advance(1)
@@ -527,7 +528,7 @@ test('detectors are listed page by page, those of other organisations never', as
   assert.deepEqual(problems(await send('GET', '/anomalies/detectors?cursor=x')), ['query.cursor value_error'])
 })
 
-test('a run by hand answers the detector as it is after it, and its anomalies can be read', async () => {
+test('a run on request returns the detector after the run, and its anomalies can be read', async () => {
   const minute = (i: number) => BigInt(noonMs + i * 60_000) * 1_000_000n
   const slow = (service: string, from: number, to: number, durationMs: number) =>
     Array.from({ length: to - from }, (_, i) => ({ service, atNs: minute(from + i), durationMs }))
@@ -581,7 +582,7 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
   assert.deepEqual(await query(`detector_id=${foreign.id}`), [])
   assert.deepEqual(await query('end=2026-09-11T11:40:00Z'), [open.id])
   assert.deepEqual(await query('start=2026-09-11T13:50:00%2B02:00'), [open.id])
-  // The clock stands at 12:01.
+  // The time is 12:01.
   assert.deepEqual(await query('end=-21m'), [open.id])
   assert.deepEqual(await query('start=now-11m&end=now'), [open.id])
   assert.deepEqual(await query('start=-11m1s'), [ended.id, open.id])
@@ -596,7 +597,7 @@ test('a run by hand answers the detector as it is after it, and its anomalies ca
   )
 })
 
-test('a detector that is being run refuses to be run', async () => {
+test('a detector that is running cannot be started again', async () => {
   const { id } = await create({ metric_key: 'spans.rate' })
   const answers = await Promise.all([send('POST', `${at(id)}/run`), send('POST', `${at(id)}/run`)])
   assert.deepEqual(answers.map(({ statusCode }) => statusCode).sort(), [200, 409])
@@ -604,7 +605,7 @@ test('a detector that is being run refuses to be run', async () => {
   assert.equal(refused?.json().code, 'detector_running')
 })
 
-test('the catalogues tell which methods and metrics there are', async () => {
+test('the catalogues list the methods and the metrics', async () => {
   const methods = (await send('GET', '/anomalies/methods')).json().items
   const threshold = methods.find(({ method_key }: { method_key: string }) => method_key === 'threshold')
   assert.equal(threshold.params_schema.type, 'object')

@@ -1,4 +1,4 @@
-// Suggestions from telemetry of known density and rhythm; each is a body that creating a detector accepts.
+// Suggestions from telemetry of known density and rhythm. Each is a body that creating a detector accepts.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -28,7 +28,7 @@ const gate = new TelemetryGate()
 const ask = (metric_key: string, place = acme) =>
   suggest(new TenantReader(engine, place, gate), { metric_key: MetricKey.parse(metric_key) }, nowNs)
 
-/** A gauge with a point every so many minutes of the last days. */
+/** Inserts a gauge with one point per `everyMinutes` over the last `days`. */
 async function send(name: string, everyMinutes: number, days: number, value: (minute: number) => number) {
   const rows = []
   for (let ago = days * 1440; ago > 0; ago -= everyMinutes) {
@@ -37,7 +37,7 @@ async function send(name: string, everyMinutes: number, days: number, value: (mi
   await insertFixture(engine, acme, 'otel_metrics_gauge', rows)
 }
 
-test('the bucket is as narrow as nearly all buckets have data, and the body is one that is accepted', async () => {
+test('the bucket is the narrowest with data in nearly all buckets, and the suggested body is accepted', async () => {
   await send('every.minute', 1, 1, (minute) => minute % 7)
   await send('every.four', 4, 2, (minute) => minute % 7)
   await send('every.hour', 60, 7, (minute) => minute % 7)
@@ -56,7 +56,7 @@ test('the bucket is as narrow as nearly all buckets have data, and the body is o
   assert.deepEqual((await ask('every.minute', globex)).reasons, (await ask('never')).reasons)
 })
 
-test('a rhythm of days is found, and noise is none', async () => {
+test('a daily rhythm is found, and noise is none', async () => {
   await send('daily', 15, 7, (minute) => Math.sin((minute / 1440) * 2 * Math.PI))
   await send('steady', 15, 7, seededNormal(3))
   assert((await ask('daily')).daily_rhythm === 1)

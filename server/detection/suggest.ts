@@ -1,6 +1,6 @@
-// What window, schedule and method would suit a metric, from its own last week. The width of a bucket decides most: as
-// narrow as nearly all buckets still have data, because a finer one sees gaps and a wider one comes late. The rhythm of
-// the day decides the method.
+// Suggests window, schedule and method for a metric, from its last week. The bucket width matters most: the narrowest
+// with which nearly all buckets have data. Finer buckets have gaps, and wider ones delay alarms. The daily rhythm
+// decides the method.
 
 import { methodKeys } from '../../contract/detection-methods.ts'
 import type { DetectorSuggestion } from '../../contract/detection-suggestion.ts'
@@ -11,12 +11,12 @@ import { readDraft } from './detectors/detector.ts'
 import { at } from './scoring/series.ts'
 
 const lookbackDays = 7
-/** As OpenSearch asks for when it proposes an interval. */
+/** The share that OpenSearch uses when it proposes an interval. */
 const wantedShare = 0.75
 const rhythmic = 0.4
 const limits = { maxSeconds: 10, maxMemoryBytes: 1024 * 1024 * 1024 }
 
-/** Windows that come to this width of bucket, long enough for a baseline. */
+/** Windows that give these bucket widths, long enough for a baseline. */
 const plans = [
   { stepMinutes: 1, window_minutes: 1440 },
   { stepMinutes: 5, window_minutes: 5760 },
@@ -94,16 +94,16 @@ function reasonsFor(facts: {
   const share = `${Math.round((filled.find((one) => one.step_minutes === plan.stepMinutes)?.share ?? 0) * 100)} %`
   return [
     index < 0
-      ? `Data is sparse: even of buckets of an hour only ${share} have any.`
-      : `${share} of buckets of ${plan.stepMinutes} minutes have data, and no narrower ones nearly as many.`,
-    ...(isRhythmic && hasSeasonal ? ['It repeats from day to day.'] : []),
+      ? `Data is sparse: only ${share} of hourly buckets have data.`
+      : `${share} of buckets of ${plan.stepMinutes} minutes have data; narrower buckets have too many gaps.`,
+    ...(isRhythmic && hasSeasonal ? ['It has a daily rhythm.'] : []),
     ...(isRhythmic && !hasSeasonal
-      ? ['It repeats from day to day; a band around the recent past follows that with a delay.']
+      ? ['It has a daily rhythm; a band around the recent past follows it with a delay.']
       : []),
   ]
 }
 
-/** What hurts is more errors and more milliseconds; too few events make no percentile. */
+/** Only more errors and slower requests do harm, so these alarm upwards. With too few events there is no percentile. */
 function paramsFor(metricKey: string): Record<string, unknown> {
   if (metricKey === 'spans.error_ratio') return { direction: 'up', min_abs_dev: 0.05, min_volume: 20 }
   if (metricKey.startsWith('spans.latency_')) return { direction: 'up', min_rel_dev: 0.5, min_volume: 20 }
@@ -115,7 +115,7 @@ function nameOf({ group_by, metric_key, service }: SuggestionSubject): string {
   return `${metric_key}${of}${group_by === undefined ? '' : ` by ${group_by}`}`.slice(0, 200)
 }
 
-/** Of the buckets since the first with data that are not erased; 0 where there is none. */
+/** Share of buckets with data, of those since the first with data that are not erased; 0 where there is none. */
 function filledShare(minutes: Float64Array, unknown: Uint8Array, stepMinutes: number): number {
   const first = minutes.findIndex((value) => !Number.isNaN(value))
   if (first < 0) return 0
@@ -128,7 +128,7 @@ function filledShare(minutes: Float64Array, unknown: Uint8Array, stepMinutes: nu
   return known === 0 ? 0 : full / known
 }
 
-/** Correlation of hourly means with those a day before; null below two days of pairs. */
+/** Correlation of hourly means with those of the day before; null with fewer than two days of pairs. */
 function dailyRhythm(minutes: Float64Array): number | null {
   const hours: number[] = []
   for (let i = 0; i + 60 <= minutes.length; i += 60) hours.push(meanOf(minutes.subarray(i, i + 60)))

@@ -1,4 +1,5 @@
-// The alarm layer on hand-made scores: a band of 90 to 110 around 100 in every bucket, so that each rule shows alone.
+// The alarm layer on hand-made scores: the band is 90 to 110 around 100 in every bucket, so that each rule is tested
+// alone.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -21,7 +22,7 @@ const exact: AlarmPolicy = {
   mostThreshold: Number.POSITIVE_INFINITY,
 }
 
-/** A budget too large to widen anything, so that the least deviations apply and nothing else does. */
+/** A budget so large that it widens nothing: only the least deviations apply. */
 const banded: AlarmPolicy = { ...exact, budgetPerBucket: 1 }
 
 const kindOf = { _: bucketKind.missing, '?': bucketKind.unknown, t: bucketKind.thin }
@@ -52,39 +53,43 @@ const spans = (evaluation: Evaluation) =>
 const statusAfter = (buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy> = {}) =>
   evaluationOf(buckets, policy).state.status
 
-test('what is over before sixteen buckets were judged is not told, and what lasts is told then', () => {
+test('an incident that ends before 16 buckets were judged is not reported, and one that lasts is reported then', () => {
   const waiting = { ...banded, waitsForScores: true, clearN: 2 }
   const after = (buckets: readonly (number | '_')[], policy: Partial<AlarmPolicy> = waiting) => {
     const { incidents, state } = evaluationOf(buckets, policy)
-    return { told: incidents.map((each) => [each.startIndex, each.openedIndex]), state }
+    return { reported: incidents.map((each) => [each.startIndex, each.openedIndex]), state }
   }
   const calm = (count: number) => Array<number>(count).fill(100)
   const high = (count: number) => Array<number>(count).fill(130)
-  assert.deepEqual(after([...calm(2), ...high(6), ...calm(20)]), { told: [], state: { status: 'ok' } })
+  assert.deepEqual(after([...calm(2), ...high(6), ...calm(20)]), { reported: [], state: { status: 'ok' } })
   assert.deepEqual(after([...calm(2), ...high(6)]), {
-    told: [],
+    reported: [],
     state: { status: 'learning', pointsNeeded: 8 },
   })
-  assert.deepEqual(after([...calm(2), ...high(14)]), { told: [[2, 15]], state: { status: 'anomalous' } })
-  assert.deepEqual(after([...calm(2), '_', ...high(13)]).told, [], 'a bucket without data is not judged')
-  assert.deepEqual(after([...calm(14), ...high(6)]).told, [[14, 15]])
+  assert.deepEqual(after([...calm(2), ...high(14)]), { reported: [[2, 15]], state: { status: 'anomalous' } })
+  assert.deepEqual(after([...calm(2), '_', ...high(13)]).reported, [], 'a bucket without data is not judged')
+  assert.deepEqual(after([...calm(14), ...high(6)]).reported, [[14, 15]])
   assert.deepEqual(after([...calm(14), ...high(1), ...calm(1)], { ...waiting, violateN: 1 }), {
-    told: [],
+    reported: [],
     state: { status: 'ok' },
   })
   assert.deepEqual(
-    after([...calm(14), ...high(1), ...calm(1), ...high(1)], { ...waiting, violateN: 1 }).told,
+    after([...calm(14), ...high(1), ...calm(1), ...high(1)], { ...waiting, violateN: 1 }).reported,
     [[14, 16]],
-    'one that pauses is told when it goes on, not as if that had been known before',
+    'one that pauses is reported at its next violation, with that bucket as its opening',
   )
-  assert.deepEqual(after([...calm(20), ...high(6)]).told, [[20, 21]])
+  assert.deepEqual(after([...calm(20), ...high(6)]).reported, [[20, 21]])
   assert.deepEqual(
-    after([...calm(2), ...high(6), ...calm(20)], banded).told,
+    after([...calm(2), ...high(6), ...calm(20)], banded).reported,
     [[2, 3]],
-    'unless it need not wait',
+    'without the waiting policy it is reported at once',
   )
   const silence = { ...waiting, silenceAlarms: true }
-  assert.deepEqual(after([...calm(2), '_', '_', ...calm(20)], silence).told, [[2, 3]], 'silence is silence')
+  assert.deepEqual(
+    after([...calm(2), '_', '_', ...calm(20)], silence).reported,
+    [[2, 3]],
+    'silence is reported at once',
+  )
 })
 
 test('n of m violations open an incident, at the bucket that completes them', () => {
@@ -105,7 +110,7 @@ test('n of m violations open an incident, at the bucket that completes them', ()
   })
 })
 
-test('fewer violations, or too far apart, open none', () => {
+test('fewer violations, or violations too far apart, open none', () => {
   assert.deepEqual(spans(evaluationOf([100, 120, 100, 100, 100], {})), [])
   assert.deepEqual(spans(evaluationOf([120, 100, 100, 120, 100, 100, 120], {})), [])
 })
@@ -114,7 +119,7 @@ test('a value on the edge does not violate', () => {
   assert.deepEqual(spans(evaluationOf([110, 110, 90, 90], {})), [])
 })
 
-test('an incident goes on until clear_n calm buckets in a row, and is one incident with one peak', () => {
+test('an incident continues until clear_n calm buckets in a row, and is one incident with one peak', () => {
   const evaluation = evaluationOf([120, 120, 100, 100, 150, 130, 100, 100, 100, 100], {})
   assert.deepEqual(spans(evaluation), [[0, 5]])
   assert.equal(evaluation.incidents[0]?.endIndex, 5)
@@ -160,12 +165,12 @@ test('feedback widens each side by its own factor, after everything else has', (
   assert.deepEqual(
     spans(evaluationOf([...first, 100, 79], policy)),
     [[6, 6]],
-    'only the side that was left alone',
+    'only the side without feedback',
   )
-  assert.deepEqual(spans(evaluationOf([...first, 141], policy)), [[5, 5]], 'it is no blindfold')
+  assert.deepEqual(spans(evaluationOf([...first, 141], policy)), [[5, 5]], 'values far outside still alarm')
 })
 
-test('each side of a lopsided band has its own measure', () => {
+test('each side of an asymmetric band has its own scale', () => {
   const values = Float64Array.of(130, 70)
   const fill = (value: number) => new Float64Array(2).fill(value)
   const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(2), volumes: null }
@@ -174,11 +179,11 @@ test('each side of a lopsided band has its own measure', () => {
   assert.deepEqual([...evaluation.scores.score], [1.5, 0.5])
 })
 
-test('an exact method keeps its edges whatever the deviations', () => {
+test('an exact method keeps its edges whatever the least deviations are', () => {
   assert.deepEqual(spans(evaluationOf([111, 111], { minAbsDev: 40 })), [[0, 1]])
 })
 
-test('buckets that are missing, thin or erased count neither for nor against', () => {
+test('missing, thin and erased buckets count neither for nor against an incident', () => {
   for (const gap of ['_', 't', '?'] as const) {
     assert.deepEqual(spans(evaluationOf([120, gap, gap, gap, 120], {})), [[0, 4]], `opens across ${gap}`)
     const closing = evaluationOf([120, 120, gap, gap, gap, gap, 100], {})
@@ -203,7 +208,7 @@ test('erased buckets have no band', () => {
   assert.equal(scores.upper[2], 110)
 })
 
-test('within the cool-down only what is clearly worse opens again; the rest is muted', () => {
+test('within the cool-down only a clearly higher score opens an incident; the rest is muted', () => {
   const first = [130, 130, 100, 100, 100]
   const policy = { cooldownBuckets: 10 }
   assert.deepEqual(spans(evaluationOf([...first, 140, 140], policy)), [[0, 1]])
@@ -215,7 +220,7 @@ test('within the cool-down only what is clearly worse opens again; the rest is m
   ])
 })
 
-test('what goes on after the cool-down opens', () => {
+test('violations that last longer than the cool-down open an incident', () => {
   const policy = { cooldownBuckets: 3 }
   assert.deepEqual(spans(evaluationOf([130, 130, 100, 100, 100, 130, 130, 130, 130], policy)), [
     [0, 1],
@@ -251,7 +256,7 @@ test('before warm-up the state says how many values are still needed', () => {
   assert.deepEqual(evaluationOf(['_', '_', 100, 100], policy).state, { status: 'learning', pointsNeeded: 1 })
 })
 
-test('data too sparse for the window is told from data that only needs time', () => {
+test('data too sparse for the window is distinguished from data that only needs time', () => {
   const sparse = evaluationOf([100, '_', '_', 100, '_', '_', 100], { ...banded, warmupPoints: 4 })
   assert.deepEqual(sparse.state, { status: 'insufficient_data', pointsNeeded: 1 })
   const thin = evaluationOf(['t', 't', 't'], { ...banded, warmupPoints: 2 })
@@ -260,12 +265,12 @@ test('data too sparse for the window is told from data that only needs time', ()
   assert.deepEqual(erased.state, { status: 'learning', pointsNeeded: 1 })
 })
 
-test('without a band the score decides: news opens, the score keeps open, and sides come from the expected value', () => {
+test('without a band an unreported score opens, the score keeps open, and the side comes from the expected value', () => {
   const values = Float64Array.of(5, 5, 9, 9, 9, 5, 5, 5, 1)
   const none = () => new Float64Array(values.length).fill(Number.NaN)
   const scores = {
     score: Float64Array.of(0, 1, 3, 3, 2, 0, 0, 0, 2),
-    news: Float64Array.of(0, 1, 3, 0, 0, 0, 0, 0, 2),
+    unreported: Float64Array.of(0, 1, 3, 0, 0, 0, 0, 0, 2),
     expected: new Float64Array(values.length).fill(5),
     lower: none(),
     upper: none(),
@@ -286,11 +291,11 @@ test('without a band the score decides: news opens, the score keeps open, and si
       [8, 8, 'low', 5, null],
     ],
   )
-  const old = { ...scores, news: new Float64Array(values.length) }
+  const old = { ...scores, unreported: new Float64Array(values.length) }
   assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).incidents, [])
 })
 
-test('what nothing was expected of is odd, not high', () => {
+test('a violation without an expected value is odd, not high', () => {
   const values = Float64Array.of(5, 5)
   const none = new Float64Array(2).fill(Number.NaN)
   const scores = { score: Float64Array.of(2, 2), expected: none, lower: none, upper: none }

@@ -1,18 +1,20 @@
-// The alarm layer all methods share: from scores to incidents somebody should hear of. Ranking buckets and raising
-// alarms are different jobs; a method that ranks well drowns its users in alarms at a fixed cut, so methods only
-// score, and this layer decides, in four steps.
+// The alarm layer, which all methods share: it turns scores into incidents that somebody should hear of. Ranking
+// buckets and raising alarms are different tasks: with a fixed limit, even a method that ranks well raises far too many
+// alarms. So methods only score, and this layer decides, in four steps.
 //
-// 1. Edges. The method's band is widened by the threshold that keeps the alarm budget (tail-calibration.ts) and to
-//    the least deviations the user cares about. A value outside these edges violates. So the edges are the whole
-//    truth: what a chart draws is what alarms. Methods without a budget are exact: their edges stay. A method that
-//    draws no band is judged by its score alone, on the same scale; if it tells news apart, only news opens.
-// 2. n of m. `violateN` of the last `windowM` judged buckets open an incident; `clearN` calm ones in a row close it.
-// 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After
-//    it closes, the cool-down mutes what is not clearly worse.
-//    While fewer than sixteen buckets were judged, nobody knows how far the scores of this series go: what is over by then is
-//    not told, what lasts is told with its first violation from then on. It is learnt from as ever.
-// 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are erased, thin
-//    or merely missing are no testimony: they count neither for nor against and do not use up n of m.
+// 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget (tail-calibration.ts), and at
+//    least to the smallest deviations that the user cares about. A value outside these edges violates. A chart shows
+//    the same edges, so what it shows is what alarms. Methods without a budget are exact: their edges stay. A method
+//    without a band is judged by its score, on the same scale; if it marks unreported scores, only those open an
+//    incident.
+// 2. n of m. `violateN` violations in the last `windowM` judged buckets open an incident; `clearN` calm buckets in a
+//    row close it.
+// 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After it
+//    has closed, the cool-down mutes violations that are not clearly worse. Until sixteen buckets were judged, it is
+//    not known how high the scores of this series usually are: an incident that ends before is not reported, and one
+//    that lasts is reported at its first violation from then on. The calibration learns from both.
+// 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are erased, thin or
+//    merely missing give no evidence: they count neither for nor against an incident, and are not among the m.
 //
 //             n of m violate                  calm bucket
 //    ok ------------------------> anomalous ---------------> recovering
@@ -21,10 +23,10 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// It is a fold over the whole window without memory between runs: the same window gives the same incidents, and
-// what was erased is out of the decision as well. Of an incident, open or muted, only the score that opened it is
-// learnt: it is one alarm, and its length must not pass for what is usual. Feedback that something was no anomaly
-// widens the edge on its side once more, after the budget has (feedback.ts).
+// The result is computed over the whole window, without memory between runs: the same window gives the same incidents,
+// and erased data has no influence on the decision either. Of an incident, open or muted, the calibration learns only
+// the score that opened it: it is one alarm, and its length must not make its scores usual. Feedback that an anomaly
+// was none widens the edge on its side once more, after the budget has (feedback.ts).
 
 import type { Scores } from '../methods/method.ts'
 import { scoreOf } from '../methods/method.ts'
@@ -33,7 +35,7 @@ import type { Evidence } from './evidence.ts'
 import { bucketKind } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
-/** After a cool-down has begun, only a peak this many times the last one is news. */
+/** During a cool-down, only a peak this many times the last one opens an incident. */
 const clearlyWorse = 1.5
 
 export interface AlarmPolicy {
@@ -45,15 +47,20 @@ export interface AlarmPolicy {
   readonly clearN: number
   readonly cooldownBuckets: number
   readonly silenceAlarms: boolean
-  /** Values needed before the first judgement; 0 for methods that learn nothing. */
+  /** Values needed before the first bucket is judged; 0 for methods that learn nothing. */
   readonly warmupPoints: number
-  /** Whether what is over before sixteen buckets were judged is not told: nobody knows yet how far scores go. */
+  /**
+   * Whether incidents that end before sixteen buckets were judged are not reported, because the usual scores are not
+   * known yet.
+   */
   readonly waitsForScores: boolean
-  /** Bearable alarms per bucket; null for exact methods, whose edges are never widened. */
+  /** Tolerated alarms per bucket; null for exact methods, whose edges are never widened. */
   readonly budgetPerBucket: number | null
-  /** The edge is never drawn further in than this many times the method's own; at most 1. */
+  /** The edge is never moved further in than to this multiple of the method's own edge; at most 1. */
   readonly leastThreshold: number
-  /** Nor further out than this, as long as the budget is kept; Infinity where only the past can tell. */
+  /**
+   * Nor further out than to this multiple, as long as the budget is met; Infinity where only the past gives a limit.
+   */
   readonly mostThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
@@ -66,9 +73,9 @@ interface Widened {
 
 /** Indexes are buckets of the series. */
 export interface Incident {
-  /** At the peak: above or below what was expected, odd where nothing was, or no data at all. */
+  /** At the peak: above or below the expected value, odd where there is none, or silent without data. */
   readonly kind: 'high' | 'low' | 'odd' | 'silent'
-  /** First of the violating buckets that opened it. */
+  /** First of the violating buckets that opened the incident. */
   readonly startIndex: number
   /** The bucket after which the alarm was raised; `openedIndex - startIndex` is the delay. */
   readonly openedIndex: number
@@ -79,32 +86,38 @@ export interface Incident {
   readonly peakIndex: number
   /** Null for silence. */
   readonly peakValue: number | null
-  /** What was expected at the peak; null for methods without an opinion, and before warm-up. */
+  /** Expected value at the peak; null for methods without one, and before warm-up. */
   readonly expected: number | null
   /** Edges at the peak; null where the method has none. */
   readonly lower: number | null
   readonly upper: number | null
-  /** At the peak; 1 is the edge of alarm, also for silence. */
+  /** At the peak. 1 is the edge of alarm, also for silence. */
   readonly score: number
 }
 
-/** What the last bucket leaves behind. */
+/** The state after the last bucket. */
 export type DetectorState =
-  /** Insufficient: at this rate of data the window never holds enough to judge, it needs to be longer or coarser. */
+  /**
+   * Insufficient: at this rate of data the window never has enough values to judge. A longer window or coarser buckets
+   * help.
+   */
   | { readonly status: 'learning' | 'insufficient_data'; readonly pointsNeeded: number }
-  /** So many more series of the group would have to have data at the same time. */
+  /** How many more series of the group need data at the same time. */
   | { readonly status: 'insufficient_data'; readonly peersNeeded: number }
   | { readonly status: 'ok' | 'anomalous' | 'recovering' | 'no_data' | 'muted' }
 
 export interface Evaluation {
-  /** In order of time; at most the last one is open. */
+  /** In order of time; only the last one may be open. */
   readonly incidents: readonly Incident[]
   readonly state: DetectorState
-  /** The scores as alarmed on: score 1 and the band are the edges of alarm. NaN in erased buckets. */
+  /** The scores that decided: a score of 1 and the band are the edges of alarm. NaN in erased buckets. */
   readonly scores: Scores
 }
 
-/** Decides over a whole window, oldest bucket first. `scores` are a method's, row for row with the evidence. */
+/**
+ * Decides over a whole window, oldest bucket first. `scores` are those of a method, with the same buckets as the
+ * evidence.
+ */
 export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
   const edges = copyOf(scores)
   const budget = policy.budgetPerBucket
@@ -112,7 +125,7 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
   const hasSides = policy.direction === 'both' && scores.upper.some((edge) => !Number.isNaN(edge))
   const tail =
     budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length, hasSides)
-  const episodes = new Episodes(policy)
+  const tracker = new IncidentTracker(policy)
   let hasHadValue = false
   let judged = 0
   const scoresNeeded = tail !== null && policy.waitsForScores ? fewestScores : 0
@@ -123,24 +136,24 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     if (kind === bucketKind.unknown) blankRow(edges, i)
     else if (tail) {
       widenRow(edges, i, value, tail, policy)
-      if (policy.widening !== undefined) stretchRow(edges, i, value, policy.widening)
+      if (policy.widening !== undefined) applyWidening(edges, i, value, policy.widening)
     }
 
     if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
-      episodes.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
+      tracker.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
     } else if (!Number.isNaN(at(edges.score, i))) {
-      if (++judged >= scoresNeeded) episodes.tell()
-      const isCounted = !episodes.isAlarming
-      episodes.judge(i, violationAt(edges, i, value, policy, episodes.isOpen), edges)
-      const learnt = scores.news ? at(scores.news, i) : directedScore(scores, i, value, policy)
-      if (isCounted) tail?.learn(learnt, episodes.isAlarming, sideFor(value, at(scores.expected, i)))
-    } else if (kind !== bucketKind.unknown && !episodes.isAlarming) tail?.pass()
+      if (++judged >= scoresNeeded) tracker.startReporting()
+      const isCounted = !tracker.isAlarming
+      tracker.judge(i, violationAt(edges, i, value, policy, tracker.isOpen), edges)
+      const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
+      if (isCounted) tail?.learn(learnt, tracker.isAlarming, sideFor(value, at(scores.expected, i)))
+    } else if (kind !== bucketKind.unknown && !tracker.isAlarming) tail?.addEmptyBucket()
   }
   const state: DetectorState =
-    episodes.isUntold && judged < scoresNeeded
+    tracker.isUnreported && judged < scoresNeeded
       ? { status: 'learning', pointsNeeded: scoresNeeded - judged }
-      : stateAfter(evidence, episodes, policy)
-  return { incidents: episodes.incidents, state, scores: edges }
+      : stateAfter(evidence, tracker, policy)
+  return { incidents: tracker.incidents, state, scores: edges }
 }
 
 interface Violation {
@@ -149,15 +162,15 @@ interface Violation {
   readonly score: number
 }
 
-/** Gathers violations into incidents. Of those before {@link tell}, `incidents` has only silence and what lasts. */
-class Episodes {
+/** Combines violations into incidents. Incidents that end before `startReporting` are left out, except silence. */
+class IncidentTracker {
   readonly incidents: Incident[] = []
   readonly #policy: AlarmPolicy
-  /** The violating ones of the last `windowM` judged buckets, with their ordinals among the judged. */
+  /** The violating buckets among the last `windowM` judged ones, with their ordinals among all judged buckets. */
   #recent: { ordinal: number; index: number; violation: Violation }[] = []
   #judged = 0
   #open: Incident | null = null
-  #isTelling = false
+  #isReporting = false
   #calm = 0
   #mutedUntil = -1
   #mutedBelow = 0
@@ -171,7 +184,7 @@ class Episodes {
     return this.#open !== null
   }
 
-  get isUntold(): boolean {
+  get isUnreported(): boolean {
     return this.#open !== null && this.incidents.at(-1) !== this.#open
   }
 
@@ -183,19 +196,19 @@ class Episodes {
     return this.isOpen || this.isMuted
   }
 
-  /** From the next judged bucket on, violations are told of. */
-  tell(): void {
-    this.#isTelling = true
+  /** From the next judged bucket on, incidents are reported. */
+  startReporting(): void {
+    this.#isReporting = true
   }
 
-  /** Takes the next judged bucket: its violation, or null when calm. */
+  /** Adds the next judged bucket: its violation, or null for a calm bucket. */
   judge(index: number, violation: Violation | null, edges: Scores): void {
     this.#judged++
-    if (this.#open) this.#goOn(this.#open, index, violation, edges)
-    else this.#watch(index, violation, edges)
+    if (this.#open) this.#continueIncident(this.#open, index, violation, edges)
+    else this.#openIfDue(index, violation, edges)
   }
 
-  #watch(index: number, violation: Violation | null, edges: Scores): void {
+  #openIfDue(index: number, violation: Violation | null, edges: Scores): void {
     if (violation) this.#recent.push({ ordinal: this.#judged, index, violation })
     const oldest = this.#judged - this.#policy.windowM
     if (this.#recent[0] && this.#recent[0].ordinal <= oldest) this.#recent.shift()
@@ -209,17 +222,17 @@ class Episodes {
     }
     const lastIndex = this.#recent.at(-1)?.index ?? index
     const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#tells(violation))
+    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#mayReport(violation))
     this.#calm = 0
   }
 
-  #goOn(incident: Incident, index: number, violation: Violation | null, edges: Scores): void {
+  #continueIncident(incident: Incident, index: number, violation: Violation | null, edges: Scores): void {
     if (violation) {
       this.#calm = 0
       const worse = violation.score > incident.score ? peakAt(index, violation, edges) : {}
-      const isNews = this.isUntold && this.#tells(violation)
-      const opened = isNews ? { openedIndex: index } : {}
-      this.#write({ ...incident, ...worse, ...opened, lastIndex: index }, isNews)
+      const isFirstReport = this.isUnreported && this.#mayReport(violation)
+      const opened = isFirstReport ? { openedIndex: index } : {}
+      this.#write({ ...incident, ...worse, ...opened, lastIndex: index }, isFirstReport)
     } else if (++this.#calm >= this.#policy.clearN) {
       this.#write({ ...incident, endIndex: incident.lastIndex }, false)
       this.#recent = []
@@ -228,14 +241,14 @@ class Episodes {
     }
   }
 
-  #tells(violation: Violation | null): boolean {
-    return this.#isTelling || violation?.kind === 'silent'
+  #mayReport(violation: Violation | null): boolean {
+    return this.#isReporting || violation?.kind === 'silent'
   }
 
-  #write(incident: Incident, isNews: boolean): void {
-    const isTold = this.isOpen && !this.isUntold
-    if (isTold) this.incidents.pop()
-    if (isTold || isNews) this.incidents.push(incident)
+  #write(incident: Incident, isFirstReport: boolean): void {
+    const isReported = this.isOpen && !this.isUnreported
+    if (isReported) this.incidents.pop()
+    if (isReported || isFirstReport) this.incidents.push(incident)
     this.#open = incident.endIndex === null ? incident : null
   }
 }
@@ -264,7 +277,7 @@ function violationAt(
 ): Violation | null {
   const score = at(edges.score, i)
   if (Number.isNaN(at(edges.upper, i))) {
-    const decides = isOpen || !edges.news ? score : at(edges.news, i)
+    const decides = isOpen || !edges.unreported ? score : at(edges.unreported, i)
     return decides > 1 ? { kind: sideOf(value, at(edges.expected, i)), value, score } : null
   }
   if (policy.direction !== 'down' && value > at(edges.upper, i)) return { kind: 'high', value, score }
@@ -272,13 +285,13 @@ function violationAt(
   return null
 }
 
-/** Where a value lies that no edge was drawn for. */
+/** On which side of the expected value a value lies, for methods without edges. */
 export function sideOf(value: number, expected: number): 'high' | 'low' | 'odd' {
   if (value === expected || Number.isNaN(expected)) return 'odd'
   return value < expected ? 'low' : 'high'
 }
 
-/** The method's own score, 0 on the side that can't alarm: the rate of what could. */
+/** The method's own score, or 0 on a side that cannot alarm, so that only scores that could alarm are counted. */
 function directedScore(scores: Scores, i: number, value: number, policy: AlarmPolicy): number {
   const isOtherSide =
     (policy.direction === 'up' && value < at(scores.expected, i)) ||
@@ -291,12 +304,12 @@ function sideFor(value: number, expected: number): Side {
   return value > expected ? 'above' : 'below'
 }
 
-/** Moves both edges of row i out to where an alarm begins, and the score onto that scale. */
+/** Moves both edges of row i to where an alarm begins, and converts the score to that scale. */
 function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration, policy: AlarmPolicy): void {
   const expected = at(edges.expected, i)
   if (Number.isNaN(at(edges.upper, i))) {
     edges.score[i] = at(edges.score, i) / tail.threshold
-    if (edges.news) edges.news[i] = at(edges.news, i) / tail.threshold
+    if (edges.unreported) edges.unreported[i] = at(edges.unreported, i) / tail.threshold
     return
   }
   const least = Math.max(policy.minAbsDev, policy.minRelDev * Math.abs(expected))
@@ -307,10 +320,12 @@ function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration
   edges.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)
 }
 
-/** Moves the edges of row i out by a factor for each side; without a band, only what is measured by one. */
-function stretchRow(edges: Scores, i: number, value: number, { above, below }: Widened): void {
-  const { expected: expecteds, lower, upper, ...measures } = edges
-  const expected = at(expecteds, i)
+/**
+ * Moves the edges of row i out by the factor of each side. Without a band, divides the scores by the factor instead.
+ */
+function applyWidening(edges: Scores, i: number, value: number, { above, below }: Widened): void {
+  const { expected: expectedValues, lower, upper, ...measures } = edges
+  const expected = at(expectedValues, i)
   const factor = value < expected ? below : above
   if (Number.isNaN(at(upper, i))) {
     for (const measure of Object.values(measures)) measure[i] = at(measure, i) / factor
@@ -325,7 +340,13 @@ function stretchRow(edges: Scores, i: number, value: number, { above, below }: W
 }
 
 function blankRow(edges: Scores, i: number): void {
-  const columns = [edges.score, edges.expected, edges.lower, edges.upper, ...(edges.news ? [edges.news] : [])]
+  const columns = [
+    edges.score,
+    edges.expected,
+    edges.lower,
+    edges.upper,
+    ...(edges.unreported ? [edges.unreported] : []),
+  ]
   for (const column of columns) column[i] = Number.NaN
 }
 
@@ -335,25 +356,25 @@ function copyOf(scores: Scores): Scores {
     expected: scores.expected.slice(),
     lower: scores.lower.slice(),
     upper: scores.upper.slice(),
-    ...(scores.news ? { news: scores.news.slice() } : {}),
+    ...(scores.unreported ? { unreported: scores.unreported.slice() } : {}),
   }
 }
 
-function stateAfter(evidence: Evidence, episodes: Episodes, policy: AlarmPolicy): DetectorState {
+function stateAfter(evidence: Evidence, tracker: IncidentTracker, policy: AlarmPolicy): DetectorState {
   const seen = countKind(evidence, bucketKind.value)
   const thin = countKind(evidence, bucketKind.thin)
   if (seen === 0 && thin === 0) return { status: 'no_data' }
   if (!policy.silenceAlarms && trailingMissing(evidence) >= policy.windowM) return { status: 'no_data' }
-  if (episodes.isOpen && !episodes.isUntold)
-    return { status: episodes.isRecovering ? 'recovering' : 'anomalous' }
-  if (episodes.isMuted) return { status: 'muted' }
+  if (tracker.isOpen && !tracker.isUnreported)
+    return { status: tracker.isRecovering ? 'recovering' : 'anomalous' }
+  if (tracker.isMuted) return { status: 'muted' }
   const needed = Math.max(1, policy.warmupPoints)
   if (seen >= needed) return { status: 'ok' }
   const status = seenByFullWindow(evidence, seen) < needed ? 'insufficient_data' : 'learning'
   return { status, pointsNeeded: needed - seen }
 }
 
-/** How many values the whole window would hold at the rate seen since its first value. */
+/** How many values the whole window would have, at the rate since its first value. */
 function seenByFullWindow(evidence: Evidence, seen: number): number {
   const first = evidence.kinds.indexOf(bucketKind.value)
   if (first < 0) return 0

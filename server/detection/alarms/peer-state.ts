@@ -1,5 +1,5 @@
-// The state of a series that is judged by its peers, where its method could not score the newest bucket: the history of
-// the series itself says nothing then, only how many peers there are and how long they have been there.
+// The state of a series that is judged by its peers, where its method could not score the newest bucket. The history of
+// the series itself does not matter then; only the number of its peers and the length of their history do.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { peerValuesAt } from '../scoring/peers.ts'
@@ -7,8 +7,8 @@ import { at, type Series } from '../scoring/series.ts'
 import type { DetectorState } from './alarm.ts'
 
 /**
- * The state of a series that is judged by its peers. It needs no history of its own but enough peers now, and a history
- * of theirs; an incident that is open stays so, whoever is left to compare with.
+ * Returns the state of a series that is judged by its peers. It needs enough peers in its newest bucket, and enough
+ * buckets with enough peers, but no history of its own. An open incident stays open, however many peers are left.
  */
 export function stateAmongPeers(
   state: DetectorState,

@@ -1,10 +1,10 @@
-// The fitted tail against laws whose quantiles are known, drawn from seeds.
+// The fitted tail compared with distributions whose quantiles are known; samples come from seeds.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noises } from '../scoring/seeded-noise.ts'
 import { seededUniform } from '../scoring/seeded-random.ts'
-import { excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
+import { plausibleTails, returnLevel } from './pareto-tail.ts'
 import { TailCalibration, thresholdFor } from './tail-calibration.ts'
 
 const policy = {
@@ -16,13 +16,13 @@ const policy = {
   mostThreshold: Number.POSITIVE_INFINITY,
 }
 
-/** Where every bucket had a score and none opened an incident. */
+/** The threshold after a history in which every bucket had a score and no incident was opened. */
 function thresholdAfter(scores: Float64Array, more: Partial<typeof policy> = {}): number {
   const history = { scores, isOpening: new Uint8Array(scores.length), buckets: scores.length }
   return thresholdFor(history, { ...policy, ...more })
 }
 
-/** Excesses of a generalised Pareto law by inversion. */
+/** Draws excesses from a generalised Pareto distribution, by inversion. */
 function paretoDraws(shape: number, scale: number, count: number, seed: number): number[] {
   const uniform = seededUniform(seed)
   return Array.from({ length: count }, () => {
@@ -33,9 +33,9 @@ function paretoDraws(shape: number, scale: number, count: number, seed: number):
 
 const exponentialScores = (count: number, seed: number) => Float64Array.from(paretoDraws(0, 1, count, seed))
 
-const exact = (sizes: readonly number[]) => sizes.map((size) => ({ size, below: size, isLeast: false }))
+const exact = (sizes: readonly number[]) => sizes.map((size) => ({ size, below: size, isCensored: false }))
 
-test('the plausible tails gather around the law that the excesses were drawn from', () => {
+test('the plausible tails are close to the distribution that the excesses were drawn from', () => {
   for (const shape of [0, 0.2, 0.4]) {
     const tails = plausibleTails(exact(paretoDraws(shape, 3, 5000, 11)))
     const mean = (of: 'shape' | 'scale') => tails.reduce((sum, tail) => sum + tail.weight * tail[of], 0)
@@ -44,18 +44,18 @@ test('the plausible tails gather around the law that the excesses were drawn fro
   }
 })
 
-test('of one law the excess passed once in so many is its quantile, and the rarer, the larger', () => {
-  const law = (shape: number, scale: number) => [{ shape, scale, weight: 1 }]
-  assert.equal(excessPassedOnceIn(0.5, law(0.3, 1)), 0)
-  assert.equal(excessPassedOnceIn(1, law(0.3, 1)), 0)
-  assert.ok(Math.abs(excessPassedOnceIn(Math.E, law(0, 2)) - 2) < 1e-6)
-  assert.ok(Math.abs(excessPassedOnceIn(16, law(0.5, 1)) - 6) < 1e-6)
+test('for a single tail the return level is its quantile, and rarer levels are larger', () => {
+  const singleTail = (shape: number, scale: number) => [{ shape, scale, weight: 1 }]
+  assert.equal(returnLevel(0.5, singleTail(0.3, 1)), 0)
+  assert.equal(returnLevel(1, singleTail(0.3, 1)), 0)
+  assert.ok(Math.abs(returnLevel(Math.E, singleTail(0, 2)) - 2) < 1e-6)
+  assert.ok(Math.abs(returnLevel(16, singleTail(0.5, 1)) - 6) < 1e-6)
 })
 
-test('the fewer the peaks, the further out the same rarity is looked for', () => {
+test('the fewer the peaks, the larger the return level', () => {
   const excess = (count: number) => {
     const draws = Array.from({ length: count }, (_, i) => -Math.log((i + 0.5) / count))
-    return excessPassedOnceIn(1000, plausibleTails(exact(draws)))
+    return returnLevel(1000, plausibleTails(exact(draws)))
   }
   const few = excess(5)
   const some = excess(40)
@@ -63,17 +63,17 @@ test('the fewer the peaks, the further out the same rarity is looked for', () =>
   assert.ok(few > 1.5 * some && some > 1.1 * many && many < 1.1 * Math.log(1000), `${few}, ${some}, ${many}`)
 })
 
-test('a peak beyond five medians says only that it is, and so does one that was not seen to its end', () => {
+test('a peak beyond five medians counts as censored there, and a censored peak raises the return level', () => {
   const usual = Array.from({ length: 40 }, (_, i) => -Math.log((i + 0.5) / 40))
-  const rare = (size: number) => excessPassedOnceIn(1000, plausibleTails(exact([...usual, size])))
+  const rare = (size: number) => returnLevel(1000, plausibleTails(exact([...usual, size])))
   assert.equal(rare(1e9), rare(10))
-  const cutShort = usual.map((size, i) => ({ size, below: size, isLeast: i < 4 }))
-  const seenWhole = excessPassedOnceIn(1000, plausibleTails(exact(usual)))
-  assert.ok(excessPassedOnceIn(1000, plausibleTails(cutShort)) > 1.05 * seenWhole)
+  const censored = usual.map((size, i) => ({ size, below: size, isCensored: i < 4 }))
+  const uncensored = returnLevel(1000, plausibleTails(exact(usual)))
+  assert.ok(returnLevel(1000, plausibleTails(censored)) > 1.05 * uncensored)
 })
 
-/** Laws of a score, with the chance to pass a threshold. */
-const laws = {
+/** Distributions of a score, with the probability to exceed a threshold. */
+const distributions = {
   exponential: {
     draws: seededUniform,
     score: (uniform: number) => -Math.log(1 - uniform),
@@ -108,8 +108,8 @@ function poissonBeyond(threshold: number): number {
   return chance
 }
 
-for (const [name, { draws, score, chance }] of Object.entries(laws)) {
-  test(`after a short or a long history of a law that is ${name}, alarms to come keep to the budget`, () => {
+for (const [name, { draws, score, chance }] of Object.entries(distributions)) {
+  test(`after a short or long history with distribution ${name}, later alarms keep to the budget`, () => {
     for (const [length, repeats] of [
       [100, 40],
       [500, 60],
@@ -119,7 +119,7 @@ for (const [name, { draws, score, chance }] of Object.entries(laws)) {
         let rate = 0
         for (let seed = 1; seed <= repeats; seed++) {
           const next = draws(1000 * length + seed)
-          // In a unit so small that the least threshold plays no part.
+          // In a unit so small that the least threshold does not matter.
           const scores = Float64Array.from({ length }, () => 100 * score(next()))
           rate += chance(thresholdAfter(scores, { budgetPerBucket }) / 100) / repeats
         }
@@ -139,25 +139,25 @@ test('the threshold is near the true quantile where the history is long', () => 
   assert.ok(Math.abs(mean - truth) < 0.1 * truth, `mean threshold ${mean} for ${truth}`)
 })
 
-test('a few scores leave the band to the method', () => {
+test('with few scores the band stays that of the method', () => {
   assert.equal(thresholdAfter(exponentialScores(15, 1)), 1)
   assert.ok(thresholdAfter(exponentialScores(64, 1)) > 1)
 })
 
-test('a score that is met again and again is a step: the threshold lies beyond the step, not just short of the next', () => {
+test('a score that occurs again and again is a step: the threshold is above the next step, not just below it', () => {
   const counts = Float64Array.from({ length: 400 }, (_, i) => (i % 8 === 0 ? 1 : 0))
   const threshold = thresholdAfter(counts, { clearN: 1, budgetPerBucket: 1 / 2016 })
   assert.ok(threshold >= 2 && threshold < 4, `${threshold}, where only 0 and 1 were seen`)
 })
 
-test('a side that is everyday and ends soon does not hide one that is rare and goes far', () => {
+test('a frequent side with a short tail does not hide a rare side with a long one', () => {
   const both = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
   const uniform = seededUniform(5)
   for (let i = 0; i < 2000; i++) {
     if (i % 10 === 0) both.learn(-0.15 * Math.log(1 - uniform()), false, 'above')
     else both.learn(0.9 + 0.05 * uniform(), false, 'below')
   }
-  // Of the rare side one in a hundred is one in a thousand of all: 0.15 times the logarithm of a hundred.
+  // One in a hundred on the rare side is one in a thousand of all: 0.15 times the logarithm of a hundred.
   const truth = 0.15 * Math.log(100)
   assert.equal(both.below, both.threshold)
   assert.equal(both.threshold, 1, 'both in one')
@@ -169,7 +169,7 @@ test('a side that is everyday and ends soon does not hide one that is rare and g
   assert.ok(rare.above > 0.7 * (truth / 0.15) && rare.above < 1.6 * (truth / 0.15), `${rare.above}`)
 })
 
-test('a short history of long bursts is calibrated from a thicker tail', () => {
+test('a short history of long bursts is calibrated from more of its scores', () => {
   const single = exponentialScores(120, 4)
   const bursts = Float64Array.from({ length: 1440 }, (_, i) => single[Math.floor(i / 12)] ?? 0)
   const calibrated = thresholdAfter(bursts)
@@ -177,12 +177,12 @@ test('a short history of long bursts is calibrated from a thicker tail', () => {
   assert.ok(calibrated > 0.7 * truth && calibrated < 2.5 * truth, `${calibrated} for ${truth}`)
 })
 
-test('a history without a tail leaves the band to the method', () => {
+test('with a history without a tail the band stays that of the method', () => {
   assert.equal(thresholdAfter(new Float64Array(1000)), 1)
   assert.equal(thresholdAfter(new Float64Array(1000).fill(5)), 1)
 })
 
-test('scores inside the band narrow it no further than is allowed', () => {
+test('scores inside the band narrow it only as far as is allowed', () => {
   const low = exponentialScores(2000, 1).map((score) => score / 100)
   assert.equal(thresholdAfter(low), 1)
   assert.equal(thresholdAfter(low, { leastThreshold: 0.5 }), 0.5)
@@ -191,19 +191,19 @@ test('scores inside the band narrow it no further than is allowed', () => {
   assert.ok(between > 0.5 && between < 1, `${between}`)
 })
 
-test('a budget is for time, not for scores: where nine of ten buckets are empty, more of the rest may alarm', () => {
+test('the budget counts time, not scores: where nine of ten buckets are empty, more of the others may alarm', () => {
   const full = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
   const sparse = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
   for (const score of exponentialScores(2000, 1)) {
     full.learn(score)
     sparse.learn(score)
-    for (let i = 0; i < 9; i++) sparse.pass()
+    for (let i = 0; i < 9; i++) sparse.addEmptyBucket()
   }
   const apart = full.threshold - sparse.threshold
   assert.ok(apart > 1.5 && apart < 5, `${apart}, where the true quantiles are ${Math.log(10)} apart`)
 })
 
-test('one giant spike raises the threshold by half at most', () => {
+test('one very large spike raises the threshold by half at most', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const scores = exponentialScores(2000, seed)
     const before = thresholdAfter(scores)
@@ -213,7 +213,7 @@ test('one giant spike raises the threshold by half at most', () => {
   }
 })
 
-test('scores that come in bursts count as one alarm each', () => {
+test('a burst of scores counts as one alarm', () => {
   const single = exponentialScores(1000, 3)
   const bursts = Float64Array.from({ length: 4000 }, (_, i) => single[i >> 2] ?? 0)
   const spread = thresholdAfter(single)
@@ -221,7 +221,7 @@ test('scores that come in bursts count as one alarm each', () => {
   assert.ok(Math.abs(clustered - spread) < 0.3 * spread, `${clustered} for ${spread}`)
 })
 
-test('a lone high score teaches nothing when two of three are needed to alarm', () => {
+test('a single high score does not change the threshold when two of three are needed to alarm', () => {
   const lonely = new TailCalibration({ ...policy, violateN: 2, windowM: 3 }, 4000)
   const paired = new TailCalibration({ ...policy, violateN: 1, windowM: 3 }, 4000)
   const uniform = seededUniform(2)
@@ -234,17 +234,17 @@ test('a lone high score teaches nothing when two of three are needed to alarm', 
   assert.ok(paired.threshold > 5)
 })
 
-test('where most scores are nothing, the tail is that of those that are something', () => {
+test('where most scores are 0, the tail is that of the others', () => {
   const uniform = seededUniform(8)
   const next = noises.normal(8)
   const length = 20_000
   const scores = Float64Array.from({ length }, () => (uniform() < 0.01 ? 5 + Math.abs(next()) : 0))
   const threshold = thresholdAfter(scores, { budgetPerBucket: 0.001 })
-  // One in ten of those that are something: 5 and 1.645 deviations.
+  // One in ten of the scores above 0: 5 plus 1.645 deviations.
   assert.ok(Math.abs(threshold - 6.645) < 0.2, `${threshold}`)
 })
 
-test('what was overspent is saved again: after more alarms than the budget allows, the threshold is higher', () => {
+test('after more alarms than the budget allows, the threshold is higher', () => {
   const thrifty = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
   const lavish = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
   for (const [i, score] of exponentialScores(2000, 1).entries()) {
@@ -256,7 +256,7 @@ test('what was overspent is saved again: after more alarms than the budget allow
   assert.ok(apart > Math.log(20) && apart < 20, `${apart} after sixty alarms instead of two`)
 })
 
-test('where the law of a score is known beforehand, its past moves the edge out a little, and further only as budget is overspent', () => {
+test('where the distribution of scores is known, the past moves the edge out a little, and more only when the budget is exceeded', () => {
   const length = 4000
   const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
   const calm = new TailCalibration(known, length)
@@ -265,7 +265,7 @@ test('where the law of a score is known beforehand, its past moves the edge out 
   for (const [i, score] of exponentialScores(length, 6).entries()) {
     calm.learn(score)
     unknown.learn(score)
-    // Ten times as many as are allowed.
+    // Ten times as many alarms as are allowed.
     spending.learn(score, i % 100 === 0)
   }
   assert.ok(unknown.threshold > 5, `${unknown.threshold}`)
@@ -276,7 +276,7 @@ test('where the law of a score is known beforehand, its past moves the edge out 
   )
 })
 
-test('until one alarm is allowed, a past may move the edge further out than afterwards', () => {
+test('until the budget allows one alarm, the past may move the edge further out than afterwards', () => {
   const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
   const young = new TailCalibration(known, 100)
   for (const score of exponentialScores(100, 6)) young.learn(score)
@@ -286,7 +286,7 @@ test('until one alarm is allowed, a past may move the edge further out than afte
   )
 })
 
-test('an incident ends by the edge it began with, and only those after it by one that knows of it', () => {
+test('an incident keeps the edge it began with, and only later incidents get an edge that counts it', () => {
   const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
   for (const score of exponentialScores(1000, 4)) tail.learn(score, false, 'above')
   const before = [tail.threshold, tail.above]

@@ -1,66 +1,74 @@
-// How far must a score go before it is worth an alarm? Not a matter of taste: the user states how many false alarms
-// a week are bearable, and the past of the series says how high its scores go that often. That is a quantile far
-// out in the tail, beyond most of what was seen, so it can't be counted; pareto-tail.ts extends the tail. Doing so for an
-// alarm threshold on a stream is SPOT (Siffer et al. 2017). What is particular here:
+// Finds how high a score must be before it is worth an alarm. The user states how many false alarms a week are
+// tolerable, and the past of the series shows which score occurs that often. This is a quantile far out in the tail,
+// beyond most of what was seen, so it cannot be counted; pareto-tail.ts extends the tail. Doing so for an alarm
+// threshold on a stream is SPOT (Siffer et al. 2017). The details here:
 //
-// - What is counted: not scores but alarms. An alarm opens when n of the last m buckets violate, that is when the
-//   n-th largest of the last m scores passes the threshold, so that is the number followed here. Exceedances close
-//   together are one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3). Without both, scores
-//   that come in bursts would make the threshold far too high or the rate far too large. Alarms are counted over
-//   all buckets, also those without a value: a budget is for a week, however little of it has data.
-// - The promise is about alarms to come, so the quantile is predictive: few peaks, wide edge. A threshold that is too
-//   low by chance costs more alarms than one too high saves, so the best guess of a quantile would keep no promise.
-// - Each side of a band keeps to the budget too, by a tail of its own. In one tail for both, the side that is everyday and
-//   ends soon hides the one that is rare and goes far: of latencies, which lie near the bottom of their range, all
-//   the largest distances from its middle are those of the small ones.
-// - Counts score in steps, and between two steps every threshold lets the same values pass. So where scores repeat, a
-//   score is taken for all of its step up to the next one seen.
-// - Of a peak that opened an incident only the beginning was learnt, so it counts as "at least that".
-// - What is overspent is saved again: the law holds for a series that stays as it is, and few do. Where more alarms
-//   were raised than the budget allows so far, the budget for those to come shrinks in proportion (the idea of adaptive
-//   conformal inference, Gibbs and Candès 2021: follow the rate that was had, not only the one that was promised).
-// - A tail of few peaks can't tell how far is far, and incidents that nobody was told of make it longer. Where the law of a
-//   score is known beforehand, as that of surprises is, the edge goes out no further than `mostThreshold`, and from there on
-//   only as the budget is overspent.
+// - What is counted are alarms, not scores. An alarm opens when n of the last m buckets violate, that is when the n-th
+//   largest of the last m scores exceeds the threshold, so that number is followed here. Exceedances close together are
+//   one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3). Without both, scores that come in bursts
+//   would make the threshold far too high or the rate far too large. Alarms are counted over all buckets, also those
+//   without a value: the budget is per week, however little of it has data.
+// - The budget is about future alarms, so the quantile is predictive: few peaks give a wide edge. A threshold that is
+//   too low by chance costs more alarms than one that is too high saves, so the best single estimate of the quantile
+//   would exceed the budget.
+// - Each side of a band keeps to the budget too, with a tail of its own. In one tail for both, a frequent side with a
+//   short tail hides a rare side with a long one: latencies are near the bottom of their range, so all the largest
+//   distances from its middle would be those of small latencies.
+// - Scores of counts come in steps, and any threshold between two steps lets the same values pass. So where scores
+//   repeat, a score stands for its whole step up to the next score seen.
+// - Of a peak that opened an incident only the beginning was learnt, so it counts as a lower bound.
+// - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay the same.
+//   Where more alarms were raised than the budget allows so far, the budget for later ones shrinks in proportion (the
+//   idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not only the intended one).
+// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where the
+//   distribution of a score is known beforehand, as for surprises, the edge moves out at most to `mostThreshold`, and
+//   beyond that only as the budget is exceeded.
 //
-// The threshold never falls below `leastThreshold`: a budget is a ceiling, and alarms spent only to reach it are mostly
-// false. It is 1, the edge as the method drew it, where the past has no tail at all, as in a series that never moved, and
-// while it is too short to speak. It depends on earlier scores only, so a backtest does not peek at the future. decisions/0009 has what it keeps to, measured.
+// The threshold never falls below `leastThreshold`: a budget is a maximum, and alarms raised only to use it up are
+// mostly false. It is 1, the method's own edge, where the past has no tail at all, as in a series that never changed,
+// and while the past is too short. It depends only on earlier scores, so a backtest cannot use the future.
+// decisions/0009 has measurements of how well budgets are met.
 
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import { type Excess, excessPassedOnceIn, plausibleTails } from './pareto-tail.ts'
+import { type Excess, plausibleTails, returnLevel } from './pareto-tail.ts'
 
 const tailShare = 0.02
-/** A short history uses a thicker tail, so that this many scores exceed the level. */
+/** A short history uses more of its scores as the tail, so that this many exceed the level. */
 const fewestExceedances = 32
-/** Up to this share of the history; bursts, which merge into few peaks, thicken it as far too. */
+/** At most this share of the history is the tail, also for bursts, which merge into few peaks. */
 const thickestTailShare = 0.25
-/** The fit is repeated as the history grows by this factor, and after each incident, which says that it may be too low. */
+/**
+ * The fit is repeated when the history has grown by this factor, and after each incident, because that may show that
+ * the threshold is too low.
+ */
 const refitGrowth = 1.25
-/** How much further out a surprise has to be to be ten times as rare: a digit of it, in units of the score. */
+/** How much larger a score is that is ten times as rare (one digit of surprise), in units of the score. */
 const scorePerDigit = 0.5
-/** From fewer peaks than this nothing is concluded. */
+/** With fewer peaks than this no tail is fitted. */
 const fewestPeaks = 3
-/** From fewer scores than this there is no edge but the method's own. */
+/** With fewer scores than this, the method's own edge is used. */
 export const fewestScores = 16
 
 interface CalibrationPolicy {
   readonly violateN: number
   readonly windowM: number
   readonly clearN: number
-  /** Alarms per bucket that are bearable, between 0 and 1. */
+  /** Tolerable alarms per bucket, between 0 and 1. */
   readonly budgetPerBucket: number
   /** In units of the method's score; at most 1. */
   readonly leastThreshold: number
-  /** The same for a budget of which nothing is overspent; Infinity where scores follow no law known beforehand. */
+  /**
+   * Upper limit of the threshold while the budget is met, in the same units; Infinity where the distribution of scores
+   * is not known beforehand.
+   */
   readonly mostThreshold: number
 }
 
-/** Where a score lies of what was expected: above, below, or of no side. */
+/** Whether a score belongs to a value above or below the expected one, or to neither side. */
 export type Side = 'above' | 'below' | 'none'
 
-/** Learns scores one by one, oldest first; thresholds are valid for the next score. */
+/** Learns scores one by one, oldest first. The thresholds apply to the next score. */
 export class TailCalibration {
   readonly #policy: CalibrationPolicy
   readonly #all: ScoreTail
@@ -70,7 +78,9 @@ export class TailCalibration {
   #emptyBuckets = 0
   #openings = 0
 
-  /** `capacity`: the most scores that will be learnt. Sides are of use for a band of which both can alarm. */
+  /**
+   * `capacity`: the largest number of scores that will be learnt. `hasSides`: for bands of which both sides can alarm.
+   */
   constructor(policy: CalibrationPolicy, capacity: number, hasSides = false) {
     this.#policy = policy
     this.#all = new ScoreTail(policy, capacity)
@@ -83,7 +93,7 @@ export class TailCalibration {
     return this.#all.threshold
   }
 
-  /** The same for a score of one side. */
+  /** The same for the score of a value above the expected one. */
   get above(): number {
     return Math.max(this.#all.threshold, this.#above?.threshold ?? 0)
   }
@@ -92,7 +102,7 @@ export class TailCalibration {
     return Math.max(this.#all.threshold, this.#below?.threshold ?? 0)
   }
 
-  /** Takes a score (not NaN) of a bucket outside any incident, or of the one that `opens` an incident. */
+  /** Learns the score (not NaN) of a bucket outside any incident, or of the bucket that `opens` one. */
   learn(score: number, opens = false, side: Side = 'none'): void {
     this.#scores++
     if (opens) this.#openings++
@@ -100,7 +110,7 @@ export class TailCalibration {
     const { budgetPerBucket } = this.#policy
     const allowed = budgetPerBucket * buckets
     const left = Math.min(1, (1 + allowed) / (1 + this.#openings))
-    // Before a whole alarm is allowed, little is known of what this series does.
+    // Until the budget allows a whole alarm, little is known about this series, so the limit is further out.
     const mostThreshold = this.#policy.mostThreshold - scorePerDigit * Math.log10(left * Math.min(1, allowed))
     const time = { buckets, budgetPerBucket: budgetPerBucket * left, mostThreshold }
     this.#all.learn(score, opens, time)
@@ -108,15 +118,15 @@ export class TailCalibration {
     this.#below?.learn(side === 'below' ? score : 0, opens && side === 'below', time)
   }
 
-  /** Takes a bucket that has no score but belongs to the time the budget is for. */
-  pass(): void {
+  /** Counts a bucket without a score; the budget is for its time too. */
+  addEmptyBucket(): void {
     if (this.#scores > 0) this.#emptyBuckets++
   }
 }
 
 type Limits = Pick<CalibrationPolicy, 'budgetPerBucket' | 'mostThreshold'>
 
-/** The tail of one stream of scores. */
+/** The tail of one sequence of scores. */
 class ScoreTail {
   threshold = 1
   readonly #policy: CalibrationPolicy
@@ -139,7 +149,7 @@ class ScoreTail {
     const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
     this.#isOpening[this.#length] = opens ? 1 : 0
     this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    // An incident ends by the edge it began with: what it teaches is for those after it.
+    // An incident keeps the edge it began with; what it shows applies to later incidents.
     if (opens) this.#hasOpened = true
     if (opens || this.#length < (this.#hasOpened ? fewestScores : this.#nextFit)) return
     this.#hasOpened = false
@@ -153,13 +163,13 @@ class ScoreTail {
 interface ScoreHistory {
   /** In order of time. */
   readonly scores: Float64Array
-  /** 1 where an incident opened: the score is then the least that its peak was. */
+  /** 1 where an incident opened: the score is then a lower bound of its peak. */
   readonly isOpening: Uint8Array
-  /** How long it took. */
+  /** Length of the history, including buckets without a score. */
   readonly buckets: number
 }
 
-/** The score that will be passed as often as the budget allows; 1 where that can't be told. */
+/** The score that will be exceeded as often as the budget allows; 1 where the history is too short to tell. */
 export function thresholdFor(
   history: ScoreHistory,
   policy: Omit<CalibrationPolicy, 'violateN' | 'windowM'>,
@@ -169,11 +179,14 @@ export function thresholdFor(
   const tail = tailOf(history, policy.clearN)
   if (tail === null) return 1
   const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
-  const excess = rarity <= 1 ? 0 : excessPassedOnceIn(rarity, plausibleTails(tail.peaks))
+  const excess = rarity <= 1 ? 0 : returnLevel(rarity, plausibleTails(tail.peaks))
   return Math.max(policy.leastThreshold, Math.min(policy.mostThreshold, tail.level + excess))
 }
 
-/** Where runs are so few that each exceedance counts for itself, the rate is too large: that errs on the quiet side. */
+/**
+ * Finds a level with enough peaks above it; null without one. Where there are so few runs that each exceedance counts
+ * as a peak of its own, the estimated rate is too large, which errs towards fewer alarms.
+ */
 function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: Excess[] } | null {
   const { scores } = history
   const sorted = scores.slice().sort()
@@ -194,13 +207,13 @@ function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: 
   return null
 }
 
-/** The next step, and the own one unless it is the lowest. */
+/** The next step above `own`, and `own` itself unless it is the lowest step. */
 function levelsFrom(steps: Float64Array, own: number): number[] {
   const next = nextStep(steps, own)
   return own > at(steps, 0) ? [next, own] : [next]
 }
 
-/** Whether of the scores above a rank, those of the lowest kind apart, most are not the only ones of their size. */
+/** Whether most scores above a rank occur more than once; those equal to the lowest score are left out. */
 function haveSteps(sorted: Float64Array, rank: number): boolean {
   let different = 0
   let above = 0
@@ -212,14 +225,14 @@ function haveSteps(sorted: Float64Array, rank: number): boolean {
   return above > 0 && 2 * different <= above
 }
 
-/** The next larger step; above the largest, as far again as that is from the one before it. */
+/** The next larger step. Above the largest step: as much larger as that step is than the one before it. */
 function nextStep(steps: Float64Array, score: number): number {
   const next = at(steps, countUpTo(steps, score))
   if (!Number.isNaN(next)) return next
   return 2 * score - (steps.at(-2) ?? 0)
 }
 
-/** How many of the sorted scores are not larger. */
+/** How many of the sorted scores are not larger than `score`. */
 function countUpTo(sorted: Float64Array, score: number): number {
   let low = 0
   let high = sorted.length
@@ -232,8 +245,8 @@ function countUpTo(sorted: Float64Array, score: number): number {
 }
 
 /**
- * The score of a rank; or, where that is the one that most of the history has, the median of those above it. The law is
- * about what exceeds a level among many that nearly do, and above zeros nothing needs to be near.
+ * The score of a rank. Where most of the history has that same score, the median of the scores above it: the Pareto
+ * distribution applies to a level that many scores nearly reach, and above a mass of zeros there may be none near.
  */
 function aboveAtom(sorted: Float64Array, rank: number): number {
   const level = at(sorted, rank)
@@ -244,13 +257,16 @@ function aboveAtom(sorted: Float64Array, rank: number): number {
 
 interface Clustering {
   readonly level: number
-  /** So many scores that do not exceed the level end a run. */
+  /** This many scores in a row that do not exceed the level end a run. */
   readonly calmScores: number
-  /** The different scores in order of size where they are steps, of which the level is one: to meet it is to exceed it. */
+  /**
+   * The distinct scores in ascending order, where scores come in steps. The level is then one of them, and a score
+   * equal to it exceeds it. Null where scores do not repeat.
+   */
   readonly steps: Float64Array | null
 }
 
-/** The highest score of each run beyond the level. */
+/** The highest score of each run above the level. */
 function clusterPeaks(
   { scores, isOpening }: ScoreHistory,
   { calmScores, level, steps }: Clustering,
@@ -267,7 +283,7 @@ function clusterPeaks(
     const before = calm < calmScores ? peaks.pop() : undefined
     const below = steps === null ? size : nextStep(steps, score) - level
     peaks.push(
-      before === undefined || size > before.size ? { size, below, isLeast: isOpening[i] === 1 } : before,
+      before === undefined || size > before.size ? { size, below, isCensored: isOpening[i] === 1 } : before,
     )
     calm = 0
   }

@@ -1,5 +1,6 @@
-// Erasing what is derived from telemetry, in a real control plane. Two organisations have the same detectors and the
-// same anomalies; whatever one of them erases was there before, and the other's is there afterwards, untouched.
+// Erasing anomalies, which are derived from telemetry, in a real control plane. Two organisations have the same
+// detectors and the same anomalies. Everything that one of them erases is shown to exist before, and the other's is
+// unchanged afterwards.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -20,7 +21,7 @@ import type { Finding } from './findings.ts'
 import type { RunSummary } from './run-summary.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
-/** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
+/** Nanoseconds, some minutes after noon: 19 digits, too many for a JavaScript number. */
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n + 1n
 const between = (from: number | null, to: number | null): TimeRange => ({
   startNs: from === null ? null : at(from),
@@ -66,7 +67,7 @@ const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding
   ...more,
 })
 
-/** A run that read from an hour before noon to an hour after. */
+/** Stores a run that read from an hour before noon to an hour after. */
 async function record(
   { tenantId, id }: StoredDetector,
   findings: readonly Finding[],
@@ -106,7 +107,7 @@ const anomalies = ({ tenantId }: TenantPlace) =>
 const count = (range: TimeRange, held: readonly HeldTelemetry[] = []) =>
   countAnomaliesIn(fixture.control, 'acme', ['traces'], range, held)
 
-/** As the eraser does it; answers how many were removed and redacted. */
+/** Erases as the eraser does. Returns how many anomalies were removed and redacted. */
 const erase = (
   range: TimeRange,
   held: readonly HeldTelemetry[] = [],
@@ -125,7 +126,7 @@ const redacted = {
   reason: 'Its expected band was computed from telemetry that has since been erased',
 }
 
-test('an anomaly that learnt from erased time keeps that something was seen, and nothing of what was expected', async () => {
+test('redacting an anomaly that learnt from erased time keeps what was seen, and removes what was expected', async () => {
   await recordForBoth([finding(0, 5)])
   const [mine] = await anomalies(acme)
   const [theirs] = await anomalies(globex)
@@ -135,13 +136,13 @@ test('an anomaly that learnt from erased time keeps that something was seen, and
   assert.deepEqual(await anomalies(acme), [{ ...mine, ...redacted }])
   assert.deepEqual(await anomalies(globex), [theirs])
   assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 0 })
-  assert.deepEqual(await erase(between(-30, -20)), { inRange: 0, learntFrom: 0 }, 'nothing is left to lose')
-  assert.deepEqual(await erase(between(0, 1)), { inRange: 1, learntFrom: 0 }, 'but for the anomaly itself')
+  assert.deepEqual(await erase(between(-30, -20)), { inRange: 0, learntFrom: 0 }, 'nothing is left to redact')
+  assert.deepEqual(await erase(between(0, 1)), { inRange: 1, learntFrom: 0 }, 'the anomaly itself is left')
   assert.deepEqual(await anomalies(acme), [])
   assert.deepEqual(await anomalies(globex), [theirs])
 })
 
-test('both kinds are counted apart, up to the nanosecond', async () => {
+test('removed and redacted anomalies are counted apart, exact to the nanosecond', async () => {
   await recordForBoth([finding(0, 5), finding(10, 15)])
   const justBefore = { startNs: at(-61), endNs: at(-60) }
   assert.deepEqual(await count(justBefore), { inRange: 0, learntFrom: 0 })
@@ -151,15 +152,15 @@ test('both kinds are counted apart, up to the nanosecond', async () => {
   assert.deepEqual(
     await count(between(15, 60)),
     { inRange: 0, learntFrom: 0 },
-    'nothing learns from what comes after',
+    'no anomaly learns from later time',
   )
   assert.deepEqual(await count(allTime), { inRange: 2, learntFrom: 0 })
 })
 
-test('no byte of a redacted band is left in the files, and the neighbour’s is', async () => {
+test('no byte of a redacted band is left in the files, and the neighbour’s band is still there', async () => {
   const secretOf = ({ tenantId }: TenantPlace) => `checkout of ${tenantId} was expected at 31337`
   for (const place of [acme, globex]) {
-    // Longer than a page: what a smaller row no longer needs is then freed rather than written over.
+    // Longer than a page, so that bytes of the old row are freed and not written over.
     await record(await create(place), [finding(0, 5, { reason: `${'-'.repeat(9000)}${secretOf(place)}` })])
   }
   await dialectOf(fixture.control).flushErased(fixture.control)
@@ -170,13 +171,13 @@ test('no byte of a redacted band is left in the files, and the neighbour’s is'
   assert.notDeepEqual(fixture.filesWith(secretOf(globex)), [])
 })
 
-test('a limit that somebody set is not learnt: only erasing its own time touches the anomaly', async () => {
+test('a band from a configured limit is not learnt: only erasing its own time touches the anomaly', async () => {
   await recordForBoth([finding(0, 5)], { isLearnt: false })
   assert.deepEqual(await count(between(null, 0)), { inRange: 0, learntFrom: 0 })
   assert.deepEqual(await count(between(null, 1)), { inRange: 1, learntFrom: 0 })
 })
 
-test('what a later run computes without the erased time is not taken again, and counts as clean', async () => {
+test('an anomaly that a later run computed without the erased time is not redacted again', async () => {
   const detector = await create(acme)
   await record(detector, [finding(0, 5, { isOpen: true })])
   await erase(between(-50, -40))
@@ -192,7 +193,7 @@ test('what a later run computes without the erased time is not taken again, and 
   assert.deepEqual(await erase(between(-41, -39)), { inRange: 0, learntFrom: 1 })
 })
 
-test('an anomaly of a version that did not record what it read is taken to have read everything', async () => {
+test('an anomaly of a version that did not record what it read counts as having read everything', async () => {
   await recordForBoth([finding(0, 5)])
   await fixture.control.updateTable('anomalies').set({ read_from_ns: null, unread_ns: null }).execute()
   assert.deepEqual(await count({ startNs: 0n, endNs: 1n }), { inRange: 0, learntFrom: 1 })
@@ -221,7 +222,7 @@ test('a legal hold keeps an anomaly about held time as it is, and neither counts
   assert.equal((await anomalies(globex)).length, 2)
 })
 
-test('more anomalies than a statement takes are removed and redacted to the last', async () => {
+test('more anomalies than fit into one statement are all removed and redacted', async () => {
   const groups = Array.from({ length: 1203 }, (_, i) => JSON.stringify({ service: `s${i}` }))
   for (const place of [acme, globex]) {
     const half = (from: number) => groups.map((groupKey) => finding(from, from + 1, { groupKey }))
@@ -233,7 +234,7 @@ test('more anomalies than a statement takes are removed and redacted to the last
   assert.deepEqual(theirs, { inRange: 1203, learntFrom: 1203 })
 })
 
-test('what a run said of a detector is forgotten, enabled or not, but that it could judge nothing', async () => {
+test("the status and note of a detector's last run are cleared, enabled or not, except that nothing could be judged", async () => {
   const states: [StoredDetector, RunSummary][] = [
     [await create(acme), { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' }],
     [await create(acme, false), { status: 'ok', note: 'Series: 4 ok.' }],
@@ -258,7 +259,7 @@ test('what a run said of a detector is forgotten, enabled or not, but that it co
   assert.deepEqual(due.map(({ id }) => id).sort(), [states[0]?.[0].id, states[2]?.[0].id].sort())
 })
 
-test('a band that was learnt from hidden telemetry is hidden with it, and shown again when that is', async () => {
+test('a band that was learnt from hidden telemetry is hidden with it, and shown again when the telemetry is', async () => {
   await recordForBoth([finding(0, 5), finding(10, 15)])
   const [late, early] = await anomalies(acme)
   const theirs = await anomalies(globex)

@@ -1,6 +1,6 @@
-// The doors through which an erasure reaches anomalies, and a verification counts what is left of them. Anomalies
-// about erased time are removed, those that only learnt from it are redacted. Both leave the file with the freed
-// bytes: the control plane overwrites them.
+// What an erasure does to anomalies, and the count that a verification makes afterwards. Anomalies about erased time
+// are removed; those that only learnt from it are redacted. The bytes of both leave the file, because the control plane
+// overwrites freed bytes.
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { TimeRange } from '../../core/time-range.ts'
@@ -8,21 +8,22 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { fateOf, type HeldTelemetry } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-rows.ts'
 import { removeVersions, versionsWithin } from './held-anomalies.ts'
-import { blindStatuses } from './run-summary.ts'
+import { unjudgedStatuses } from './run-summary.ts'
 
-/** Rows per statement; each is a variable bound to it. */
+/** Rows per statement; each needs a bound variable. */
 const pageSize = 500
 
 interface DerivedCounts {
-  /** About the range. */
+  /** Anomalies about the range. */
   readonly inRange: number
-  /** About time outside the range, with a band learnt from inside. */
+  /** Anomalies about time outside the range, with a band learnt from inside. */
   readonly learntFrom: number
 }
 
 /**
- * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with
- * the range, with every version that a hold has kept of it, and makes its detectors forget what their last run said and run again. Answers how many it removed.
+ * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with the
+ * range, and every version of it that a hold has kept. Also clears what the last run of each detector said, and makes
+ * the detectors run again. Returns how many anomalies were removed.
  */
 export async function removeAnomaliesIn(
   trx: ControlTransaction,
@@ -36,13 +37,13 @@ export async function removeAnomaliesIn(
     await trx.deleteFrom('anomalies').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute()
   }
   await removeVersions(trx, await versionsWithin(trx, tenantId, { signals, range, held }))
-  await forgetOutcomes(trx, tenantId)
+  await clearRunResults(trx, tenantId)
   return removed.length
 }
 
 /**
- * Takes band, score and reason from every anomaly about other time that were computed from the range. Answers how
- * many it redacted; none of them is found again.
+ * Clears band, score and reason of every anomaly about other time that were computed from the range. Returns how many
+ * anomalies were redacted; none of them is counted or redacted again.
  */
 export async function redactAnomaliesIn(
   trx: ControlTransaction,
@@ -87,10 +88,10 @@ export async function countVersionsIn(
 }
 
 /**
- * What a run said about a detector is derived as well, counts of series for one. Statuses that say no more than
- * that nothing was judged stay: the next run needs them to know what is news.
+ * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for example).
+ * Statuses that only say that nothing was judged stay: the next run needs them to tell what is new.
  */
-async function forgetOutcomes(trx: ControlTransaction, tenantId: string): Promise<void> {
+async function clearRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
   await trx
     .updateTable('detectors')
     .set({ next_run_at_ms: 0, last_note: null })
@@ -100,11 +101,11 @@ async function forgetOutcomes(trx: ControlTransaction, tenantId: string): Promis
     .updateTable('detectors')
     .set({ last_status: null })
     .where('tenant_id', '=', tenantId)
-    .where('last_status', 'not in', [...blindStatuses])
+    .where('last_status', 'not in', [...unjudgedStatuses])
     .execute()
 }
 
-/** Ids by what an erasure means for them; what it leaves alone is in neither. */
+/** Ids of anomalies by what an erasure does to them. */
 async function fatesIn(
   control: Control | ControlTransaction,
   tenantId: string,

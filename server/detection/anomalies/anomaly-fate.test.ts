@@ -1,5 +1,5 @@
-// What an erasure means for an anomaly, against a plain walk over small instants: an instant is erased when it is in
-// the range and not held, and it was learnt from when the run read it.
+// What an erasure does to an anomaly, compared with a loop over single instants: an instant is erased when it is in the
+// range and not held, and it was learnt from when the run read it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ const range = (startNs: number | null, endNs: number | null): TimeRange => ({
   startNs: startNs === null ? null : BigInt(startNs),
   endNs: endNs === null ? null : BigInt(endNs),
 })
-/** Learnt from 10 to 50, about 50 to 60. */
+/** Learnt from 10 to 60; its own time is 50 to 60. */
 const anomaly: AnomalySource = {
   signals: ['traces'],
   startedNs: 50n,
@@ -26,7 +26,7 @@ const erase = (erased: TimeRange, more: Partial<Erasure> = {}): Erasure => ({
   ...more,
 })
 
-test('erasing its own time removes an anomaly, erasing what it learnt from redacts it, to the nanosecond', () => {
+test('erasing its own time removes an anomaly, and erasing what it learnt from redacts it, exact to the nanosecond', () => {
   const fates = [
     [range(null, 10), 'kept'],
     [range(null, 11), 'redacted'],
@@ -39,7 +39,7 @@ test('erasing its own time removes an anomaly, erasing what it learnt from redac
   for (const [erased, fate] of fates) assert.equal(fateOf(anomaly, erase(erased)), fate, String(erased.endNs))
 })
 
-test('what was erased when the run read, and what is redacted already, is not lost again', () => {
+test('time that was erased when the run read, or an anomaly that is redacted already, is not redacted again', () => {
   const withHole = { ...anomaly, read: [range(10, 20), range(30, 60)] }
   assert.equal(fateOf(withHole, erase(range(20, 30))), 'kept')
   assert.equal(fateOf(withHole, erase(range(19, 30))), 'redacted')
@@ -47,12 +47,12 @@ test('what was erased when the run read, and what is redacted already, is not lo
   assert.equal(fateOf({ ...anomaly, read: [] }, erase(range(20, 51))), 'removed')
 })
 
-test('an erasure of other signals is none of its business', () => {
+test('an erasure of other signals does not affect the anomaly', () => {
   assert.equal(fateOf(anomaly, erase(allTime, { signals: ['metrics', 'logs'] })), 'kept')
   assert.equal(fateOf({ ...anomaly, signals: ['logs', 'traces'] }, erase(allTime)), 'removed')
 })
 
-test('an anomaly about held time is evidence, and learning from held time loses nothing', () => {
+test('an anomaly about held time is kept, and held time that it learnt from is not erased', () => {
   const held = (part: TimeRange, signal: 'logs' | 'traces' = 'traces') => ({
     held: [{ signals: [signal], range: part }],
   })
@@ -60,13 +60,13 @@ test('an anomaly about held time is evidence, and learning from held time loses 
   assert.equal(fateOf(anomaly, erase(allTime, held(range(60, 61)))), 'removed')
   assert.equal(fateOf(anomaly, erase(allTime, held(range(59, 60), 'logs'))), 'removed')
   const two = { ...anomaly, signals: ['logs', 'traces'] } as const
-  assert.equal(fateOf(two, erase(allTime, held(range(59, 60), 'logs'))), 'kept', 'evidence in any signal')
+  assert.equal(fateOf(two, erase(allTime, held(range(59, 60), 'logs'))), 'kept', 'one held signal is enough')
   assert.equal(fateOf(anomaly, erase(range(20, 30), held(range(20, 30)))), 'kept')
   assert.equal(fateOf(anomaly, erase(range(20, 30), held(range(20, 29)))), 'redacted')
   assert.equal(
     fateOf(two, erase(range(20, 30), held(range(20, 30), 'logs'))),
     'redacted',
-    'of its other signal',
+    'because of its other signal',
   )
 })
 
@@ -103,7 +103,7 @@ const anomalies = fc
     }
   })
 
-test('whatever is erased and held, the fate of an anomaly is what a walk over its instants says', () => {
+test('whatever is erased and held, the result for an anomaly is that of a loop over its instants', () => {
   fc.assert(
     fc.property(anomalies, erasures, (source, erasure) => {
       const instants = Array.from({ length: 14 }, (_, i) => BigInt(i))

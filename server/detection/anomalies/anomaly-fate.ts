@@ -1,7 +1,7 @@
-// What an erasure means for an anomaly, without I/O. An anomaly tells of two stretches of telemetry: its own time,
-// which its values come from, and the window before it, which its expected band was learnt from. Erasing some of
-// the first takes the whole anomaly; erasing some of the second takes what was learnt there and leaves the fact
-// that something was seen. What a run did not read, because it was erased or hidden already, can't be lost again.
+// What an erasure does to an anomaly; no I/O. An anomaly contains data from two ranges of time: its own time, which its
+// values come from, and the window before it, which its expected band was learnt from. Erasing a part of its own time
+// removes the whole anomaly. Erasing a part of the window clears what was learnt there and keeps the fact that
+// something was seen. Time that the run did not read, because it was already erased or hidden, has no effect.
 
 import type { Ns } from '../../../contract/instant.ts'
 import { overlaps, type TimeRange, without } from '../../core/time-range.ts'
@@ -13,7 +13,7 @@ export interface AnomalySource {
   /** `[startedNs, seenUntilNs)` is its own time. */
   readonly startedNs: Ns
   readonly seenUntilNs: Ns
-  /** What band, score and reason were computed from, own time included; empty once they are redacted. */
+  /** The time that band, score and reason were computed from, own time included; empty once they are redacted. */
   readonly read: readonly TimeRange[]
 }
 
@@ -29,12 +29,12 @@ export interface Erasure {
   readonly held: readonly HeldTelemetry[]
 }
 
-/** `redacted`: band, score and reason go, the rest stays. */
+/** `redacted`: band, score and reason are cleared; the rest stays. */
 type AnomalyFate = 'kept' | 'redacted' | 'removed'
 
 /**
- * An anomaly about held time is evidence and kept as it is, even where another of its signals is erased. Learning
- * from held time loses nothing, because held time isn't erased.
+ * An anomaly about held time is evidence and is kept as it is, even where another of its signals is erased. Held time
+ * that it learnt from does not matter, because held time is not erased.
  */
 export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   const erased = anomaly.signals.filter((signal) => erasure.signals.includes(signal))
@@ -46,7 +46,7 @@ export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   return isLearntThere ? 'redacted' : 'kept'
 }
 
-/** Whether the anomaly is about some of what is held. */
+/** Whether the anomaly is about a part of what is held. */
 export function isHeldBy(part: HeldTelemetry, anomaly: AnomalySource): boolean {
   return (
     part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, ownTime(anomaly))

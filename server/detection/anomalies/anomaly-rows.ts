@@ -1,5 +1,6 @@
-// How anomalies are kept: as rows of the control plane, compared by exact instants. Instants are decimal text at rest,
-// because SQL integers of 64 bits don't survive JavaScript numbers, and are compared as 64-bit integers in the database.
+// How anomalies are stored: as rows of the control plane, compared by exact instants. Instants are stored as decimal
+// text, because JavaScript numbers cannot represent SQL integers of 64 bits, and are compared as 64-bit integers in the
+// database.
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../../contract/detection.ts'
@@ -18,14 +19,14 @@ import { ofDetectors } from './id-list.ts'
 import type { RecordedAnomaly, RunWindow } from './reconcile.ts'
 import type { RunSummary } from './run-summary.ts'
 
-/** What an anomaly knows of the detector that raised it. */
+/** What storing an anomaly needs to know of the detector that raised it. */
 export interface RaisingDetector {
   readonly id: string
   readonly tenantId: string
   readonly definition: { readonly metric_key: string }
-  /** A run that read an older one is not recorded. */
+  /** A run that read an older revision is not recorded. */
   readonly revision: number
-  /** Counts verdicts and mutes that concern it. */
+  /** Incremented by each verdict and mute that concerns the detector. */
   readonly tuningRevision: number
 }
 
@@ -34,9 +35,9 @@ export interface RunRecord {
   readonly ranAtMs: number
   readonly nextRunAtMs: number
   readonly summary: RunSummary
-  /** Null where nothing could be evaluated: then no anomaly changes. */
+  /** Null where nothing could be evaluated; then no anomaly changes. */
   readonly found: RunFound | null
-  /** What the run went by beside the definition; where that has changed, it is not recorded. Null where it is left aside. */
+  /** Feedback and mutes that the run used. If they have changed, the run is not recorded. Null: not compared. */
   readonly tuning: Tuning | null
 }
 
@@ -44,11 +45,11 @@ export interface RunFound {
   readonly findings: readonly Finding[]
   readonly window: RunWindow
   readonly signals: readonly Signal[]
-  /** The time whose telemetry was read, in order: the window without what was erased or hidden already. */
+  /** The time whose telemetry was read, in order: the window without what was already erased or hidden. */
   readonly read: readonly KnownRange[]
-  /** Whether bands were learnt from all of it; otherwise somebody set them. */
+  /** Whether bands were learnt from all of that time; false where somebody configured them. */
   readonly isLearnt: boolean
-  /** Whether some of the range is erased or hidden by now. */
+  /** Whether a part of the range is erased or hidden by now. */
   readonly isUnknown: (range: KnownRange) => boolean
 }
 
@@ -57,7 +58,7 @@ interface KnownRange {
   readonly endNs: Ns
 }
 
-/** What is on record of the time that these runs of one organisation looked at, by detector; at most `idsMax` runs. */
+/** The recorded anomalies in the windows of these runs of one organisation, by detector; at most `idsMax` runs. */
 export async function recordedAnomalies(
   trx: ControlTransaction,
   runs: readonly RunRecord[],
@@ -85,7 +86,8 @@ export async function recordedAnomalies(
     const isOpen = row.ended_at_ns === null
     const seenUntilNs = BigInt(row.seen_until_ns)
     if (window === undefined || !(isOpen || seenUntilNs > window.startNs)) return []
-    // Of a metric the detector no longer watches nothing can be found again: its group matches none.
+    // The detector no longer watches this metric, so nothing can be found again: the group key is changed to match no
+    // series.
     const isWatched = row.metric_key === window.detector.definition.metric_key
     const groupKey = isWatched ? row.group_key : `${row.metric_key} ${row.group_key}`
     const { detector_id: detectorId, id } = row
@@ -94,10 +96,10 @@ export async function recordedAnomalies(
   return Map.groupBy(recorded, ({ detectorId }) => detectorId)
 }
 
-/** Instead of the reason, once what it was computed from is gone. */
+/** Replaces the reason once the telemetry that it was computed from is erased. */
 const redactedReason = 'Its expected band was computed from telemetry that has since been erased'
 
-/** What is written over everything of an anomaly that comes from before its own time. */
+/** Values that overwrite everything in an anomaly that comes from before its own time. */
 export const redactedColumns = {
   expected: null,
   lower: null,
@@ -119,7 +121,7 @@ export const sourceColumns = [
   'reason',
 ] as const
 
-/** What a recorded anomaly is derived from. One that doesn't say where its window began may have read everything. */
+/** What a recorded anomaly is derived from. One without the start of its window may have read everything before it. */
 export function sourceOf(
   row: Pick<Selectable<AnomaliesTable>, (typeof sourceColumns)[number]>,
 ): AnomalySource {
@@ -139,7 +141,7 @@ function signalsOf({ signal }: { readonly signal: string }): Signal[] {
   return allSignals.filter((known) => signal.split(',').includes(known))
 }
 
-/** The wire form. A band that was learnt from hidden telemetry is hidden with it. */
+/** Converts a row to the wire form. A band that was learnt from hidden telemetry is hidden with it. */
 export function toAnomaly(
   stored: Selectable<AnomaliesTable>,
   hidden: readonly Pick<Selection, 'signals' | 'range'>[],
@@ -189,7 +191,7 @@ function instantOf(text: string): string {
 
 type AnomalyColumns = ExpressionBuilder<Database, 'anomalies'>
 
-/** `signal` lists what the values came from, such as `traces` or `metrics,logs,traces`. */
+/** Whether an anomaly has one of the signals. `signal` is a list, such as `traces` or `metrics,logs,traces`. */
 export function isOfSignals(where: AnomalyColumns, signals: readonly Signal[]) {
   return where.or(signals.map((signal) => where('signal', 'like', `%${signal}%`)))
 }
@@ -202,7 +204,7 @@ export function isTouched(where: AnomalyColumns, signals: readonly Signal[], ran
   return where.and(conditions)
 }
 
-/** Nanoseconds are kept as text; compared as 64-bit integers. Null counts as `whenNull`. */
+/** A column of nanoseconds, which is text, as a 64-bit integer. Null counts as `whenNull`. */
 export function ns(column: 'started_at_ns' | 'seen_until_ns' | 'read_from_ns', whenNull: Ns = 0n) {
   return sql<bigint>`cast(coalesce(${sql.ref(column)}, ${whenNull.toString()}) as bigint)`
 }

@@ -1,4 +1,4 @@
-// Feedback and mutes from end to end: over the routes, through runs on real telemetry, to what an erasure leaves.
+// Feedback and mutes from end to end: through the routes, runs on real telemetry, and erasures.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -99,7 +99,7 @@ async function ok<T>(answer: Promise<LightMyRequestResponse>, status = 200): Pro
   return body === '' ? (undefined as T) : JSON.parse(body)
 }
 
-/** Ten spans in each of the minutes after noon, of which `errors` fail. */
+/** Ten spans in each of the minutes after noon, of which `errors` failed. */
 function traffic(from: number, to: number, errors: number, service = 'checkout'): FixtureSpan[] {
   return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
     Array.from({ length: 10 }, (_, n) => ({
@@ -123,7 +123,7 @@ const definition = {
 const create = (as = 'acme/member', more: object = {}) =>
   ok<Detector>(send('POST', '/anomalies/detectors', { ...definition, ...more }, as), 201)
 
-/** Sets the clock to just after a minute of the day is complete, and runs. */
+/** Sets the clock to shortly after a minute of the day is complete, and runs the detector. */
 async function runAt(minute: number, { id }: Detector, as = 'acme/member'): Promise<Detector> {
   await clock.advance(noonMs + minute * minuteMs + 30_000 - clock.nowMs())
   return ok(send('POST', `/anomalies/detectors/${id}/run`, undefined, as))
@@ -135,7 +135,7 @@ const anomalies = async (query = '', as = 'acme/member') =>
 const judge = (anomaly: Anomaly | undefined, verdict: string, more: object = {}) =>
   ok<Anomaly>(send('POST', `/anomalies/${anomaly?.id}/feedback`, { verdict, ...more }))
 
-test('what was no anomaly does not alarm again at the same size, alarms when larger, and "real" takes it back', async () => {
+test('after "not an anomaly" the same size does not alarm, a larger one does, and "real" undoes it', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
     ...traffic(0, 3, 3),
@@ -165,7 +165,7 @@ test('what was no anomaly does not alarm again at the same size, alarms when lar
   assert.equal(quiet.last_status, 'ok')
   assert.match(quiet.last_note ?? '', /By feedback the edge of 1 of 1 series is wider/)
   await runAt(10, detector)
-  assert.equal((await anomalies())[0]?.ended_at, at(2).replace('.000Z', 'Z'), 'it is over')
+  assert.equal((await anomalies())[0]?.ended_at, at(2).replace('.000Z', 'Z'), 'it has ended')
   assert.equal((await runAt(33, detector)).last_status, 'ok', 'the same size')
   assert.equal((await anomalies()).length, 1)
 
@@ -177,10 +177,10 @@ test('what was no anomaly does not alarm again at the same size, alarms when lar
   assert.equal((await runAt(93, detector)).last_status, 'anomalous', 'the first size again')
   const actions = await readChain(fixture.control, 'audit_entries', 'acme')
   assert.match(JSON.stringify(actions), /anomaly\.judged/)
-  assert.doesNotMatch(JSON.stringify(actions), /nightly import/, 'the log outlives the telemetry')
+  assert.doesNotMatch(JSON.stringify(actions), /nightly import/, 'the log is kept longer than the telemetry')
 })
 
-test('feedback is for one series of one organisation, and for those who may change detectors', async () => {
+test('feedback applies to one series of one organisation, and needs a role that may change detectors', async () => {
   const spans = [...traffic(-120, 0, 0), ...traffic(0, 3, 3), ...traffic(3, 30, 0), ...traffic(30, 33, 3)]
   const both = [...spans, ...spans.map((span) => ({ ...span, service: 'search' }))]
   await insertSpans(engine, acme, both)
@@ -208,7 +208,7 @@ test('feedback is for one series of one organisation, and for those who may chan
   assert.equal((await anomalies(since, 'globex/viewer')).length, 2)
 })
 
-test('an erasure takes feedback with its anomaly, and its effect on other bands too', async () => {
+test('an erasure removes feedback with its anomaly, and its effect on other bands too', async () => {
   const spans = [
     ...traffic(-120, 0, 0),
     ...traffic(0, 3, 3),
@@ -218,7 +218,7 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
   ]
   await insertSpans(engine, acme, spans)
   await insertSpans(engine, globex, spans)
-  // Two hours are read at each run, so the second incident's own window is far from the first.
+  // Each run reads two hours, so the window of the second incident is far from the first.
   const short = { window_minutes: 60 }
   const [mine, theirs] = [await create('acme/member', short), await create('globex/member', short)]
   for (const [detector, as] of [
@@ -279,7 +279,7 @@ test('an erasure takes feedback with its anomaly, and its effect on other bands 
   )
 })
 
-test('a run that went by feedback or mutes that have changed meanwhile records nothing, and those beside it do', async () => {
+test('a run with feedback or mutes that have changed since is not recorded, and others of the same batch are', async () => {
   const ids = [(await create()).id, (await create()).id]
   const found = await store.findDetectors('acme', [...ids, 'det_gone'])
   const detectors = ids.flatMap((id) => found.get(id) ?? [])
@@ -303,10 +303,10 @@ test('a run that went by feedback or mutes that have changed meanwhile records n
   assert.equal(await recorded(2), 1)
   assert.deepEqual((await ranAt()).sort(), [1, 2])
   await ok(send('POST', '/anomalies/mutes', { all_detectors: true, open_ended: true }), 201)
-  assert.equal(await recorded(3), 0, 'a mute of all is one of each')
+  assert.equal(await recorded(3), 0, 'a mute of all detectors is one of each')
 })
 
-test('what happens in a mute is recorded but not alarmed, and alarms when it outlasts the mute', async () => {
+test('an incident during a mute is recorded without an alarm, and alarms when it lasts longer than the mute', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
     ...traffic(0, 3, 6),
@@ -344,14 +344,14 @@ test('what happens in a mute is recorded but not alarmed, and alarms when it out
   )
   const list = async (query = '') =>
     (await ok<{ items: Mute[] }>(send('GET', `/anomalies/mutes?${query}`, undefined, 'acme/viewer'))).items
-  assert.deepEqual(await list(), [], 'it is over')
+  assert.deepEqual(await list(), [], 'it has ended')
   assert.deepEqual(
     (await list('expired=true')).map(({ id, is_active }) => [id, is_active]),
     [[mute.id, false]],
   )
 })
 
-test('deleting a mute lets what goes on alarm with the next run', async () => {
+test('after a mute is deleted, an incident that continues alarms at the next run', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
   const weekly = { days: ['fri'], from: '14:00', until: '15:00', time_zone: 'Europe/Berlin' }
@@ -366,7 +366,7 @@ test('deleting a mute lets what goes on alarm with the next run', async () => {
   )
 })
 
-test('mutes are of one organisation, of detectors that exist, and for those who may change detectors', async () => {
+test('mutes belong to one organisation and its detectors, and need a role that may change detectors', async () => {
   const theirs = await create('globex/member')
   const everything = { all_detectors: true, open_ended: true }
   const mute = await ok<Mute>(send('POST', '/anomalies/mutes', everything, 'globex/member'), 201)
@@ -383,7 +383,7 @@ test('mutes are of one organisation, of detectors that exist, and for those who 
   await ok(send('DELETE', `/anomalies/mutes/${mute.id}`, undefined, 'globex/owner'), 204)
 })
 
-test('a mute that leaves out whom or until when is refused, all at once and under the names that were sent', async () => {
+test('a mute without a detector or without an end is refused, with all problems at once and under the names that were sent', async () => {
   const problems = async (body: object) => {
     const answer = await send('POST', '/anomalies/mutes', body)
     assert.equal(answer.statusCode, 422, answer.body)
@@ -407,10 +407,14 @@ test('a mute that leaves out whom or until when is refused, all at once and unde
   assert.deepEqual((await ok<{ items: Mute[] }>(send('GET', '/anomalies/mutes?expired=true'))).items, [])
   const mute = await ok<Mute>(send('POST', '/anomalies/mutes', { group, from: at(5), until: at(9) }), 201)
   assert.deepEqual([mute.range_start, mute.range_end], [mute.from, mute.until])
-  assert.equal(mute.detector_id, null, 'a label is enough: it is of whichever detector has the series')
+  assert.equal(
+    mute.detector_id,
+    null,
+    'a label is enough: the mute applies to every detector with that series',
+  )
 })
 
-test('a mute of everything for good that is on record from before goes on muting', async () => {
+test('an unlimited mute of everything from an earlier version still mutes', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
   const row = { id: 'mut_old', tenant_id: 'acme', created_at_ms: noonMs - minuteMs }
@@ -434,7 +438,7 @@ test('a mute of everything for good that is on record from before goes on muting
   )
 })
 
-test('a mute that ended longer ago than any window reaches is forgotten everywhere, before another is made', async () => {
+test('a mute that ended before the longest window began is forgotten everywhere, also before its row is deleted', async () => {
   const mute = await ok<Mute>(
     send('POST', '/anomalies/mutes', { all_detectors: true, from: at(-10), until: at(40) }),
     201,
@@ -456,7 +460,7 @@ test('a mute that ended longer ago than any window reaches is forgotten everywhe
   assert.deepEqual(
     (await store.feedback.tuningsOf([stored]))[0]?.mutes.map(({ id }) => id),
     [kept.id],
-    'nor gone by',
+    'nor used',
   )
   assert.equal((await send('DELETE', `/anomalies/mutes/${mute.id}`)).statusCode, 404, 'nor deleted')
 })

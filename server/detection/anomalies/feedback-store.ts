@@ -1,6 +1,6 @@
-// All SQL of feedback and mutes. A verdict is stored in columns of the anomaly it is about, so whatever removes or hides
-// the anomaly does the same to the verdict. A verdict or a mute makes the detectors it concerns due at once, and a run
-// that read the state before it is not recorded.
+// All SQL of feedback and mutes. A verdict is stored in columns of its anomaly, so removing or hiding the anomaly does
+// the same to the verdict. A verdict or a mute makes the detectors that it concerns due at once, and a run that read
+// the state before it is not recorded.
 
 import { type Selectable, sql } from 'kysely'
 import {
@@ -32,13 +32,14 @@ import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
 import { ofDetectors } from './id-list.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
 
-/** Each is compared with each series of each run. */
+/** Each mute is compared with each series of each run. */
 const mutesMax = 200
-/** The newest verdicts of a detector that count. */
+/** Only the newest verdicts of a detector count. */
 const verdictsMax = 500
 /**
- * As far as a detector's longest window reaches back, a mute that is over still says what was muted. After that it is
- * forgotten: it shows nowhere, counts for nothing, and its row goes with the next change to the mutes.
+ * A mute that has ended is kept as long as a detector's longest window, because it still says what was muted there.
+ * After that it is forgotten: it is not listed and has no effect, and its row is deleted at the next change of the
+ * mutes.
  */
 const keptNs = 90n * 86_400_000_000_000n
 
@@ -63,8 +64,8 @@ export class FeedbackStore {
   }
 
   /**
-   * What runs of these detectors of one organisation go by, in their order; at most `idsMax`. `trx` to see what they are
-   * about to be recorded with.
+   * The feedback and mutes that runs of these detectors of one organisation use, in the order of the detectors; at most
+   * `idsMax`. Pass `trx` to read them in the transaction that records the runs.
    */
   async tuningsOf(
     detectors: readonly RaisingDetector[],
@@ -89,7 +90,7 @@ export class FeedbackStore {
     }))
   }
 
-  /** By detector. What was given about hidden telemetry, or learnt from it, has no effect any more. */
+  /** Verdicts by detector. A verdict about hidden telemetry, or on an anomaly that learnt from it, has no effect. */
   async #verdicts(
     tenantId: string,
     detectors: readonly RaisingDetector[],
@@ -126,8 +127,8 @@ export class FeedbackStore {
   }
 
   /**
-   * The caller has seen that the anomaly is visible. Throws `not_found` where it is gone meanwhile, and `held` where a
-   * legal hold keeps it and it was changed too often.
+   * The caller has checked that the anomaly is visible. Throws `not_found` where it has been removed since, and `held`
+   * where a legal hold keeps it and it has too many versions.
    */
   async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
     const nowMs = this.#clock.nowMs()
@@ -171,7 +172,7 @@ export class FeedbackStore {
     const change = { holds, nowMs: this.#clock.nowMs(), by, isActOfPerson: row.verdict !== null }
     if (await keepVersion(trx, row, change)) return
     throw new AppError('held', {
-      sentence: `A legal hold keeps this anomaly with all that was said of it, ${versionsMax} versions by now; it takes no further verdict before the hold is released.`,
+      sentence: `A legal hold keeps every version of this anomaly, and it has ${versionsMax}, the most allowed. It accepts another verdict once the hold is released.`,
     })
   }
 
@@ -273,7 +274,7 @@ export class FeedbackStore {
   }
 }
 
-/** 1 for the newest verdict of a detector on its metric. */
+/** 1 for the newest verdict of a detector on its metric, 2 for the one before it. */
 const nthVerdict = sql<number>`row_number() over (
   partition by detector_id, metric_key order by verdict_at_ms desc, id desc)`
 
@@ -312,7 +313,7 @@ function isForgotten({ until_ns }: Ending, nowNs: Ns): boolean {
   return until_ns !== null && BigInt(until_ns) + keptNs < nowNs
 }
 
-/** A null id is every detector of the organisation. */
+/** A null id stands for every detector of the organisation. */
 async function makeDue(
   trx: ControlTransaction,
   tenantId: string,
@@ -336,7 +337,7 @@ async function assertDetector(trx: ControlTransaction, tenantId: string, id: str
     .executeTakeFirst()
   if (row !== undefined) return
   throw new InvalidInput([
-    problem(['body', 'detector_id'], 'value_error', 'Your organisation has no detector of this id', id),
+    problem(['body', 'detector_id'], 'value_error', 'Your organisation has no detector with this id', id),
   ])
 }
 
@@ -351,7 +352,7 @@ async function refuseTooMany(trx: ControlTransaction, tenantId: string): Promise
     problem(
       ['body'],
       'value_error',
-      `Your organisation has ${mutesMax} mutes, with those that ended in the last 90 days; delete one first`,
+      `Your organisation has ${mutesMax} mutes, including those that ended in the last 90 days. Delete one first`,
       null,
       { limit: mutesMax },
     ),

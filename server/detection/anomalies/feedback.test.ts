@@ -1,4 +1,4 @@
-// What verdicts make of edges: bounded, one-sided, and taken back by the verdict that says otherwise.
+// How verdicts move edges: within limits, on one side, and undone by the opposite verdict.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,50 +24,53 @@ const factors = (...verdicts: GivenVerdict[]) => {
   return [above, below].map((factor) => Math.round(factor * 1000) / 1000)
 }
 
-test('what was no anomaly moves the edge beyond its peak, on its side and for its series only', () => {
+test('"not an anomaly" moves the edge beyond the peak, on its side and for its series only', () => {
   assert.deepEqual(factors(given()), [2.2, 1])
   assert.deepEqual(factors(given({ value: 1 })), [1, 2.2])
   assert.deepEqual(factors(given({ groupKey: '{"service":"search"}' })), [1, 1])
   assert.deepEqual(of(given())?.learntFrom, [{ startNs: 0n, endNs: 10n }])
 })
 
-test('a larger verdict moves it further, a smaller one changes nothing, and nothing moves it beyond the bound', () => {
+test('a verdict on a larger peak moves the edge further, one on a smaller peak does not, and none beyond the limit', () => {
   assert.deepEqual(factors(given(), given({ score: 3, givenAtMs: 2 })), [3.3, 1])
   assert.deepEqual(factors(given({ score: 3 }), given({ givenAtMs: 2 })), [3.3, 1])
   assert.deepEqual(factors(given({ score: 1e8 })), [widestFactor, 1])
 })
 
-test('a score measured by a widened edge counts in units of the edge without feedback', () => {
+test('a score measured by a widened edge is converted to the edge without feedback', () => {
   assert.deepEqual(factors(given({ score: 1.5, edgeFactor: 2.2 })), [3.63, 1])
 })
 
-test('"real" takes back what is as large or larger, and the later verdict wins', () => {
+test('"real" undoes what is as large or larger, and the later verdict wins', () => {
   const real = given({ verdict: 'real', givenAtMs: 2, score: 1.8 })
   assert.deepEqual(factors(given(), real), [1.636, 1])
-  assert(1.8 > 1.8 / 1.1, 'what is real alarms again')
+  assert(1.8 > 1.8 / 1.1, 'the real peak alarms again')
   assert.deepEqual(factors(given(), { ...real, score: 1.05 }), [1, 1])
   assert.deepEqual(factors(given({ givenAtMs: 3 }), real), [2.2, 1])
 })
 
-test('silence, limits that somebody set, and what is erased move nothing', () => {
+test('silence, configured limits and erased values move no edge', () => {
   assert.deepEqual(factors(given({ value: null })), [1, 1])
   assert.deepEqual(factors(given({ expected: null })), [1, 1])
   assert.deepEqual(factors(given({ score: 0 })), [1, 1])
 })
 
-test('the person who gives it reads what it does, and what it can’t do', () => {
+test('the person who gives feedback is told its effect and its limits', () => {
   assert.match(effectOf(given()), /above is 2.2 times .* does not alarm again/)
   assert.match(effectOf(given({ value: 1 })), /below/)
   assert.match(effectOf(given({ score: 40 })), /10 times .* the most .* 40 times, alarms again/)
   assert.match(effectOf(given({ value: null })), /mute/)
   assert.match(effectOf(given({ expected: null })), /Nothing is moved/)
-  assert.match(effectOf(given({ verdict: 'real' })), /inside what was seen/)
+  assert.match(effectOf(given({ verdict: 'real' })), /within the size of this peak/)
 })
 
-test('an edge without width can’t be widened, and the answer says so and what would help', () => {
+test('an edge without width cannot be widened, and the effect says so and what helps', () => {
   const stuck = given({ value: 53, expected: 50, score: 1e9 })
   assert.equal(of(stuck), undefined)
   assert.equal(of({ ...stuck, verdict: 'real' }), undefined)
-  assert.match(effectOf(stuck), /^Nothing is moved: .* the same alarms again\. A min_abs_dev of 3\.3 /)
+  assert.match(
+    effectOf(stuck),
+    /^Nothing is moved: .* the same deviation alarms again\. A min_abs_dev of 3\.3 /,
+  )
   assert.match(effectOf({ ...stuck, edgeFactor: 10 }), /^Nothing is moved/)
 })

@@ -1,15 +1,14 @@
-// What people said of past anomalies, as the run takes it: how much wider the edge of alarm of a series is on each
-// side. There is no stored model; it is derived anew at each run from the verdicts on record, so an anomaly that is
-// erased takes its effect along, and one verdict undoes another.
+// How much wider feedback makes the edge of alarm of a series, on each side. No model is stored: each run computes it
+// from the stored verdicts. So an erased anomaly has no effect any more, and one verdict can undo another.
 //
-// - "not an anomaly" of a peak at score s moves the edge on that side beyond the peak: by a tenth more than s times,
-//   because a peak that is a hair larger is still the same thing. At most `widestFactor` times, so that no slip of a
-//   finger blinds a detector to a catastrophe.
-// - "real" keeps the edge inside the peak it names.
-// - The later verdict wins. Scores are taken in units of the edge without feedback, so verdicts do not pile up.
+// - "not an anomaly" on a peak of score s moves the edge on that side to 1.1 times s, because a slightly larger peak is
+//   still the same thing. The limit is `widestFactor`, so that a mistaken verdict cannot make a detector ignore a
+//   disaster.
+// - "real" keeps the edge inside the peak that it is about.
+// - The later verdict wins. Scores are converted to units of the edge without feedback, so verdicts do not add up.
 //
-// Edges that somebody set are not moved, nor is there an edge to silence. A series that has stood still has an edge
-// without width: many times nothing is nothing, so there too nothing is moved, and whoever said it reads what would help.
+// Configured edges do not move, and silence has no edge. A series that has stood still has an edge of width 0, and a
+// multiple of 0 is 0, so nothing moves there either; the person who gave the feedback is told what helps.
 
 import type { Verdict } from '../../../contract/detection-feedback.ts'
 import type { Ns } from '../../../contract/instant.ts'
@@ -19,7 +18,7 @@ import type { MuteRule } from './mute.ts'
 export const widestFactor = 10
 const margin = 1.1
 
-/** A verdict with what it was about. */
+/** A verdict, and what it is about. */
 export interface GivenVerdict {
   readonly groupKey: string
   readonly verdict: Verdict
@@ -28,23 +27,23 @@ export interface GivenVerdict {
   /** Null where nothing was learnt, or what was learnt is erased. */
   readonly expected: number | null
   readonly score: number
-  /** How many times wider than its own the edge was that the score is measured by. */
+  /** The factor by which feedback had already widened the edge that the score is measured by. */
   readonly edgeFactor: number
-  /** What the score was computed from. */
+  /** The time that the score was computed from. */
   readonly read: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
 }
 
 type Effective = Pick<GivenVerdict, 'value' | 'expected' | 'score' | 'edgeFactor'>
 
 export interface Widening {
-  /** 1 or more; the distance of the upper edge from the expected value is multiplied by it. */
+  /** 1 or more. The distance of the upper edge from the expected value is multiplied by it. */
   readonly above: number
   readonly below: number
-  /** What the factors were computed from: an erasure of it reaches the bands that were drawn with them. */
+  /** The time that the factors were computed from. An erasure of it also concerns the bands that used them. */
   readonly learntFrom: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
 }
 
-/** What a run goes by beside the definition. */
+/** What a run uses in addition to the definition. */
 export interface Tuning {
   /** By `groupKey`. */
   readonly widenings: ReadonlyMap<string, Widening>
@@ -64,7 +63,7 @@ function textOf({ mutes, widenings }: Tuning): string {
 
 export const noWidening: Widening = { above: 1, below: 1, learntFrom: [] }
 
-/** By `groupKey`; series without effective feedback are absent. */
+/** Widenings by `groupKey`. Series without effective feedback are absent. */
 export function wideningsOf(verdicts: readonly GivenVerdict[]): Map<string, Widening> {
   const widenings = new Map<string, Widening>()
   for (const given of verdicts.toSorted((a, b) => a.givenAtMs - b.givenAtMs)) {
@@ -83,7 +82,7 @@ export function wideningsOf(verdicts: readonly GivenVerdict[]): Map<string, Wide
   return widenings
 }
 
-/** Null where there is no edge that feedback could move. */
+/** The side whose edge the verdict moves; null where there is no edge to move. */
 function sideOf(given: Effective): 'above' | 'below' | null {
   const { expected, score, value } = given
   if (expected === null || value === null || score <= 0 || hasNoWidth(given)) return null
@@ -94,22 +93,22 @@ function hasNoWidth({ edgeFactor, score }: Effective): boolean {
   return score * edgeFactor >= highestScore
 }
 
-/** What a verdict changes, for the person who gave it. */
+/** A sentence about what a verdict changes, for the person who gave it. */
 export function effectOf(given: Effective & Pick<GivenVerdict, 'verdict'>): string {
   const side = sideOf(given)
-  if (given.value === null) return 'Silence has no edge to move; mute the series where it is expected.'
+  if (given.value === null) return 'Silence has no edge to move; mute the series where silence is expected.'
   if (given.expected !== null && hasNoWidth(given)) {
     const enough = Number((Math.abs(given.value - given.expected) * margin).toPrecision(2))
-    return `Nothing is moved: the series stood still, so its edge had no width to make larger, and the same alarms again. A min_abs_dev of ${enough} in the detector's params would keep it quiet.`
+    return `Nothing is moved: the series stood still, so its edge has no width to enlarge, and the same deviation alarms again. A min_abs_dev of ${enough} in the detector's params prevents that.`
   }
   if (side === null)
-    return 'Nothing is moved: its edge was set by a person, or what it was learnt from is erased.'
-  if (given.verdict === 'real') return 'The edge of this series stays inside what was seen here.'
+    return 'Nothing is moved: the edge is configured by a person, or the telemetry that it was learnt from is erased.'
+  if (given.verdict === 'real') return 'The edge of this series stays within the size of this peak.'
   const size = given.score * given.edgeFactor
   if (size * margin <= widestFactor) {
-    return `The edge ${side} is ${factorText(size * margin)} its own distance for this series; the same size does not alarm again.`
+    return `The edge ${side} is ${factorText(size * margin)} its usual distance for this series; the same size does not alarm again.`
   }
-  return `The edge ${side} is ${factorText(widestFactor)} its own distance for this series, the most that feedback can do; this size, ${factorText(size)}, alarms again.`
+  return `The edge ${side} is ${factorText(widestFactor)} its usual distance for this series, the most that feedback allows; this size, ${factorText(size)}, alarms again.`
 }
 
 export function factorText(factor: number): string {

@@ -1,4 +1,5 @@
-// Incidents become findings that never reach into erased time; the last test asks that of any erasure at all.
+// Incidents become findings, which never include erased time. The last property test checks this for arbitrary
+// erasures.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,7 +20,7 @@ const startNs = BigInt(Date.UTC(2026, 8, 11, 14)) * 1_000_000n
 const minuteNs = (i: number) => startNs + BigInt(i) * nsPerMinute
 const above10 = ThresholdParams.parse({ upper: 10, clear_n: 2 })
 
-/** One value per minute; null is missing. `erased` are minutes. */
+/** The findings for one value per minute; null is missing. `erased` lists minutes. */
 function findings(
   values: readonly (number | null)[],
   erased: readonly number[] = [],
@@ -49,7 +50,7 @@ test('a finding spans from the start of the first violating bucket to the end of
   assert.match(only.reason, /^queue 15/)
 })
 
-test('a finding says for when its band was meant, and whether that was a holiday where the detector is', () => {
+test("a finding says for which time its band was expected, and whether that was a holiday in the detector's time zone", () => {
   const hours = Array.from({ length: 14 * 24 }, (_, i) => 100 + (i % 24) + (i % 3))
   const timeNs = (i: number) => startNs + BigInt(i) * 60n * nsPerMinute
   const points = hours.map((value, i) => ({ timeNs: timeNs(i), value: i >= 324 && i < 330 ? 900 : value }))
@@ -67,7 +68,7 @@ test('a finding says for when its band was meant, and whether that was a holiday
   assert.match(reasonWith({ ...inNewYork, holidays: ['09-24'] }), / for a holiday, Friday 02:00;/)
 })
 
-test('an incident that goes on is open', () => {
+test('an incident that has not closed is open', () => {
   assert.deepEqual(findings([1, 12, 13]).map(spanOf), ['1-3 open'])
 })
 
@@ -85,11 +86,11 @@ test('an incident across erased time becomes one finding before and one after, e
   for (const { reason } of found) assert.doesNotMatch(reason, /99/)
 })
 
-test('after erased time a finding begins where it violates again, not where data begins', () => {
+test('after erased time a finding begins at the next violation, not where data begins', () => {
   assert.deepEqual(findings([1, 12, 13, 0, 1, 14, 15], [3]).map(spanOf), ['1-3', '5-7 open'])
 })
 
-test('an incident whose violating buckets after the erased time are none ends before it', () => {
+test('an incident without violations after the erased time ends before it', () => {
   assert.deepEqual(findings([1, 12, 13, 0, 0], [3, 4]).map(spanOf), ['1-3 open'])
 })
 
@@ -102,7 +103,7 @@ test('silence that counts as a violation is a finding without a value', () => {
   assert.match(only.reason, /no data for 3 minutes/)
 })
 
-test('nothing of a finding comes from time after it', () => {
+test('nothing in a finding depends on later time', () => {
   const params = RobustBandParams.parse({
     warmup_points: 16,
     window_points: 16,
@@ -121,16 +122,16 @@ test('nothing of a finding comes from time after it', () => {
       ({ value }) => value === 90,
     )
   }
-  assert.equal(found([])?.lower, 0, 'a band of what was never negative is not')
+  assert.equal(found([])?.lower, 0, 'a series that was never negative has no negative band')
   assert.deepEqual(found([-1]), found([1]))
 })
 
-test('a limit is shown as somebody set it, also below zero', () => {
+test('a configured limit is shown as it is, also below zero', () => {
   const params = ThresholdParams.parse({ upper: 10, lower: -5 })
   assert.equal(findings([1, 12, 13], [], params)[0]?.lower, -5)
 })
 
-test('whatever is erased, no finding touches it or another, and each begins and peaks at a violation', () => {
+test('whatever is erased, no finding touches it or another finding, and each begins and peaks at a violation', () => {
   const values = fc.array(fc.oneof(fc.constantFrom(1, 12, 20, null), fc.integer({ min: 0, max: 30 })), {
     minLength: 1,
     maxLength: 40,
@@ -156,7 +157,7 @@ test('whatever is erased, no finding touches it or another, and each begins and 
   )
 })
 
-test('a standstill across erased time is one finding before and one after, both about what stopped', () => {
+test('a standstill across erased time is one finding before and one after, both with the reason of a standstill', () => {
   const params = AbsenceParams.parse({ flatline_points: 10, violate_n: 1, window_m: 1 })
   const values = [...Array.from({ length: 30 }, (_, i) => (i * 7) % 11), ...Array(40).fill(4.5)]
   const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))

@@ -1,7 +1,7 @@
-// From an evaluation of buckets to findings about time: what may become an anomaly on record. Time that was erased is
-// not only unknown to the methods, it also must not lie inside an anomaly: an incident that goes on across a hole is
-// cut there, into one finding before and one after, each with a peak of its own. Otherwise the record would claim to
-// have seen what an erasure promises nobody can know, and the next verification would find it.
+// Converts the incidents of a series, which are about buckets, to findings, which are about time and may be recorded as
+// anomalies. Erased time is unknown to the methods, and it must not be inside an anomaly either. So an incident that
+// continues across erased time is divided into one finding before it and one after, each with its own peak. Otherwise
+// the record would claim to have seen erased time, and the next verification would count it.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
@@ -14,10 +14,10 @@ import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 
 export interface Finding {
-  /** JSON of what `group_by` told apart: `{"service":"checkout"}`, or `{}`. */
+  /** JSON of the labels of `group_by`: `{"service":"checkout"}`, or `{}`. */
   readonly groupKey: string
   readonly startedNs: Ns
-  /** End of the last violating bucket: `[startedNs, seenUntilNs)` is all this finding was read from. */
+  /** End of the last violating bucket. `[startedNs, seenUntilNs)` is the finding's own time. */
   readonly seenUntilNs: Ns
   /** End of the bucket at which the alarm was raised. */
   readonly raisedNs: Ns
@@ -30,11 +30,11 @@ export interface Finding {
   readonly upper: number | null
   readonly score: number
   readonly reason: string
-  /** Every bucket since the alarm was raised lies in a mute. */
+  /** Whether every bucket since the alarm was raised is inside a mute. */
   readonly isMuted: boolean
-  /** How many times wider than its own the edge on the side of the peak was, by feedback; 1 where it was not. */
+  /** The factor by which feedback widened the edge on the side of the peak; 1 without feedback. */
   readonly edgeFactor: number
-  /** What that feedback was derived from, beside the window. */
+  /** The time that this feedback was derived from, in addition to the window. */
   readonly alsoRead: Widening['learntFrom']
 }
 
@@ -48,24 +48,27 @@ interface Evaluated {
   readonly mutes?: readonly MuteRule[]
 }
 
-/** In order of time; none overlaps another or an unknown bucket. */
+/** The findings of a series, in order of time. None overlaps another or an unknown bucket. */
 export function findingsOf(evaluated: Evaluated): Finding[] {
   const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
-  // Up to the peak only: nothing of a finding may come from time after it, or an erasure there would have to know.
+  // Only up to the peak: a finding must not depend on later time, or an erasure there would have to change it.
   const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
-  const isLearnt = learns(evaluated.params)
+  const isLearnt = isBandLearnt(evaluated.params)
   return evaluated.evaluation.incidents
-    .flatMap((incident) => cutAtUnknown(incident, evaluated))
+    .flatMap((incident) => divideAtUnknown(incident, evaluated))
     .map((incident) => (isLearnt && isNeverNegative(incident) ? withoutNegativeBand(incident) : incident))
     .map((incident) => findingOf(incident, evaluated))
 }
 
-/** Whether the band is learnt from the history of the series; otherwise somebody set it. */
-export function learns(params: MethodParams): boolean {
+/** Whether the band is learnt from the history of the series; otherwise it is configured. */
+export function isBandLearnt(params: MethodParams): boolean {
   return 'warmup_points' in params
 }
 
-/** A band is symmetric, a rate is not: nobody should read that fewer than zero errors were expected. */
+/**
+ * A band is symmetric, but many metrics are never negative. A reason must not say that fewer than zero errors were
+ * expected.
+ */
 function withoutNegativeBand(incident: Incident): Incident {
   const atLeastZero = (edge: number | null) => (edge === null ? null : Math.max(0, edge))
   return { ...incident, lower: atLeastZero(incident.lower), upper: atLeastZero(incident.upper) }
@@ -97,15 +100,15 @@ function findingOf(incident: Incident, evaluated: Evaluated): Finding {
   }
 }
 
-/** Whether what was expected followed the clock, and which kind of day it was. */
+/** Whether the expected value depends on the time of the day or week, and whether the peak is on a holiday. */
 function seasonOf({ params, series }: Evaluated, { peakIndex }: Incident) {
   if (!('season' in params)) return {}
   const { day } = localClock(series, params.timezone)(peakIndex)
   return { isSeasonal: true, isHoliday: holidayTest(params.holidays)(day) }
 }
 
-/** The incident itself where no bucket of it is unknown; otherwise a part for each stretch that still violates. */
-function cutAtUnknown(incident: Incident, evaluated: Evaluated): Incident[] {
+/** The incident itself if none of its buckets is unknown; otherwise one part for each stretch that still violates. */
+function divideAtUnknown(incident: Incident, evaluated: Evaluated): Incident[] {
   const { unknown } = evaluated.series
   if (!unknown.subarray(incident.startIndex, incident.lastIndex + 1).includes(1)) return [incident]
   const stretches: number[][] = []
@@ -150,7 +153,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
   }
 }
 
-/** The alarm layer's own judgement, read back from the edges it left. */
+/** Repeats the decision of the alarm layer for one bucket, from the edges that it returned. */
 function violationAt(evaluated: Evaluated, i: number): Incident['kind'] | null {
   const { params, evaluation } = evaluated
   const direction = 'direction' in params ? params.direction : 'both'

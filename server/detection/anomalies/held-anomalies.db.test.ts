@@ -1,5 +1,5 @@
-// What a legal hold keeps of anomalies, in a real control plane: neither a person's act nor a run takes away what was
-// recorded about held time, and what was kept for the hold goes with it.
+// What a legal hold keeps of anomalies, in a real control plane: neither a person nor a run removes what was recorded
+// about held time, and the versions kept for a hold are removed with it.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -63,7 +63,7 @@ const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding
   ...more,
 })
 
-/** A run with the detector as it is now. */
+/** Stores a run of the detector as it is now. */
 async function run({ tenantId, id }: StoredDetector, findings: readonly Finding[]): Promise<void> {
   const detector = await store.findDetector(tenantId, id)
   assert(detector !== null)
@@ -117,7 +117,7 @@ function isHeld(error: unknown): boolean {
   return error instanceof AppError && error.code === 'held'
 }
 
-test('a detector whose anomalies a hold keeps is not deleted, and is once the hold is released', async () => {
+test('a detector whose anomalies a hold keeps cannot be deleted until the hold is released', async () => {
   const [own, other] = [await create(), await create(globex)]
   for (const detector of [own, other]) await run(detector, [finding(0, 10)])
   const hold = await place(at(5))
@@ -134,7 +134,7 @@ test('a detector whose anomalies a hold keeps is not deleted, and is once the ho
   assert.deepEqual(await anomalies(), [])
 })
 
-test('a detector with anomalies beside the held time is deleted with them', async () => {
+test('a detector with anomalies only outside the held time is deleted with them', async () => {
   const own = await create()
   await run(own, [finding(0, 10)])
   await place(at(10))
@@ -144,7 +144,7 @@ test('a detector with anomalies beside the held time is deleted with them', asyn
   assert.deepEqual(await anomalies(), [])
 })
 
-test('no statement at all deletes an anomaly while a hold keeps it', async () => {
+test('no statement deletes an anomaly while a hold keeps it', async () => {
   await run(await create(), [finding(0, 10)])
   const hold = await place(at(9), at(20))
   await assert.rejects(fixture.control.deleteFrom('anomalies').execute(), /legal hold/)
@@ -154,7 +154,7 @@ test('no statement at all deletes an anomaly while a hold keeps it', async () =>
   assert.deepEqual(await anomalies(), [])
 })
 
-test('a verdict in place of another leaves the first one readable until the hold is released', async () => {
+test('a verdict that replaces another leaves the first one readable until the hold is released', async () => {
   await run(await create(), [finding(0, 10)])
   const { id } = await only()
   await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, tokenNamed('ann'))
@@ -178,20 +178,20 @@ test('a verdict in place of another leaves the first one readable until the hold
   assert.deepEqual(await versions(), [])
 })
 
-test('a run that goes on with a held anomaly keeps what it said when the hold was placed, once', async () => {
+test('a run that updates a held anomaly keeps the version from when the hold was placed, once', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10, { value: 0.5 })])
   const before = await only()
   await place()
   for (const value of [0.6, 0.7, 0.8]) await run(detector, [finding(0, 20, { value })])
-  assert.equal((await only()).value, 0.8, 'what goes on is news, and is written')
+  assert.equal((await only()).value, 0.8, 'the update is written')
   assert.deepEqual(
     (await versions()).map(({ anomaly }) => anomaly),
     [before],
   )
 })
 
-test('whatever a person does to a detector leaves what a held anomaly said before', async () => {
+test('whatever a person changes, the earlier version of a held anomaly is kept', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10, { value: 0.5 })])
   const said = [await only()]
@@ -208,17 +208,17 @@ test('whatever a person does to a detector leaves what a held anomaly said befor
   ]
   for (const [i, act] of acts.entries()) {
     await act()
-    const standing = await only()
+    const current = await only()
     await run(detector, [finding(0, 10, { value: 0.6 + i / 10, isMuted: true })])
-    said.push(standing)
+    said.push(current)
   }
   await run(detector, [])
   assert.equal((await only()).ended_at, (await only()).seen_until)
   const kept = (await versions()).map(({ anomaly }) => anomaly.value)
-  assert.deepEqual(kept, [0.5, 0.6, 0.7], 'each act found the one before overwritten, and it was kept')
+  assert.deepEqual(kept, [0.5, 0.6, 0.7], 'the version before each change is kept')
 })
 
-test('what was seen of held time stays in the time of the anomaly, whatever a later run sees', async () => {
+test('held time stays part of an anomaly, whatever a later run sees', async () => {
   const detector = await create()
   await run(detector, [finding(0, 30)])
   await place(at(20), at(25))
@@ -229,7 +229,7 @@ test('what was seen of held time stays in the time of the anomaly, whatever a la
   assert.equal((await anomalies()).length, 1, 'the hold still keeps it')
 })
 
-test('an anomaly with as many versions as are kept is changed no more until the hold is released', async () => {
+test('an anomaly with the largest number of versions does not change until the hold is released', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10)])
   const { id } = await only()
@@ -247,7 +247,7 @@ test('an anomaly with as many versions as are kept is changed no more until the 
   assert.equal((await only()).feedback?.note, 'again')
 })
 
-test('an erasure leaves what a hold keeps with its versions, and after the release takes both', async () => {
+test('an erasure keeps held anomalies with their versions, and removes both after the release', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10)])
   const hold = await place(at(0), at(10))
@@ -263,13 +263,13 @@ test('an erasure leaves what a hold keeps with its versions, and after the relea
     )
   assert.equal(await erase(range), 0)
   assert.deepEqual([(await anomalies()).length, (await versions()).length, await count()], [1, 1, 0])
-  // As a service of before would have released it, which knew of no versions.
+  // An older release of the service, without versions, released a hold like this.
   await fixture.control
     .updateTable('legal_holds')
     .set({ released_at_ms: 1 })
     .where('hold_id', '=', hold.hold_id)
     .execute()
-  assert.equal(await count(), 1, 'the read-back sees a version that is left')
+  assert.equal(await count(), 1, 'the read-back counts a version that is left')
   assert.equal(await erase(range), 1)
   assert.equal(await count(), 0)
   assert.deepEqual(await fixture.control.selectFrom('held_anomaly_versions').select('version').execute(), [])

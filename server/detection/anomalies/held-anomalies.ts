@@ -1,7 +1,7 @@
-// What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the hold stands,
-// and what it said before it was changed is kept as a version of it. A run goes on writing what it sees, because an
-// incident that goes on is news. So a version is kept of what is there when a hold first meets a change, and after that
-// of whatever the act of a person would overwrite: another definition, a verdict, a mute.
+// What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the hold is
+// active, and its content before a change is kept as a version. Runs still update it, because an incident may continue.
+// So a version is kept when a hold first meets a change, and afterwards whenever the act of a person (another
+// definition, a verdict, a mute) would overwrite something.
 
 import type { Selectable } from 'kysely'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
@@ -11,12 +11,12 @@ import { AppError } from '../../core/app-error.ts'
 import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
 
-/** A legal hold that is in force. */
+/** A legal hold that is active. */
 export interface StandingHold extends HeldTelemetry {
   readonly holdId: string
 }
 
-/** The holds of an organisation that are in force now. */
+/** Reads the active holds of an organisation. */
 export type ReadHolds = (
   control: Control | ControlTransaction,
   tenantId: string,
@@ -32,15 +32,15 @@ interface AnomalyChange {
 }
 
 /**
- * Each version is the work of a person's act or of a new hold, and takes less than a kilobyte. Somebody who changes a
- * detector in a loop must not fill the disk: an anomaly with so many versions stays as it is until the hold is released.
+ * Each version comes from a person's act or a new hold, and takes less than a kilobyte. Somebody who changes a detector
+ * in a loop must not fill the disk, so an anomaly with this many versions does not change until the hold is released.
  */
 export const versionsMax = 100
 
-/** Deleted in one statement; each is a variable bound to it. */
+/** Versions deleted in one statement; each needs bound variables. */
 const chunkSize = 250
 
-/** Holds that one statement looks for: each is a condition. */
+/** Holds in one statement; each is a condition. */
 const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
@@ -49,8 +49,8 @@ function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): Standi
 }
 
 /**
- * To be called in the transaction of the change, before it. False where the anomaly is held and has as many versions as
- * may be kept: then it must not be changed.
+ * Keeps a version of an anomaly if a hold requires it. Call it in the transaction of the change, before the change.
+ * Returns false where the anomaly is held and has the largest number of versions; then it must not be changed.
  */
 export async function keepVersion(
   trx: ControlTransaction,
@@ -65,8 +65,8 @@ export async function keepVersion(
     .where('anomaly_id', '=', row.id)
     .orderBy('version')
     .execute()
-  const met = new Set(kept.flatMap(({ holds: named }): string[] => JSON.parse(named)))
-  if (!isActOfPerson && covering.every((holdId) => met.has(holdId))) return true
+  const knownHolds = new Set(kept.flatMap(({ holds: named }): string[] => JSON.parse(named)))
+  if (!isActOfPerson && covering.every((holdId) => knownHolds.has(holdId))) return true
   if (kept.length >= versionsMax) return false
   await trx
     .insertInto('held_anomaly_versions')
@@ -109,7 +109,7 @@ export async function refuseHeldDetector(
   }
 }
 
-/** A version as it is stored. */
+/** A stored version. */
 export interface KeptVersion {
   readonly version: number
   readonly heldBy: readonly string[]
@@ -145,7 +145,7 @@ interface VersionKey {
   readonly version: number
 }
 
-/** Versions that an erasure reaches: those about what it erases, and those that learnt from it. */
+/** The versions that an erasure removes: those about what it erases, and those that learnt from it. */
 export async function versionsWithin(
   control: Control | ControlTransaction,
   tenantId: string,
@@ -154,7 +154,7 @@ export async function versionsWithin(
   return versionsWhere(control, tenantId, (source) => fateOf(source, erasure) !== 'kept')
 }
 
-/** Removes every version that none of the holds covers. */
+/** Removes every version that no active hold covers. */
 export async function forgetReleasedVersions(
   trx: ControlTransaction,
   tenantId: string,
@@ -183,15 +183,15 @@ export async function removeVersions(
   }
 }
 
-/** Rows read at once. */
+/** Rows per page. */
 const pageSize = 500
 
 async function versionsWhere(
   control: Control | ControlTransaction,
   tenantId: string,
-  isMeant: (source: AnomalySource) => boolean,
+  matches: (source: AnomalySource) => boolean,
 ): Promise<VersionKey[]> {
-  const meant: VersionKey[] = []
+  const found: VersionKey[] = []
   for (let after: VersionKey = { anomaly_id: '', version: 0 }; ; ) {
     const { anomaly_id: id, version } = after
     const page = await control
@@ -209,12 +209,12 @@ async function versionsWhere(
       .limit(pageSize)
       .execute()
     for (const row of page) {
-      if (isMeant(sourceOf(JSON.parse(row.record)))) {
-        meant.push({ anomaly_id: row.anomaly_id, version: row.version })
+      if (matches(sourceOf(JSON.parse(row.record)))) {
+        found.push({ anomaly_id: row.anomaly_id, version: row.version })
       }
     }
     const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return meant
+    if (last === undefined || page.length < pageSize) return found
     after = last
   }
 }

@@ -1,10 +1,10 @@
-// Lists of ids are all alike in length, so that a statement has one text.
+// All lists of ids have the same length, so that a statement has one text.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { idList, idsMax } from './id-list.ts'
 
-test('a list names all that were asked for, nothing else, and always as many', () => {
+test('a list has all ids that were given, no others, and always the same length', () => {
   for (const count of [1, 2, idsMax]) {
     const ids = Array.from({ length: count }, (_, i) => `det_${i}`)
     assert.equal(idList(ids).length, idsMax)

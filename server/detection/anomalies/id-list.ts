@@ -1,14 +1,17 @@
 // Rows of several detectors in one statement. The list in `in (...)` always has the same length, because a statement is
-// prepared once per text and what is kept of texts is limited: a text for each number of ids would soon fill it.
+// prepared once per text and the cache of prepared statements is limited: one text for each number of ids would soon
+// fill it.
 
 import { type SqlBool, sql } from 'kysely'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { dialectOf } from '../../control/dialect.ts'
 
-/** Detectors asked for at once. Also runs recorded in one transaction: what costs there is the wait for the disk. */
+/**
+ * Detectors in one statement, and runs recorded in one transaction; the cost of the latter is the wait for the disk.
+ */
 export const idsMax = 25
 
-/** From one to `idsMax` ids, filled up by repeating the last; RangeError otherwise. */
+/** Takes 1 to `idsMax` ids and repeats the last one up to `idsMax`. Throws RangeError for any other number. */
 export function idList(ids: readonly string[]): string[] {
   const last = ids.at(-1)
   if (last === undefined || ids.length > idsMax) throw new RangeError(`From 1 to ${idsMax} ids`)
@@ -16,8 +19,8 @@ export function idList(ids: readonly string[]): string[] {
 }
 
 /**
- * Rows of anomalies that belong to these detectors of the organisation. By no index on the organisation: SQLite takes that
- * to be the narrower one beside a list, and would read every anomaly there ever was.
+ * Condition for anomalies of these detectors of the organisation. The `+` keeps the query planner from using the index
+ * on the organisation, which it estimates to be narrower than a list: it would read every anomaly of the organisation.
  */
 export function ofDetectors(db: Control | ControlTransaction, tenantId: string, ids: readonly string[]) {
   const organisation = dialectOf(db).unindexed('tenant_id')

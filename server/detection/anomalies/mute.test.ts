@@ -1,5 +1,4 @@
-// When a mute is in force: by the clock on the wall, over midnight, over the change to summer time, and not an
-// instant longer.
+// When a mute is active: in local time, across midnight and the change to summer time, and exact at both ends.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,7 +18,7 @@ const mute = (more: Partial<MuteRule> = {}): MuteRule => ({
   ...more,
 })
 
-test('a mute holds from its first instant to just before its last', () => {
+test('a mute is active from its first instant to just before its last', () => {
   const isMuted = (text: string, rule = mute()) => muteAt([rule], ns(text)) !== null
   assert.deepEqual(
     [
@@ -33,7 +32,7 @@ test('a mute holds from its first instant to just before its last', () => {
   assert(isMuted('2100-01-01T00:00:00Z', mute({ untilNs: null })))
 })
 
-test('a mute is for series that have all its labels', () => {
+test('a mute applies to series that have all its labels', () => {
   const rule = mute({ group: { service: 'checkout' } })
   assert.equal(mutesFor([rule], { service: 'checkout', host: 'a' }).length, 1)
   assert.equal(mutesFor([rule], { service: 'search' }).length, 0)
@@ -44,7 +43,7 @@ test('a mute is for series that have all its labels', () => {
 
 const nightly: Weekly = { days: ['fri'], from: '22:00', until: '06:00', time_zone: 'Europe/Berlin' }
 
-test('a night of the week begins on its day and ends on the next morning, by the clock on the wall', () => {
+test('a weekly night begins on its day and ends on the next morning, in local time', () => {
   const isIn = (text: string) => isInWeekly(nightly, ns(text))
   // Friday 11 September 2026; Berlin is two hours ahead of UTC in summer.
   assert.deepEqual(
@@ -53,7 +52,7 @@ test('a night of the week begins on its day and ends on the next morning, by the
     ),
     [false, true, true, false, false, false],
   )
-  // In winter it is one hour.
+  // In winter Berlin is one hour ahead.
   assert.deepEqual(
     ['2026-12-04T20:59Z', '2026-12-04T21:00Z', '2026-12-05T04:59Z', '2026-12-05T05:00Z'].map(isIn),
     [false, true, true, false],
@@ -74,22 +73,25 @@ test('an incident is muted only where every bucket since its alarm is', () => {
   assert(isMutedThroughout([mute()], from, until, minute))
   assert(!isMutedThroughout([mute()], from, ns('2026-09-11T13:01:00Z'), minute))
   assert(isMutedThroughout([mute()], from, ns('2026-09-11T13:00:00Z'), minute), 'the bucket that ends there')
-  assert(!isMutedThroughout([mute()], ns('2026-09-11T11:30:00Z'), until, minute), 'it was told of before')
+  assert(
+    !isMutedThroughout([mute()], ns('2026-09-11T11:30:00Z'), until, minute),
+    'the alarm was raised before the mute',
+  )
   assert(!isMutedThroughout([], from, until, minute))
 })
 
-test('a mute that could never hold, or in a place that is none, is refused', () => {
+test('a mute that could never be active, or in an unknown time zone, is refused', () => {
   const weekly = { ...nightly }
-  const isTaken = (body: unknown) => CreateMute.safeParse(body).success
-  assert(isTaken({ weekly }))
-  assert(!isTaken({ weekly: { ...weekly, time_zone: 'Mars/Olympus' } }))
-  assert(!isTaken({ weekly: { ...weekly, from: '24:00' } }))
-  assert(!isTaken({ weekly: { ...weekly, days: [] } }))
-  assert(!isTaken({ range_end: '2026-09-11 13:00' }))
-  assert(!isTaken({ detector: 'det_1' }))
+  const isAccepted = (body: unknown) => CreateMute.safeParse(body).success
+  assert(isAccepted({ weekly }))
+  assert(!isAccepted({ weekly: { ...weekly, time_zone: 'Mars/Olympus' } }))
+  assert(!isAccepted({ weekly: { ...weekly, from: '24:00' } }))
+  assert(!isAccepted({ weekly: { ...weekly, days: [] } }))
+  assert(!isAccepted({ range_end: '2026-09-11 13:00' }))
+  assert(!isAccepted({ detector: 'det_1' }))
 })
 
-test('a new mute says what it mutes and until when, or says in so many words that it is all, or for good', () => {
+test('a new mute says what it mutes and until when, or says explicitly that it is everything or has no end', () => {
   const range_end = '2026-09-11T13:00:00Z'
   const problems = (raw: unknown) => {
     const { fields, value } = readPart('body', CreateMute, raw)
@@ -117,6 +119,10 @@ test('a new mute says what it mutes and until when, or says in so many words tha
   assert.deepEqual(problems({ all_detectors: true, detector_id: 'det_1', range_end }), [
     'body.all_detectors value_error',
   ])
-  assert.deepEqual(problems({ group: 'checkout', range_end: 5, range_start: 'x' }), [], 'left to the schema')
+  assert.deepEqual(
+    problems({ group: 'checkout', range_end: 5, range_start: 'x' }),
+    [],
+    'the schema refuses these',
+  )
   assert.deepEqual(problems('x'), [])
 })

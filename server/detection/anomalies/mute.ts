@@ -1,7 +1,7 @@
-// When a series is muted, and which mutes may be asked for: one that says what it mutes and until when, so that nothing
-// is muted for good by a field that was left out. Mutes are compared with telemetry time, not with the clock at the run: a run that is late,
-// or repeated, finds the same. What lies inside a mute is recorded as muted; an incident that outlasts its mute alarms
-// as soon as it does.
+// When a series is muted, and which mutes are accepted: a mute must say what it mutes and until when, so that a
+// forgotten field cannot mute anything for good. Mutes are compared with the time of the telemetry, not with the time
+// of the run: a late or repeated run has the same result. An incident inside a mute is recorded as muted; one that
+// lasts longer than its mute alarms as soon as the mute ends.
 
 import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
@@ -19,7 +19,7 @@ export interface MuteRule {
   readonly weekly: Weekly | null
 }
 
-/** The mutes for a series by its labels. */
+/** The mutes that apply to a series with these labels. */
 export function mutesFor(mutes: readonly MuteRule[], labels: Readonly<Record<string, string>>): MuteRule[] {
   return mutes.filter(
     ({ group }) =>
@@ -28,7 +28,7 @@ export function mutesFor(mutes: readonly MuteRule[], labels: Readonly<Record<str
   )
 }
 
-/** The mute in force at an instant; null where there is none. */
+/** A mute that is active at an instant; null where there is none. */
 export function muteAt(mutes: readonly MuteRule[], instantNs: Ns): MuteRule | null {
   return (
     mutes.find(
@@ -54,9 +54,12 @@ export function isMutedThroughout(
   return true
 }
 
-/** By the clock on the wall of the time zone; a window that passes midnight belongs to the day it begins on. */
+/**
+ * Whether an instant is in the weekly window, in local time. A window across midnight belongs to the day on which it
+ * begins.
+ */
 export function isInWeekly(weekly: Weekly, instantNs: Ns): boolean {
-  const { day, minute } = wallClock(weekly.time_zone, instantNs)
+  const { day, minute } = localTime(weekly.time_zone, instantNs)
   const [from, until] = [minuteOfDay(weekly.from), minuteOfDay(weekly.until)]
   const isOn = (index: number) => weekly.days.some((name) => name === weekdays[(index + 7) % 7])
   if (from < until) return isOn(day) && minute >= from && minute < until
@@ -71,7 +74,7 @@ const formats = new Map<string, Intl.DateTimeFormat>()
 const shortDays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
 
 /** `day` 0 is Monday. */
-function wallClock(timeZone: string, instantNs: Ns): { day: number; minute: number } {
+function localTime(timeZone: string, instantNs: Ns): { day: number; minute: number } {
   let format = formats.get(timeZone)
   if (format === undefined) {
     format = new Intl.DateTimeFormat('en-GB', {
@@ -147,7 +150,7 @@ function contradiction(field: string, other: string, why: string): ValidationPro
   return problem(['body', field], 'value_error', `${other} ${why}; send one of the two`, true, { other })
 }
 
-/** The refusal of a mute that ends before it begins. */
+/** The problem of a mute that ends before it begins. */
 export function endsTooEarly(input: unknown): ValidationProblem {
-  return problem(['body', 'range_end'], 'greater_than', 'range_end lies after range_start', input)
+  return problem(['body', 'range_end'], 'greater_than', 'range_end must be later than range_start', input)
 }

@@ -1,10 +1,10 @@
-// The sentences people are woken by, word for word.
+// The sentences in alarms, word for word.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Incident } from '../alarms/alarm.ts'
 import type { Series } from '../scoring/series.ts'
-import { formatMinutes, formatNumber, formatQuantity, reasonFor, wordsFor } from './reason.ts'
+import { describeMetric, formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
 
 const series: Series = {
   startNs: BigInt(Date.UTC(2026, 8, 11, 14, 0)) * 1_000_000n,
@@ -37,7 +37,7 @@ test('an open incident says what, where, how far and since when', () => {
   )
 })
 
-test('a series that was compared with its peers says what those showed at the same moment', () => {
+test('the reason of a series compared with peers gives their values in the same bucket', () => {
   const hosts = (values: readonly number[]) =>
     values.map((value) => ({ ...series, values: new Float64Array(10).fill(value) }))
   const slow = { ...incident, kind: 'high' as const, peakValue: 1900, lower: 200, upper: 420 }
@@ -59,7 +59,7 @@ test('a series that was compared with its peers says what those showed at the sa
   assert.match(
     reason([]),
     /1,900 ms, expected 200 ms to 420 ms; 7 minutes high/,
-    'alone it has no peers to tell of',
+    'without peers it gives the band',
   )
 })
 
@@ -88,15 +88,15 @@ test('one limit reads as a limit', () => {
   assert.match(reasonFor({ ...incident, upper: null }, checkout, series), /12\.0, expected at least 310;/)
 })
 
-test('a flat expectation is one number', () => {
+test('a band without width is one number', () => {
   assert.match(reasonFor({ ...incident, lower: 310, upper: 310 }, checkout, series), /, expected 310;/)
 })
 
-test('a reading that stopped is said to have stopped, and is neither high nor low', () => {
+test('a standstill is described as one, and is neither high nor low', () => {
   const moving = Array.from({ length: 40 }, (_, i) => (i * 7) % 11)
   const values = Float64Array.from([...moving, ...Array(10).fill(4.5)])
-  const told = { ...incident, kind: 'odd' as const, expected: null, lower: null, upper: null }
-  const stuck = { ...told, startIndex: 47, openedIndex: 48, lastIndex: 49, peakIndex: 49, peakValue: 4.5 }
+  const unbanded = { ...incident, kind: 'odd' as const, expected: null, lower: null, upper: null }
+  const stuck = { ...unbanded, startIndex: 47, openedIndex: 48, lastIndex: 49, peakIndex: 49, peakValue: 4.5 }
   assert.equal(
     reasonFor(stuck, checkout, { ...series, values }),
     'requests/s of checkout stopped changing at 4.50; 3 minutes unusual since 14:47 UTC',
@@ -113,7 +113,7 @@ test('a reading that stopped is said to have stopped, and is neither high nor lo
   )
 })
 
-test('silence has no value to show', () => {
+test('silence has no value', () => {
   const silent = { ...incident, kind: 'silent' as const, peakValue: null }
   assert.equal(
     reasonFor(silent, checkout, series),
@@ -123,23 +123,23 @@ test('silence has no value to show', () => {
 
 const withVolumes = { ...series, volumes: new Float64Array(12).fill(43) }
 
-test('a built-in metric has a name people use, and says how many events it rests on', () => {
-  const ratio = { ...wordsFor('spans.error_ratio'), unit: '1', scope: 'checkout' }
+test('a built-in metric has a readable name, and the number of events behind its value', () => {
+  const ratio = { ...describeMetric('spans.error_ratio'), unit: '1', scope: 'checkout' }
   const share = { ...incident, peakValue: 0.6, kind: 'high' as const, lower: 0, upper: 0.1 }
   assert.equal(
     reasonFor(share, ratio, withVolumes),
     'error ratio of checkout 0.600 (26 of 43 requests failed), expected 0 to 0.100; 7 minutes high since 14:03 UTC',
   )
-  const latency = { ...wordsFor('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
+  const latency = { ...describeMetric('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
   assert.match(
     reasonFor(incident, latency, withVolumes),
     /^p95 latency of checkout 12.0 ms over 43 requests, expected/,
   )
   assert.match(reasonFor(incident, latency, series), /^p95 latency of checkout 12.0 ms, expected/)
-  assert.deepEqual(wordsFor('queue.length'), { metricName: 'queue.length' })
+  assert.deepEqual(describeMetric('queue.length'), { metricName: 'queue.length' })
 })
 
-test('what is expected by the clock says for when, and an edge that feedback moved says so', () => {
+test('a seasonal expectation says for which time, and an edge that feedback moved says so', () => {
   assert.match(
     reasonFor(incident, { ...checkout, isSeasonal: true }, series),
     /expected 310 to 420 for a Friday 14:06; 7 minutes low/,
@@ -154,7 +154,7 @@ test('what is expected by the clock says for when, and an edge that feedback mov
   )
 })
 
-test('numbers are written for people', () => {
+test('numbers are formatted for people', () => {
   const cases: [number, string][] = [
     [0, '0'],
     [12, '12.0'],
@@ -170,7 +170,7 @@ test('numbers are written for people', () => {
   for (const [value, text] of cases) assert.equal(formatNumber(value), text)
 })
 
-test('units are written as people write them', () => {
+test('units are formatted for people', () => {
   assert.equal(formatQuantity(1240, 'ms'), '1,240 ms')
   assert.equal(formatQuantity(1.5 * 1024 ** 3, 'By'), '1.50 GiB')
   assert.equal(formatQuantity(0, 'By'), '0 B')

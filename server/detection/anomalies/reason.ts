@@ -1,8 +1,7 @@
-// One sentence that says why an incident was raised, so that whoever is woken by it knows what, where, how far, since
-// when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC".
-// It states only what was measured: the value at the worst bucket, the edges it crossed there, and the time from the
-// first violating bucket to the last; of a reading that stopped, what it stopped at. Guesses at causes do not
-// belong here.
+// One sentence that says why an incident was raised, so that the person who is alarmed knows what, where, how far and
+// since when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03
+// UTC". It states only what was measured: the value of the worst bucket, the edges it crossed there, and the time from
+// the first violating bucket to the last; for a standstill, the value. Guesses at causes do not belong here.
 
 import type { Incident } from '../alarms/alarm.ts'
 import { summarisePeers } from '../scoring/peers.ts'
@@ -12,25 +11,27 @@ import { standsStillAt } from '../scoring/standstill.ts'
 import { factorText } from './feedback.ts'
 
 export interface ReasonSubject {
-  /** As people call it: `requests/s`, `http.server.duration p95`. */
+  /** A readable name: `requests/s`, `http.server.duration p95`. */
   readonly metricName: string
   /** A UCUM unit as OpenTelemetry sends it (`ms`, `By`, `%`, `{request}`), or empty. */
   readonly unit: string
   /** Which series of the metric (`checkout`, `host=a7`), or empty for the only one. */
   readonly scope: string
-  /** Whether what is expected depends on the time of the day or the week. */
+  /** Whether the expected value depends on the time of the day or the week. */
   readonly isSeasonal?: boolean
-  /** Whether the peak lies on a day that was judged as a holiday. */
+  /** Whether the peak is on a day that was judged as a holiday. */
   readonly isHoliday?: boolean
-  /** What the events behind the values are, where they are counted: `requests failed` of a share, or `requests`. */
+  /** What the events behind the values are, where they are counted: `requests failed` for a share, or `requests`. */
   readonly events?: { readonly noun: string; readonly isShare: boolean }
-  /** The series it was compared with at the same moment; empty or absent where it was compared with its own past. */
+  /**
+   * The series that it was compared with in the same bucket; empty or absent where it was compared with its own past.
+   */
   readonly peers?: readonly Series[]
-  /** How many times wider than its own the crossed edge was, by feedback. */
+  /** The factor by which feedback widened the crossed edge. */
   readonly edgeFactor?: number
 }
 
-/** English, without a full stop, so that it can stand in a title. Times are UTC. */
+/** The sentence, in English, without a full stop so that it can be used as a title. Times are UTC. */
 export function reasonFor(incident: Incident, subject: ReasonSubject, series: Series): string {
   const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
   const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
@@ -40,22 +41,25 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
   const own = edges === '' ? '' : `${edges}${season}`
   const expectation = peersAt(incident, subject) || own
   if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
-  const stopped = stoppedAt(incident, subject, series)
-  if (stopped !== null) return `${name} ${stopped}; ${lasted} unusual ${span}${widenedBy(subject)}`
+  const standstill = standstillAt(incident, subject, series)
+  if (standstill !== null) return `${name} ${standstill}; ${lasted} unusual ${span}${widenedBy(subject)}`
   const value = `${formatQuantity(incident.peakValue, subject.unit)}${eventsAt(incident, subject, series)}`
   const how = incident.kind === 'odd' ? 'unusual' : incident.kind
   return `${name} ${value}${expectation}; ${lasted} ${how} ${span}${widenedBy(subject)}`
 }
 
-/** `stopped changing at 42.0`, where that is what the alarm was raised for; else null. Not since when: that was before. */
-function stoppedAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
+/**
+ * `stopped changing at 42.0` where a standstill raised the alarm; else null. Without a time: the standstill began
+ * before the incident.
+ */
+function standstillAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
   const hasEdges = incident.lower !== null || incident.upper !== null
   if (hasEdges || !standsStillAt(series, incident.openedIndex)) return null
   return `stopped changing at ${formatQuantity(at(series.values, incident.openedIndex), unit)}`
 }
 
-/** What a built-in metric is called, and what is counted for it; other metrics keep their names. */
-export function wordsFor(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
+/** The readable name of a built-in metric, and what its events are. Other metrics keep their names. */
+export function describeMetric(metricKey: string): Pick<ReasonSubject, 'metricName' | 'events'> {
   const latency = /^spans\.latency_(p\d+)$/.exec(metricKey)
   if (latency !== null) {
     return { metricName: `${latency[1]} latency`, events: { noun: 'requests', isShare: false } }
@@ -73,7 +77,7 @@ const builtInNames = new Map([
   ['ingest.rate', 'ingest rate'],
 ])
 
-/** ` (6 of 10 requests failed)`: how many events a ratio or a percentile rests on; empty where that isn't known. */
+/** ` (6 of 10 requests failed)`: the number of events behind a ratio or a percentile; empty where it is not known. */
 function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject, series: Series): string {
   const volume = series.volumes?.[peakIndex] ?? Number.NaN
   if (events === undefined || peakValue === null || !(volume >= 1)) return ''
@@ -83,7 +87,7 @@ function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject,
     : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
 }
 
-/** `; its 11 peers 280 ms to 340 ms`: what those showed at the peak; those that are off as well are only counted. */
+/** `; its 11 peers 280 ms to 340 ms`: the range of the peers at the peak. Peers outside the band are only counted. */
 function peersAt(incident: Incident, { peers = [], unit }: ReasonSubject): string {
   const { count, within, lowest, highest } = summarisePeers(peers, incident.peakIndex, incident)
   if (count === 0) return ''
@@ -98,7 +102,7 @@ function formatCount(count: number): string {
 
 const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 
-/** ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week means nothing. */
+/** ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week does not matter. */
 function seasonAt({ peakIndex }: Incident, subject: ReasonSubject, series: Series): string {
   if (subject.isSeasonal !== true) return ''
   return ` for a ${subject.isHoliday === true ? 'holiday, ' : ''}${weekTime(bucketStartNs(series, peakIndex))}`
@@ -125,7 +129,7 @@ function expectationOf(incident: Incident, unit: string): string {
   return lower === null ? '' : `, expected at least ${formatQuantity(lower, unit)}`
 }
 
-/** Dates appear only where the two instants are on different days. */
+/** Dates are included only where the two instants are on different days. */
 function spanOf(incident: Incident, series: Series): string {
   const start = instantParts(bucketStartNs(series, incident.startIndex))
   const end = instantParts(bucketStartNs(series, incident.lastIndex + 1))
@@ -140,7 +144,7 @@ function instantParts(ns: bigint): { day: string; time: string } {
   return { day: text.slice(0, 10), time: text.slice(11, 16) }
 }
 
-/** `1 minute`, `2 hours 5 minutes`, `3 days 4 hours`: the two largest parts, the rest cut off. */
+/** `1 minute`, `2 hours 5 minutes`, `3 days 4 hours`: the two largest parts; the rest is dropped. */
 export function formatMinutes(minutes: number): string {
   const parts: [number, string][] = [
     [Math.floor(minutes / 1440), 'day'],
@@ -158,7 +162,7 @@ export function formatMinutes(minutes: number): string {
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const binaryPrefixes = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
 
-/** A number as people read it, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
+/** A number for people, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
 export function formatQuantity(value: number, unit: string): string {
   if (unit === 'By') {
     const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10)

@@ -1,4 +1,4 @@
-// One incident, one record: a run's findings against the anomalies that are already kept.
+// One incident, one anomaly: compares the findings of a run with the recorded anomalies.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -43,7 +43,7 @@ const recorded = (
 
 const first: RunWindow = { startNs: 0n, windowStartNs: 0n, judgedUntilNs: null, isTruncated: false }
 
-test('what is new is created, and found again it is nothing', () => {
+test('a new finding creates an anomaly, and finding it again changes nothing', () => {
   const found = [finding(10, 20), finding(30, 40, { isOpen: true })]
   assert.deepEqual(reconcile([], found, first), { create: found, update: [], close: [] })
   const again = [recorded('a', 10, 20), recorded('b', 30, 40, { isOpen: true })]
@@ -54,7 +54,7 @@ test('what is new is created, and found again it is nothing', () => {
   })
 })
 
-test('an anomaly is known again although its start has moved', () => {
+test('an anomaly is recognised although its start has moved', () => {
   const moved = finding(12, 25, { isOpen: true })
   assert.deepEqual(reconcile([recorded('a', 10, 20, { isOpen: true })], [moved], first), {
     create: [],
@@ -68,11 +68,11 @@ test('the same time in another group is another anomaly', () => {
   assert.deepEqual(reconcile([recorded('a', 10, 20)], [other], first).create, [other])
 })
 
-test('neighbours that only touch are two', () => {
+test('neighbours that only touch are two anomalies', () => {
   assert.equal(reconcile([recorded('a', 10, 20)], [finding(20, 30)], first).create.length, 1)
 })
 
-test('an ended anomaly is not rewritten, unless it turns out to go on', () => {
+test('an ended anomaly is not rewritten unless its incident continues', () => {
   const ended = [recorded('a', 10, 20)]
   assert.deepEqual(reconcile(ended, [finding(11, 19)], first).update, [])
   assert.deepEqual(
@@ -85,14 +85,14 @@ test('an ended anomaly is not rewritten, unless it turns out to go on', () => {
   )
 })
 
-test('what is open and not seen any more has ended, unless its series was left out', () => {
+test('an open anomaly that is not found any more is closed, unless its series was left out', () => {
   const open = [recorded('a', 10, 20, { isOpen: true }), recorded('b', 10, 20)]
   assert.deepEqual(reconcile(open, [], first).close, ['a'])
   assert.deepEqual(reconcile(open, [], { ...first, isTruncated: true }).close, [])
   assert.deepEqual(reconcile(open, [], { ...first, startNs: 20n, isTruncated: true }).close, ['a'])
 })
 
-test('of two open anomalies that turn out to be one, the other ends', () => {
+test('of two open anomalies that turn out to be one, the other is closed', () => {
   const open = [recorded('a', 10, 20, { isOpen: true }), recorded('b', 25, 30, { isOpen: true })]
   const changes = reconcile(open, [finding(10, 40, { isOpen: true })], first)
   assert.deepEqual(
@@ -102,7 +102,7 @@ test('of two open anomalies that turn out to be one, the other ends', () => {
   assert.deepEqual(changes.close, ['b'])
 })
 
-test('an incident of long ago that was never told of is not told of now', () => {
+test('an incident far in the past that was not reported then is not reported later', () => {
   const run = { ...first, judgedUntilNs: 10n * hour }
   const at = (hours: number, isOpen = false) => {
     const raisedNs = BigInt(Math.round(hours * 100)) * (hour / 100n)
@@ -111,16 +111,16 @@ test('an incident of long ago that was never told of is not told of now', () => 
   assert.equal(reconcile([], [at(8)], run).create.length, 0)
   assert.equal(reconcile([], [at(9.5)], run).create.length, 1, 'late by half an hour')
   assert.equal(reconcile([], [at(11)], run).create.length, 1)
-  assert.equal(reconcile([], [at(8, true)], run).create.length, 1, 'it goes on, so it matters now')
+  assert.equal(reconcile([], [at(8, true)], run).create.length, 1, 'it is still open')
 })
 
-test('what was raised before the window, while learning, is no news', () => {
+test('an incident that was raised before the window, during warm-up, is not recorded', () => {
   const run = { ...first, windowStartNs: 50n }
   assert.equal(reconcile([], [finding(10, 50)], run).create.length, 0)
   assert.equal(reconcile([], [finding(10, 51)], run).create.length, 1)
 })
 
-test('whatever was found, finding it again changes nothing but what is open', () => {
+test('whatever was found, finding it again changes only what is open', () => {
   const cuts = fc.uniqueArray(fc.integer({ min: 1, max: 1000 }), { minLength: 2, maxLength: 20 })
   fc.assert(
     fc.property(cuts, fc.boolean(), (unsorted, lastIsOpen) => {

@@ -1,17 +1,16 @@
-// What a run changes in the record of anomalies. Each run judges its whole window anew, so the same incident comes
-// back run after run, with a start that may move by a bucket as the window slides. An incident is the same as a
-// recorded anomaly when the two share time in the same series. From that everything follows: running twice records
-// nothing twice, an anomaly keeps its id and its start, and one that has ended is history and is not rewritten
-// unless the incident turns out to go on.
+// What a run changes in the recorded anomalies. Each run judges its whole window again, so the same incident is found
+// by run after run, and its start may move by a bucket as the window moves. An incident is the same as a recorded
+// anomaly when the two share time in the same series. So running twice records nothing twice, an anomaly keeps its id
+// and its start, and an ended anomaly is not rewritten unless its incident continues.
 //
-// New anomalies are made only of news: incidents that are still open, or that were raised since the run before,
-// less an hour for telemetry that came late. A band recomputed from a later window may see an incident in the
-// distant past that nobody was told of when it happened; recording it now would only break the alarm budget.
+// A new anomaly is recorded only for an incident that is still open, or that was raised since the run before, minus an
+// hour for late telemetry. A band that is computed from a later window may show an incident far in the past that was
+// not reported at its time; recording it later would only exceed the alarm budget.
 
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
 import type { Finding } from './findings.ts'
 
-/** Telemetry may be this late and still raise an alarm about its own time. */
+/** Telemetry that is late by up to this much still raises an alarm about its own time. */
 const latenessNs = 60n * nsPerMinute
 
 export interface RecordedAnomaly {
@@ -25,20 +24,20 @@ export interface RecordedAnomaly {
 export interface RunWindow {
   readonly startNs: Ns
   readonly windowStartNs: Ns
-  /** Where the judgement of the run before ended; null where all of the window is news. */
+  /** End of the time that the run before judged; null where the whole window counts as new. */
   readonly judgedUntilNs: Ns | null
-  /** Whether some series were left out, so that absence from the findings says nothing. */
+  /** Whether some series were left out, so that their absence from the findings means nothing. */
   readonly isTruncated: boolean
 }
 
 interface AnomalyChanges {
   readonly create: readonly Finding[]
   readonly update: readonly { readonly id: string; readonly finding: Finding }[]
-  /** Recorded as open but seen no more: they ended where they were last seen. */
+  /** Recorded as open but not found any more: they ended where they were last seen. */
   readonly close: readonly string[]
 }
 
-/** `recorded`: every anomaly of this detector and metric that is open or was seen inside the run's time. */
+/** `recorded`: every anomaly of this detector and metric that is open or was last seen inside the time of the run. */
 export function reconcile(
   recorded: readonly RecordedAnomaly[],
   findings: readonly Finding[],
@@ -51,12 +50,12 @@ export function reconcile(
     const same = recorded.filter((anomaly) => isSame(anomaly, finding))
     const target = same.find(({ isOpen }) => isOpen) ?? same.at(-1)
     if (target === undefined) {
-      if (isNews(finding, run)) create.push(finding)
+      if (isNew(finding, run)) create.push(finding)
       continue
     }
     confirmed.add(target.id)
-    const goesOn = finding.isOpen || finding.seenUntilNs > target.seenUntilNs
-    if (target.isOpen || goesOn) update.set(target.id, finding)
+    const continues = finding.isOpen || finding.seenUntilNs > target.seenUntilNs
+    if (target.isOpen || continues) update.set(target.id, finding)
   }
   const close = recorded.filter(
     (anomaly) => anomaly.isOpen && !confirmed.has(anomaly.id) && !mayHaveBeenLeftOut(anomaly, run),
@@ -76,7 +75,7 @@ function isSame(anomaly: RecordedAnomaly, finding: Finding): boolean {
   )
 }
 
-function isNews(finding: Finding, run: RunWindow): boolean {
+function isNew(finding: Finding, run: RunWindow): boolean {
   if (finding.isOpen) return true
   const sinceNs = run.judgedUntilNs === null ? run.windowStartNs : run.judgedUntilNs - latenessNs
   return finding.raisedNs > sinceNs && finding.raisedNs > run.windowStartNs

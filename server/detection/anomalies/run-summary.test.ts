@@ -1,4 +1,4 @@
-// The one status and sentence a detector ends a run with, out of those of all its series.
+// The status and note of a run, computed from the states of all series.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,16 +12,16 @@ test('without a series there is no data', () => {
   assert.deepEqual(summariseRun([], 0, 5), { status: 'no_data', note: null })
 })
 
-test('one series speaks for its detector', () => {
+test('the status of a single series is that of its detector', () => {
   assert.deepEqual(summariseRun([ok], 0, 5), { status: 'ok', note: null })
 })
 
-test('an alarm in one series outweighs everything else', () => {
+test('an alarm in one series comes before every other status', () => {
   const states: DetectorState[] = [ok, learning, { status: 'anomalous' }, { status: 'recovering' }]
   assert.equal(summariseRun(states, 3, 5).status, 'anomalous')
 })
 
-test('a detector that cut series says how many, and is degraded unless something is wrong', () => {
+test('a detector that left out series says how many, and is degraded unless a series alarms', () => {
   assert.deepEqual(summariseRun([ok, ok], 3, 5), {
     status: 'degraded',
     note: 'Only 2 of 5 series were evaluated. Series: 2 ok.',
@@ -35,24 +35,24 @@ test('a series without data does not hide that others are watched', () => {
   })
 })
 
-test('learning says how long it will take', () => {
+test('the note of learning says how long it will take', () => {
   assert.deepEqual(summariseRun([learning], 0, 5), {
     status: 'learning',
     note: 'It needs 20 more buckets with data, about 1 hour 40 minutes.',
   })
 })
 
-test('data too sparse for the window says what would help', () => {
+test('the note of data too sparse for the window says what helps', () => {
   const sparse = summariseRun([{ status: 'insufficient_data', pointsNeeded: 9 }], 0, 1)
   assert.equal(sparse.status, 'insufficient_data')
   assert.match(sparse.note ?? '', /Make the window or the schedule longer/)
 })
 
-test('a group too small to compare says how many series are wanting', () => {
+test('the note of a group too small to compare says how many series are missing', () => {
   const few = (peersNeeded: number): DetectorState => ({ status: 'insufficient_data', peersNeeded })
   assert.deepEqual(summariseRun([few(3), few(2)], 0, 5), {
     status: 'insufficient_data',
-    note: 'There is too little to compare with: 2 more series of the group would need data at the same time. Series: 2 insufficient_data.',
+    note: 'Too few series to compare: 2 more series of the group need data at the same time. Series: 2 insufficient_data.',
   })
   assert.equal(summariseRun([few(1), ok], 0, 5).status, 'ok')
 })

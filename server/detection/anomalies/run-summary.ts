@@ -1,15 +1,15 @@
-// What a run says about its detector as a whole, from what it found in each series. One word and one sentence: the
-// word is the most telling of all series, the sentence counts the others. Neither quotes telemetry (no names of
-// services, no values). They are derived from it all the same, so an erasure forgets them until the next run.
+// The status and the note of a run, computed from the states of its series. The status is the most important one of all
+// series; the note counts the others. Neither contains telemetry (no names of services, no values), but both are
+// derived from it, so an erasure clears them until the next run.
 
 import type { DetectorStatus } from '../../../contract/detection.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
 import { formatMinutes } from './reason.ts'
 
 /**
- * From most to least telling. First what needs somebody's eyes; `degraded`, because what was not looked at may need
- * them too; then whether the detector works for at least one series: a service that went to sleep must not hide
- * that the others are watched.
+ * From most to least important. First come states that need attention; `degraded` is among them, because series that
+ * were not evaluated may need it too. Then comes whether the detector works for at least one series: a service without
+ * traffic must not hide that the others are watched.
  */
 const order = [
   'anomalous',
@@ -22,29 +22,29 @@ const order = [
   'no_data',
 ] as const satisfies readonly DetectorStatus[]
 
-/** Statuses of runs that could judge nothing, for want of data or of luck. */
-export const blindStatuses = [
+/** Statuses of runs that judged nothing, for lack of data or because of an error. */
+export const unjudgedStatuses = [
   'error',
   'no_data',
   'insufficient_data',
   'learning',
 ] as const satisfies readonly DetectorStatus[]
 
-/** What a run says of one series. */
+/** The state of one series after a run. */
 export type SeriesState = DetectorState & {
-  /** The mute in force. */
+  /** The active mute. */
   readonly muteId?: string
-  /** Whether feedback moved an edge of it. */
+  /** Whether feedback moved one of its edges. */
   readonly isWidened?: boolean
 }
 
 export interface RunSummary {
   readonly status: DetectorStatus
-  /** Null where the status says it all. */
+  /** Null where the status needs no explanation. */
   readonly note: string | null
 }
 
-/** `truncated` counts the series that were not evaluated. Without any series the status is `no_data`. */
+/** `truncated`: how many series were not evaluated. Without any series the status is `no_data`. */
 export function summariseRun(
   states: readonly SeriesState[],
   truncated: number,
@@ -58,7 +58,7 @@ export function summariseRun(
       ? [`Only ${states.length} of ${states.length + truncated} series were evaluated.`]
       : []),
     ...progressNotes(status, states, stepMinutes),
-    ...quietNotes(status, states),
+    ...muteNotes(status, states),
     ...(states.length > 1 ? [countsNote(states)] : []),
   ]
   return { status, note: notes.length === 0 ? null : notes.join(' ') }
@@ -78,25 +78,23 @@ function progressNotes(
     ...states.flatMap((state) => ('peersNeeded' in state ? [state.peersNeeded] : [])),
   )
   if (status === 'insufficient_data' && Number.isFinite(peersNeeded)) {
-    return [
-      `There is too little to compare with: ${peersNeeded} more series of the group would need data at the same time.`,
-    ]
+    return [`Too few series to compare: ${peersNeeded} more series of the group need data at the same time.`]
   }
   if (status === 'insufficient_data') {
     return [
-      `Data is too sparse for buckets of ${formatMinutes(stepMinutes)}: the window never holds enough. Make the window or the schedule longer.`,
+      `Data is too sparse for buckets of ${formatMinutes(stepMinutes)}: the window never contains enough. Make the window or the schedule longer.`,
     ]
   }
   return []
 }
 
-function quietNotes(status: DetectorStatus, states: readonly SeriesState[]): string[] {
+function muteNotes(status: DetectorStatus, states: readonly SeriesState[]): string[] {
   const mutes = new Set(states.flatMap(({ muteId }) => (muteId === undefined ? [] : [muteId])))
   const widened = states.filter(({ isWidened }) => isWidened === true).length
   return [
     ...(mutes.size > 0 ? [`Muted by ${[...mutes].sort().join(', ')}.`] : []),
     ...(status === 'muted' && mutes.size === 0
-      ? ['What it saw was muted, or is no worse than what it has just told of.']
+      ? ['Its violations are muted, or are not clearly worse than its last alarm during the cool-down.']
       : []),
     ...(widened > 0 ? [`By feedback the edge of ${widened} of ${states.length} series is wider.`] : []),
   ]

@@ -1,5 +1,6 @@
-// What a run found goes into the rows of anomalies: it creates, updates and closes them, inside the transaction that
-// records the run. Of what a legal hold keeps, a version of before is kept first, or nothing is changed.
+// Creates, updates and closes the anomalies that a run found, inside the transaction that records the run. For an
+// anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the anomaly does not
+// change.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
@@ -13,18 +14,18 @@ import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 /** Who changes an anomaly when a run does. */
 const actor = systemActor('detection')
 
-/** Rows read at once; each is a variable bound to the statement. */
+/** Rows read in one statement; each needs a bound variable. */
 const chunkSize = 500
 
 interface RunEffect {
-  /** What is on record of the detector in the run's time. */
+  /** The recorded anomalies of the detector in the time of the run. */
   readonly recorded: readonly RecordedAnomaly[]
   readonly seen: RunFound
-  /** Those of the organisation that are in force. */
+  /** The active holds of the organisation. */
   readonly holds: readonly StandingHold[]
 }
 
-/** Creates, updates and closes what a run's findings mean for the anomalies on record, which are `recorded`. */
+/** Creates, updates and closes anomalies according to the findings of a run. `recorded` are the anomalies before it. */
 export async function recordFindings(
   trx: ControlTransaction,
   run: RunRecord,
@@ -38,16 +39,16 @@ export async function recordFindings(
       .execute()
   }
   const changed = [...changes.update.map(({ id }) => id), ...changes.close]
-  const frozen = await keepHeld(trx, run, holds, changed)
+  const unchanged = await keepHeld(trx, run, holds, changed)
   const seenUntil = new Map(recorded.map(({ id, seenUntilNs }) => [id, seenUntilNs]))
   for (const { id, finding } of changes.update) {
-    if (frozen.has(id)) continue
+    if (unchanged.has(id)) continue
     const columns = findingColumns(finding, seen)
-    // What was seen of held time stays in the anomaly's own time, and so does the hold on it.
+    // Time under a hold stays part of the anomaly's own time, so that the hold still applies to it.
     const before = holds.length > 0 ? (seenUntil.get(id) ?? 0n) : 0n
     await trx
       .updateTable('anomalies')
-      // What alarmed once stays alarmed, whatever window it is seen through later.
+      // An anomaly that alarmed once is never muted again, whatever a later window shows.
       .set({
         ...columns,
         ...(before > finding.seenUntilNs && { seen_until_ns: before.toString() }),
@@ -59,7 +60,7 @@ export async function recordFindings(
       .execute()
   }
   for (const id of changes.close) {
-    if (frozen.has(id)) continue
+    if (unchanged.has(id)) continue
     await trx
       .updateTable('anomalies')
       .set((columns) => ({
@@ -72,20 +73,20 @@ export async function recordFindings(
   }
 }
 
-/** By which definition and tuning a run judges. */
+/** The definition and tuning that a run used. */
 function judgedBy({ detector }: RunRecord): string {
   return `${detector.revision}.${detector.tuningRevision}`
 }
 
-/** Keeps versions of those that are held and about to change. Answers which of them must stay as they are. */
+/** Keeps versions of the held anomalies that are about to change. Returns the ids of those that must not change. */
 async function keepHeld(
   trx: ControlTransaction,
   run: RunRecord,
   holds: readonly StandingHold[],
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const frozen = new Set<string>()
-  if (holds.length === 0) return frozen
+  const unchanged = new Set<string>()
+  if (holds.length === 0) return unchanged
   for (let i = 0; i < ids.length; i += chunkSize) {
     const rows = await trx
       .selectFrom('anomalies')
@@ -95,10 +96,10 @@ async function keepHeld(
     for (const row of rows) {
       const isActOfPerson = row.judged_by !== judgedBy(run)
       const change = { holds, nowMs: run.ranAtMs, by: actor, isActOfPerson }
-      if (!(await keepVersion(trx, row, change))) frozen.add(row.id)
+      if (!(await keepVersion(trx, row, change))) unchanged.add(row.id)
     }
   }
-  return frozen
+  return unchanged
 }
 
 function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
@@ -118,7 +119,7 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
   }
 }
 
-/** Every run judges its whole window anew, so what it writes replaces all that one before it had computed. */
+/** Every run judges its whole window again, so its values replace those of the runs before. */
 function findingColumns(finding: Finding, seen: RunFound) {
   return {
     ...readColumns(finding, seen),
@@ -135,7 +136,10 @@ function findingColumns(finding: Finding, seen: RunFound) {
   }
 }
 
-/** The time that band and score came from: the window up to the finding's end, or its own time where they were given. */
+/**
+ * The time that band and score were computed from: the window up to the end of the finding, or only its own time where
+ * the band is configured.
+ */
 function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
   const all = isLearnt ? [...read, ...finding.alsoRead] : []
   let startNs = finding.startedNs

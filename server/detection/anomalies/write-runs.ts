@@ -1,6 +1,6 @@
-// What runs found goes into the control plane, several runs in one transaction: what costs is that a transaction waits
-// for the disk, and that each statement is asked on its own. So what is on record is read for all of them at once, and
-// each is then compared and written for itself: one that went by what no longer holds leaves nothing and holds up none.
+// Records several runs in one transaction, because each transaction waits for the disk and each statement has its own
+// cost. The recorded anomalies are read for all runs at once. Then each run is compared and written on its own: a run
+// that used an outdated state is skipped, and the others are still recorded.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
@@ -10,7 +10,7 @@ import type { ReadHolds, StandingHold } from './held-anomalies.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
 
-/** Runs of one organisation, at most `idsMax`, each of another detector. Answers how many were recorded. */
+/** Records runs of one organisation, at most `idsMax`, each of another detector. Returns how many were recorded. */
 export async function recordRunsIn(
   trx: ControlTransaction,
   { feedback, readHolds }: { feedback: Pick<FeedbackStore, 'tuningsOf'>; readHolds: ReadHolds },
@@ -18,16 +18,16 @@ export async function recordRunsIn(
 ): Promise<number> {
   const detectors = runs.map(({ detector }) => detector)
   const tunings = await feedback.tuningsOf(detectors, trx)
-  const holding = runs.filter(({ tuning }, i) => {
-    const now = tunings[i]
-    return tuning === null || (now !== undefined && isSameTuning(tuning, now))
+  const current = runs.filter(({ tuning }, i) => {
+    const present = tunings[i]
+    return tuning === null || (present !== undefined && isSameTuning(tuning, present))
   })
-  const [first] = holding
+  const [first] = current
   if (first === undefined) return 0
-  const recorded = await recordedAnomalies(trx, holding)
+  const recorded = await recordedAnomalies(trx, current)
   const holds = await readHolds(trx, first.detector.tenantId)
   let count = 0
-  for (const run of holding) {
+  for (const run of current) {
     if (await recordRun(trx, run, { recorded: recorded.get(run.detector.id) ?? [], holds })) count++
   }
   return count

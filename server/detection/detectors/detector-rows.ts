@@ -1,5 +1,5 @@
-// Detectors at rest: the row of a detector, read and written. Definitions are JSON columns; who may change them, and
-// what is recorded of it, is the store's.
+// How detectors are stored: reads and writes the row of a detector. Definitions are JSON columns. The store decides who
+// may change them, and writes the audit log.
 
 import type { Selectable } from 'kysely'
 import { DetectorScope, DetectorStatus } from '../../../contract/detection.ts'
@@ -9,10 +9,10 @@ import { InvalidInput, problem } from '../../core/app-error.ts'
 import { newId } from '../../core/ids.ts'
 import type { DetectorDefinition, StoredDetector } from './detector.ts'
 
-/** More than people look at, and what they are asked for is run by turns, so they are late only to their own organisation. */
+/** More than people look at. Organisations run by turns, so a large number delays only its own organisation. */
 const detectorsMax = 1000
 
-/** Inserts a detector that is due at once and answers its id. For system detectors and for the store. */
+/** Inserts a detector that is due at once and returns its id. For system detectors and for the store. */
 export async function insertDetector(
   trx: ControlTransaction,
   detector: { tenantId: string; definition: DetectorDefinition; isSystem: boolean; nowMs: number },
@@ -37,7 +37,7 @@ export async function insertDetector(
   return id
 }
 
-/** Throws InvalidInput where the organisation has as many as it may. */
+/** Throws InvalidInput where the organisation has the largest number of detectors. */
 export async function refuseTooManyDetectors(trx: ControlTransaction, tenantId: string): Promise<void> {
   const { count } = await trx
     .selectFrom('detectors')
@@ -58,7 +58,7 @@ export async function refuseTooManyDetectors(trx: ControlTransaction, tenantId: 
   ])
 }
 
-/** Null where the organisation has no such detector. */
+/** Reads a detector; null where the organisation has none with this id. */
 export async function findDetectorRow(
   control: Control | ControlTransaction,
   tenantId: string,

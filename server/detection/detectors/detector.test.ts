@@ -1,4 +1,4 @@
-// Rules of definitions and patches without a store: what is kept, what is refused and where, and what an ETag and
+// Rules of definitions and patches, without a store: what is accepted, what is refused and where, and what an ETag and
 // a system detector forbid.
 
 import assert from 'node:assert/strict'
@@ -84,13 +84,13 @@ const places = (problems: readonly ValidationProblem[]) =>
 
 const before = definitionOf(draft)
 
-test('a definition is kept with the defaults of its method filled in', () => {
+test('a definition is stored with the defaults of its method filled in', () => {
   assert.equal(before.params.upper, 100)
   assert.equal(before.params.violate_n, 2)
   assert.deepEqual(methodChoiceOf(before)?.params, before.params)
 })
 
-test('every problem of a definition is told at once, with its place', () => {
+test('all problems of a definition are reported at once, with their locations', () => {
   const wrong = {
     ...draft,
     metric_key: 'spans.error_rate',
@@ -99,7 +99,7 @@ test('every problem of a definition is told at once, with its place', () => {
     window_minutes: 0,
     schedule_minutes: 10_081,
   }
-  assert.deepEqual(places(problemsOf(wrong)).sort(), [
+  assert.deepEqual(locations(problemsOf(wrong)).sort(), [
     'body.metric_key value_error',
     'body.params.lowr extra_forbidden',
     'body.params.upper float_type',
@@ -109,7 +109,7 @@ test('every problem of a definition is told at once, with its place', () => {
   ])
 })
 
-test('window and schedule take their bounds and nothing beyond', () => {
+test('window and schedule accept their bounds and nothing outside them', () => {
   const fits = (window_minutes: unknown, schedule_minutes: unknown) =>
     problemsOf({ ...draft, window_minutes, schedule_minutes }).length === 0
   assert(fits(1, 1))
@@ -118,8 +118,8 @@ test('window and schedule take their bounds and nothing beyond', () => {
   for (const bad of [0, 10_081, 2.5, '5', null]) assert(!fits(60, bad), `schedule ${bad}`)
 })
 
-test('a number that is no integer says int_type', () => {
-  assert.deepEqual(places(problemsOf({ ...draft, window_minutes: '60', schedule_minutes: 1.5 })), [
+test('a value that is not an integer is reported as int_type', () => {
+  assert.deepEqual(locations(problemsOf({ ...draft, window_minutes: '60', schedule_minutes: 1.5 })), [
     'body.window_minutes int_type',
     'body.schedule_minutes int_type',
   ])
@@ -134,7 +134,7 @@ test('metric keys are names of OpenTelemetry and Prometheus, or built in', () =>
   }
 })
 
-test('the built-in metrics are those that telemetry can be read as', () => {
+test('the built-in metrics are those that can be read from telemetry', () => {
   assert.deepEqual(
     builtInMetrics.map((metric) => metric.metric_key).sort(),
     eventSeries.map(({ key }) => key).sort(),
@@ -162,7 +162,7 @@ test('a merge patch merges params and scope and removes what is null', () => {
 test('the result of a merge is checked, not the patch', () => {
   const read = patched(before, { params: { upper: null } }, true)
   assert('problems' in read)
-  assert.deepEqual(places(read.problems), ['body.params.upper value_error'])
+  assert.deepEqual(locations(read.problems), ['body.params.upper value_error'])
 })
 
 test('parameters of another method are refused one by one', () => {
@@ -182,10 +182,10 @@ test('a new method needs its params; naming the same method does not', () => {
   assert.equal(read.value.after.params.k, 4)
 })
 
-test('what the schema of a body refuses is not refused twice', () => {
+test('problems that the schema of a body reports are not reported twice', () => {
   assert.deepEqual(createProblems({ ...draft, params: [], name: 4 }), [])
   assert.deepEqual(createProblems({ ...draft, scope: { x: 1 } }), [])
-  assert.deepEqual(places(createProblems({ ...draft, name: 4, params: { k: 4 } })), [
+  assert.deepEqual(locations(createProblems({ ...draft, name: 4, params: { k: 4 } })), [
     'body.params.k extra_forbidden',
     'body.params.upper value_error',
   ])
@@ -196,7 +196,7 @@ test('what the schema of a body refuses is not refused twice', () => {
   }
 })
 
-test('a patch never changes the definition it is applied to, and an empty one changes nothing', () => {
+test('a patch does not change the definition object that it is applied to, and an empty one changes nothing', () => {
   const copy = structuredClone(before)
   for (const isMerge of [true, false]) {
     const read = patched(before, {}, isMerge)
@@ -213,7 +213,7 @@ test('only fields that differ count as changed', () => {
   assert.deepEqual(changedFields(before, read.value.after), ['enabled'])
 })
 
-test('a system detector keeps name, metric and method, and may be told what they are', () => {
+test('a system detector keeps name, metric and method, and a patch may repeat them', () => {
   const [system] = systemDetectors
   assert(system !== undefined)
   assert.deepEqual(refusedOnSystem(system, { name: 'Mine', method_key: 'threshold', enabled: false }), [
@@ -231,13 +231,13 @@ test('the system detectors watch distinct built-in metrics per service', () => {
   }
 })
 
-test('If-Match compares strongly, one of several is enough, and a star is any', () => {
+test('If-Match uses strong comparison, one of several tags is enough, and * matches any', () => {
   assert.equal(etagOf(3), '"3"')
   for (const yes of [undefined, '*', '"3"', '"1", "3"']) assert(ifMatchAllows(yes, 3), String(yes))
   for (const no of ['', '"2"', 'W/"3"', '3', '"3']) assert(!ifMatchAllows(no, 3), no)
 })
 
-// RFC 7396, appendix A, by its rows.
+// The rows of RFC 7396, appendix A.
 test('a merge patch follows the examples of RFC 7396', () => {
   const rows: [unknown, unknown, unknown][] = [
     [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
@@ -263,13 +263,13 @@ test('a merge patch follows the examples of RFC 7396', () => {
   for (const [target, patch, result] of rows) assert.deepEqual(mergePatch(target, patch), result)
 })
 
-test('a merge patch can reach no prototype', () => {
+test('a merge patch cannot reach a prototype', () => {
   const merged = mergePatch({}, JSON.parse('{"__proto__":{"polluted":1}}'))
   assert.equal(Object.getPrototypeOf(merged), Object.prototype)
   assert.equal(Reflect.get({}, 'polluted'), undefined)
 })
 
-test('merging an object without nulls twice is merging it once', () => {
+test('merging an object without nulls twice gives the same as merging it once', () => {
   const json = fc.dictionary(fc.string(), fc.oneof(fc.integer(), fc.dictionary(fc.string(), fc.integer())))
   fc.assert(
     fc.property(json, json, (target, patch) => {
@@ -279,7 +279,7 @@ test('merging an object without nulls twice is merging it once', () => {
   )
 })
 
-test('any body at all is answered with problems, never with a crash', () => {
+test('any body gives problems and never throws', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.boolean(), (body, isMerge) => {
       assert(Array.isArray(patchProblems(before, body, isMerge)))
@@ -292,15 +292,15 @@ test('a method that compares peers needs a group, wherever a definition comes fr
   const alone = { ...draft, method_key: 'peer_outlier', params: {} }
   const grouped = definitionOf({ ...alone, scope: { group_by: 'host.name' } })
   const missing = ['body.scope.group_by missing']
-  assert.deepEqual(places(problemsOf(alone)), missing)
-  assert.deepEqual(places(problemsOf({ ...alone, scope: undefined })), missing)
-  assert.deepEqual(places(createProblems({ ...alone, params: { k: 0 } })), [
+  assert.deepEqual(locations(problemsOf(alone)), missing)
+  assert.deepEqual(locations(problemsOf({ ...alone, scope: undefined })), missing)
+  assert.deepEqual(locations(createProblems({ ...alone, params: { k: 0 } })), [
     'body.params.k greater_than_equal',
     ...missing,
   ])
   assert.match(problemsOf(alone)[0]?.msg ?? '', /set scope.group_by/)
   assert.deepEqual(createProblems({ ...alone, scope: { group_by: 'host.name' } }), [])
-  assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method asks for one')
+  assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method needs one')
 
   assert.deepEqual(places(patchProblems(grouped, { scope: {} }, false)), missing)
   assert.deepEqual(places(patchProblems(grouped, { scope: { group_by: null } }, true)), missing)

@@ -1,6 +1,6 @@
-// The rules of a detector, without I/O: which definitions are valid, what a partial update makes of one, what of a
-// system detector is fixed, and how a client proves which version it read. Every path that makes a definition
-// (creating, patching, loading) goes through `readDraft`, so a detector that the method would refuse can't exist.
+// The rules of a detector, without I/O: which definitions are valid, the result of a partial update, what is fixed in a
+// system detector, and how a client proves which version it read. Every path that makes a definition (create, patch,
+// load) uses `readDraft`, so a detector with parameters that its method refuses cannot exist.
 
 import { isDeepStrictEqual } from 'node:util'
 import {
@@ -19,7 +19,7 @@ import { type Parsed, readPart } from '../../core/parsed.ts'
 import { problemsOf } from '../../core/schema-problems.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
-/** What a client decides about a detector; `params` complete, with the defaults of the method. */
+/** What a client decides about a detector. `params` is complete, with the defaults of the method. */
 export interface DetectorDefinition {
   readonly name: string
   readonly metric_key: string
@@ -31,14 +31,14 @@ export interface DetectorDefinition {
   readonly enabled: boolean
 }
 
-/** A detector as it is kept. */
+/** A detector as it is stored. */
 export interface StoredDetector {
   readonly id: string
   readonly tenantId: string
   readonly definition: DetectorDefinition
   readonly isSystem: boolean
   readonly revision: number
-  /** Counts verdicts and mutes that concern it. */
+  /** Incremented by each verdict and mute that concerns the detector. */
   readonly tuningRevision: number
   readonly lastRunAtMs: number | null
   readonly lastStatus: DetectorStatus | null
@@ -46,14 +46,14 @@ export interface StoredDetector {
   readonly createdAtMs: number
 }
 
-/** A definition before it is checked: any JSON. */
+/** A definition before validation: any JSON. */
 export type Draft = Readonly<Record<string, unknown>>
 
 type DefinitionField = keyof DetectorDefinition
 
 const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 
-/** Identity of a system detector: what other people's charts and habits rely on. */
+/** The identity of a system detector, which users and dashboards rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
 /** What was sent for a detector: the body as its schema reads it, undefined where that refuses it, and as it came. */
@@ -106,7 +106,7 @@ function readParams(draft: Draft): {
   return { value: undefined, problems: problemsOf('body', issues, draft) }
 }
 
-/** A method that compares the series of a group needs one. */
+/** A method that compares the series of a group needs `group_by`. */
 function groupMissing({ method_key, scope = {} }: Draft): ValidationProblem[] {
   const key = MethodKey.safeParse(method_key)
   if (!key.success || !comparesPeers(key.data) || !isRecord(scope) || scope.group_by !== undefined) return []
@@ -114,7 +114,7 @@ function groupMissing({ method_key, scope = {} }: Draft): ValidationProblem[] {
   return [problem(['body', 'scope', 'group_by'], 'missing', message, scope)]
 }
 
-/** The wire form. */
+/** Converts a detector to the wire form. */
 export function toDetector(stored: StoredDetector): Detector {
   const { params, scope, ...rest } = stored.definition
   return {
@@ -130,10 +130,10 @@ export function toDetector(stored: StoredDetector): Detector {
   }
 }
 
-/** The method and its parameters as the evaluation takes them; null where the method no longer accepts them. */
+/** The method with its parameters for an evaluation; null where the method no longer accepts the parameters. */
 export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | null {
   const result = methodParams[definition.method_key].safeParse(definition.params)
-  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
+  // The schema of this key produced the parameters, which the type of a lookup by key cannot express.
   return result.success ? ({ method_key: definition.method_key, params: result.data } as MethodChoice) : null
 }
 
@@ -172,12 +172,15 @@ export function changedFields(before: DetectorDefinition, after: DetectorDefinit
   return fields.filter((field) => !isDeepStrictEqual(before[field], after[field]))
 }
 
-/** Fields a patch would change although a system detector keeps them. A field repeated as it is changes nothing. */
+/**
+ * Fields that a patch would change although they are fixed in a system detector. A field with its present value changes
+ * nothing.
+ */
 export function refusedOnSystem(before: DetectorDefinition, patch: Draft): DefinitionField[] {
   return fixedOnSystem.filter((field) => patch[field] !== undefined && patch[field] !== before[field])
 }
 
-/** RFC 7396: objects merge member by member, null removes, everything else replaces. */
+/** RFC 7396: objects are merged member by member, null removes a member, and everything else replaces. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch
   const merged = new Map(Object.entries(isRecord(target) ? target : {}))
@@ -188,12 +191,15 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-/** The entity tag of a revision. It follows what clients change, not the runs in between. */
+/** The entity tag of a revision. It changes with the definition, not with runs. */
 export function etagOf(revision: number): string {
   return `"${revision}"`
 }
 
-/** Whether `If-Match` (RFC 9110 section 13.1.1) lets a change of this revision happen; absent lets every one. */
+/**
+ * Whether `If-Match` (RFC 9110 section 13.1.1) allows a change of this revision. Without the header every change is
+ * allowed.
+ */
 export function ifMatchAllows(ifMatch: string | undefined, revision: number): boolean {
   if (ifMatch === undefined || ifMatch.trim() === '*') return true
   return ifMatch.split(',').some((tag) => tag.trim() === etagOf(revision))
@@ -201,7 +207,7 @@ export function ifMatchAllows(ifMatch: string | undefined, revision: number): bo
 
 function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean): Draft {
   if (!isMerge) return { ...before, ...body }
-  // The parameters of another method are no base to merge into.
+  // The parameters of another method are no base for a merge.
   const isOtherMethod = body.method_key !== undefined && body.method_key !== before.method_key
   const bases = { params: isOtherMethod ? {} : before.params, scope: before.scope }
   const merged = (['params', 'scope'] as const).flatMap((part) =>
@@ -210,7 +216,10 @@ function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean)
   return { ...before, ...body, ...Object.fromEntries(merged) }
 }
 
-/** The parameters of one method mean nothing to another, and its defaults are not ours to choose unasked. */
+/**
+ * Whether a patch changes the method without new params. Parameters of one method mean nothing to another, and the
+ * defaults must not be chosen without the client asking for them.
+ */
 function changesMethodAlone(before: DetectorDefinition, body: Draft): boolean {
   const key = MethodKey.safeParse(body.method_key)
   return key.success && key.data !== before.method_key && body.params === undefined
@@ -220,7 +229,7 @@ function paramsMissing(body: unknown): ValidationProblem {
   return problem(
     ['body', 'params'],
     'missing',
-    'A new method_key needs the params of that method; {} takes its defaults',
+    'A new method_key needs the params of that method; send {} for its defaults',
     body,
   )
 }

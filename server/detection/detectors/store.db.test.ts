@@ -1,4 +1,4 @@
-// The record of detectors and anomalies in a real database: pages, concurrent patches, and what an erasure takes.
+// Detectors and anomalies in a real database: pages, concurrent patches, and what an erasure removes.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -25,7 +25,7 @@ import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteNs = 60_000_000_000n
-/** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
+/** Nanoseconds, some minutes after noon: 19 digits, too many for a JavaScript number. */
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * minuteNs + 1n
 
 let fixture: ControlFixture
@@ -124,7 +124,7 @@ async function audit(place: TenantPlace): Promise<Record<string, unknown>[]> {
 
 const refusal = (code: string) => (error: unknown) => error instanceof AppError && error.code === code
 
-test('detectors are listed newest first, in pages, and only to their organisation', async () => {
+test('detectors are listed newest first, in pages, and only for their organisation', async () => {
   const ids: string[] = []
   for (let i = 0; i < 3; i++) {
     await clock.advance(1)
@@ -148,7 +148,7 @@ test('detectors are listed newest first, in pages, and only to their organisatio
   assert.equal(await store.findDetector('acme', foreign.id), null)
 })
 
-test('creating is on the audit log, without a word of what is watched', async () => {
+test('creating a detector is in the audit log, without naming what is watched', async () => {
   const before = (await audit(acme)).length
   const { id } = await create(acme, { metric_key: 'secret.project.rate', name: 'Secret' })
   const [entry, ...rest] = (await audit(acme)).slice(before)
@@ -159,7 +159,7 @@ test('creating is on the audit log, without a word of what is watched', async ()
   assert.doesNotMatch(JSON.stringify(entry), /secret/i)
 })
 
-test('an organisation has at most a thousand detectors, and another may still create one', async () => {
+test('an organisation can have a thousand detectors, and another may still create one', async () => {
   await fixture.control.transaction().execute(async (trx) => {
     for (let i = 0; i < 250; i++) await createSystemDetectors(trx, 'acme', noonMs)
   })
@@ -167,7 +167,7 @@ test('an organisation has at most a thousand detectors, and another may still cr
   await create(globex)
 })
 
-test('a patch changes what it names, counts a revision, is due at once and names its fields in the audit log', async () => {
+test('a patch changes what it names, increments the revision, makes the detector due and names its fields in the audit log', async () => {
   const detector = await create()
   await record(detector, [])
   await clock.advance(5000)
@@ -178,13 +178,13 @@ test('a patch changes what it names, counts a revision, is due at once and names
   assert.equal(after.definition.params.upper, 50)
   assert.equal(after.definition.name, 'Queue')
   assert.equal(after.revision, 2)
-  assert.equal(after.lastStatus, 'ok', 'what the last run said stays until the next')
+  assert.equal(after.lastStatus, 'ok', 'the result of the last run stays until the next')
   assert.equal((await store.dueDetectors(clock.nowMs(), 9)).length, 1)
   const [entry] = (await audit(acme)).slice(before)
   assert.deepEqual(entry?.facts, { fields: ['params', 'window_minutes'], revision: 2 })
 })
 
-test('a patch that changes nothing leaves revision and audit log alone', async () => {
+test('a patch that changes nothing leaves revision and audit log as they are', async () => {
   const detector = await create()
   const before = (await audit(acme)).length
   for (const fields of [{}, { name: 'Queue' }, { params: { upper: 100 } }]) {
@@ -204,7 +204,7 @@ test('a stale ETag refuses a patch and a deletion, and nothing changes', async (
   assert.deepEqual(await store.findDetector('acme', detector.id), detector)
 })
 
-test('of two patches that read the same version one wins', async () => {
+test('of two patches that read the same version only one is applied', async () => {
   const { id } = await create()
   const rename = (name: string) => patch('acme', id, { name }, { ifMatch: '"1"' })
   const outcomes = await Promise.allSettled([rename('A'), rename('B')])
@@ -247,7 +247,7 @@ test('an organisation starts with the system detectors, whose identity and exist
   assert.equal(after.definition.params.k, 8)
 })
 
-test('the request rate detector of before becomes that of today where nobody changed it, and stays elsewhere', async () => {
+test('an old request rate detector becomes the present one where nobody changed it, and stays otherwise', async () => {
   const today = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
   assert(today)
   const old = readDraft({
@@ -294,7 +294,7 @@ test('deleting a detector deletes its anomalies and no others', async () => {
   assert.deepEqual(entry?.facts, { anomalies: 1 })
 })
 
-test('due are enabled detectors whose time has come, the longest overdue first, with the place of their telemetry', async () => {
+test('enabled detectors are due when their time has come, the longest overdue first, with their placement', async () => {
   const late = await create(globex)
   await clock.advance(1000)
   const later = await create()
@@ -312,7 +312,7 @@ test('due are enabled detectors whose time has come, the longest overdue first, 
   assert.equal((await store.dueDetectors(clock.nowMs(), 1)).length, 1)
 })
 
-test('a run that found the same again records nothing twice; one that goes on keeps its id and start', async () => {
+test('a run that finds the same incidents records nothing twice, and one that continues keeps its id and start', async () => {
   const detector = await create()
   await record(detector, [finding(0, 5), finding(10, 15, { isOpen: true })])
   const [open, ended] = await anomalies()
@@ -332,7 +332,7 @@ test('a run that found the same again records nothing twice; one that goes on ke
   assert.equal((await anomalies())[0]?.ended_at, '2026-09-11T12:25:00.000000001Z')
 })
 
-test('what a detector finds of a new metric is not what it found of the old', async () => {
+test('findings of a new metric are not merged with anomalies of the old metric', async () => {
   const detector = await create()
   await record(detector, [finding(0, 5, { isOpen: true })])
   const changed = await patch('acme', detector.id, { metric_key: 'queue.age' })
@@ -406,7 +406,7 @@ test('anomalies are listed by start, latest first, in pages without gaps, also w
   )
 })
 
-test('anomalies can be asked for by detector, by whether they go on, and by time, to the nanosecond', async () => {
+test('anomalies can be filtered by detector, by whether they are open, and by time, exact to the nanosecond', async () => {
   const [one, two] = [await create(), await create()]
   await record(one, [finding(0, 5), finding(10, 15, { isOpen: true })])
   await record(two, [finding(20, 25)])
@@ -432,7 +432,7 @@ test('an anomaly is found by its own organisation only', async () => {
   assert.equal(await store.findAnomaly('globex', anomaly.id), null)
 })
 
-test('what hides telemetry hides the anomalies derived from it, from its own organisation only', async () => {
+test('hiding telemetry hides the anomalies derived from it, only for its own organisation', async () => {
   for (const place of [acme, globex]) await record(await create(place), [finding(0, 5), finding(10, 15)])
   const [late, early] = await anomalies()
   assert(early !== undefined && late !== undefined)
@@ -451,7 +451,7 @@ const erase = (place: TenantPlace, signals: readonly Signal[], range: TimeRange 
 const count = (place: TenantPlace, signals: readonly Signal[], range: TimeRange) =>
   countAnomaliesIn(fixture.control, place.tenantId, signals, range)
 
-test('an erasure removes the anomalies that share an instant with its range, exactly', async () => {
+test('an erasure removes exactly the anomalies that share an instant with its range', async () => {
   for (const place of [acme, globex]) await record(await create(place), [finding(0, 5), finding(10, 15)])
   const range = { startNs: at(5), endNs: at(10) }
   assert.equal(await erase(acme, ['metrics'], range), 0, 'both bounds are half-open')
@@ -463,7 +463,7 @@ test('an erasure removes the anomalies that share an instant with its range, exa
   assert.equal((await anomalies(globex)).length, 2)
 })
 
-test('an erasure removes what came from its signals, also where others took part', async () => {
+test('an erasure removes anomalies that came from its signals, also where other signals contributed', async () => {
   await record(await create(), [finding(0, 5)], { signals: ['logs'] })
   await record(await create(), [finding(0, 5)], { signals: ['metrics', 'logs', 'traces'] })
   await record(await create(), [finding(0, 5)], { signals: ['traces'] })
@@ -476,7 +476,7 @@ test('an erasure removes what came from its signals, also where others took part
   )
 })
 
-test('an erasure makes the detectors of its organisation due, so that their statuses forget too', async () => {
+test('an erasure makes the detectors of its organisation due, so that their statuses are computed again', async () => {
   for (const place of [acme, globex]) await record(await create(place), [finding(0, 5)])
   await erase(acme, ['metrics'])
   assert.deepEqual(
@@ -485,7 +485,7 @@ test('an erasure makes the detectors of its organisation due, so that their stat
   )
 })
 
-test('a run records nothing when some of what it read was hidden meanwhile, and stays due', async () => {
+test('a run is not recorded when a part of what it read was hidden since, and its detector stays due', async () => {
   const detector = await create()
   await record(detector, [finding(0, 5, { isOpen: true })])
   await erase(acme, ['logs'])

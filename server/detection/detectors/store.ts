@@ -1,10 +1,11 @@
-// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a person and its audit entry share one transaction, and so do the
-// outcome of a run and the anomalies it records. Changes are compare-and-set on `revision`: a run that read an
-// older definition records nothing, so an anomaly always belongs to the definition it names.
+// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a person and
+// its audit entry share one transaction, and so do the result of a run and the anomalies it records. Changes compare
+// and set `revision`: a run that read an older definition records nothing, so an anomaly always belongs to the
+// definition that it names.
 //
-// Anomalies are derived telemetry. `anomaly-erasure.ts` has the doors through which an erasure reaches them;
-// `isUnknown` of a recorded run closes the race between the two: it is asked inside the transaction, so a run that
-// read before something was hidden can't write after it.
+// Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race between the
+// two: it is called inside the transaction, so a run that read something before it was hidden cannot record it
+// afterwards.
 
 import type { Anomaly, AnomalyListQuery } from '../../../contract/detection.ts'
 import type { Ns } from '../../../contract/instant.ts'
@@ -54,7 +55,7 @@ export interface AnomalyPage {
     readonly range_start?: Ns | undefined
     readonly range_end?: Ns | undefined
   }
-  /** Where the page before ended. */
+  /** The last anomaly of the page before. */
   readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }
 
@@ -74,7 +75,7 @@ export class DetectionStore {
     this.feedback = new FeedbackStore(control, clock, gate, readHolds)
   }
 
-  /** Newest first, from before `beforeId` where given. */
+  /** Newest first; starts after `beforeId` where it is given. */
   async listDetectors(
     tenantId: string,
     page: { limit: number; beforeId: string | null },
@@ -93,7 +94,7 @@ export class DetectionStore {
     return findDetectorRow(this.#control, tenantId, id)
   }
 
-  /** Those there are, by id; at most `idsMax` are asked for. Throws where one of them can't be read. */
+  /** The detectors that exist, by id; at most `idsMax` ids. Throws where a row cannot be read. */
   async findDetectors(tenantId: string, ids: readonly string[]): Promise<Map<string, StoredDetector>> {
     const rows = await this.#control
       .selectFrom('detectors')
@@ -104,7 +105,7 @@ export class DetectionStore {
     return new Map(rows.map((row) => [row.id, readDetector(row)]))
   }
 
-  /** Throws InvalidInput where the organisation has as many as it may. */
+  /** Throws InvalidInput where the organisation has the largest number of detectors. */
   async createDetector(
     tenantId: string,
     definition: DetectorDefinition,
@@ -174,8 +175,8 @@ export class DetectionStore {
   }
 
   /**
-   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or `held` where
-   * a legal hold keeps one of them.
+   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or `held`
+   * where a legal hold keeps one of the anomalies.
    */
   async deleteDetector(
     tenantId: string,
@@ -217,7 +218,7 @@ export class DetectionStore {
     })
   }
 
-  /** Enabled detectors whose time has come, the longest overdue first; of one organisation at most `ofOne`. */
+  /** Enabled detectors whose time has come, the longest overdue first; at most `ofOne` for each organisation. */
   async dueDetectors(nowMs: number, limit: number, ofOne = limit): Promise<DueDetector[]> {
     const due = this.#control
       .selectFrom('detectors')
@@ -227,14 +228,14 @@ export class DetectionStore {
         fn
           .agg<number>('row_number')
           .over((over) => over.partitionBy('detectors.tenant_id').orderBy('next_run_at_ms').orderBy('id'))
-          .as('place'),
+          .as('nth'),
       )
       .where('enabled', '=', 1)
       .where('next_run_at_ms', '<=', nowMs)
     const rows = await this.#control
       .selectFrom(due.as('due'))
       .select(['tenantId', 'placement', 'id'])
-      .where('place', '<=', ofOne)
+      .where('nth', '<=', ofOne)
       .orderBy('next_run_at_ms')
       .orderBy('id')
       .limit(limit)
@@ -243,17 +244,17 @@ export class DetectionStore {
   }
 
   /**
-   * Writes the outcome and what it means for the anomalies on record. False, and nothing written, where the
-   * detector, its mutes or its feedback were changed or deleted since they were read, or some of what the run read has
-   * been hidden since.
+   * Records a run: its result, and its changes of the anomalies. Returns false and writes nothing where the detector,
+   * its mutes or its feedback were changed or deleted after the run read them, or where a part of what it read has been
+   * hidden since.
    */
   async recordRun(run: RunRecord): Promise<boolean> {
     return (await this.recordRuns([run])) === 1
   }
 
   /**
-   * The same for several runs of one organisation, at most `idsMax`: all that are to be written or none, because what
-   * costs here is that a transaction waits for the disk. Answers how many were.
+   * The same for several runs of one organisation, at most `idsMax`, in one transaction, because a transaction waits
+   * for the disk: if it fails, none is recorded. Returns how many were recorded.
    */
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
     return this.#control
@@ -294,10 +295,7 @@ export class DetectionStore {
     return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
   }
 
-  /**
-   * What a held anomaly said before it was changed, oldest first. What was derived from hidden telemetry is hidden with
-   * it.
-   */
+  /** The kept versions of a held anomaly, oldest first. Data derived from hidden telemetry is hidden with it. */
   async listVersions(
     tenantId: string,
     id: string,
@@ -309,7 +307,7 @@ export class DetectionStore {
       .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
   }
 
-  /** An anomaly tells of the telemetry it was derived from, so what hides the one hides the other. */
+  /** Anomalies are derived from telemetry, so hiding the telemetry hides them too. */
   #visibleAnomalies(tenantId: string) {
     let query = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
     for (const { signals, range } of this.#gate.hidden(tenantId)) {

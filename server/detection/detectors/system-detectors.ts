@@ -1,11 +1,11 @@
-// The detectors every organisation starts with: errors, slowness, traffic and error logs of each of its services.
-// They have to be right for organisations nobody has looked at, so they are slow to speak: one false alarm per
-// series in a month, and never about a deviation that would not matter to a person, however unusual it is. A service
-// with two requests a minute has no percentile, and a third error a week is no incident.
+// The detectors that every organisation starts with: error ratio, latency, traffic and error logs of each of its
+// services. They must suit organisations that nobody has tuned them for, so they raise few alarms: one false alarm per
+// series in a month, and none about a deviation that is too small to matter to a person, however unusual it is. A
+// service with two requests a minute has no percentile, and a third error in a week is no incident.
 //
-// Traffic follows people's days, so it is compared with the same hour of other days, in buckets wide enough to count
-// in, and nothing is said of it before a week is known. docs/decisions/0026 has the measurements. A change here
-// is for new organisations; those that have the old definition get it by a migration of the control plane, unless
+// Traffic follows people's days, so it is compared with the same time of other days, in buckets wide enough for useful
+// counts, and it is not judged before a week is known. docs/decisions/0026 has the measurements. A change here applies
+// to new organisations. Organisations with the old definition get it by a migration of the control plane, unless
 // somebody changed theirs.
 
 import type { ControlTransaction } from '../../control/database.ts'
@@ -14,22 +14,22 @@ import { insertDetector } from './detector-rows.ts'
 
 const minutesPerDay = 1440
 
-/** Four days of five minutes, learnt from the day before each. */
+/** Four days in buckets of five minutes; the band is learnt from the day before. */
 const recent = { method_key: 'robust_band', window_minutes: 4 * minutesPerDay, schedule_minutes: 5 }
 
-/** Two weeks of quarters of an hour, learnt from the week before. */
+/** Two weeks in buckets of 15 minutes; the band is learnt from the week before. */
 const seasonal = { method_key: 'seasonal_band', window_minutes: 14 * minutesPerDay, schedule_minutes: 15 }
 
-/** 3 of 4 buckets: long enough that somebody who looks still finds something to see. */
-const patient = { violate_n: 3, window_m: 4, clear_n: 3, alarm_budget_per_week: 0.25 }
+/** 3 of 4 buckets: long enough that a person who looks still sees the incident. */
+const slowToAlarm = { violate_n: 3, window_m: 4, clear_n: 3, alarm_budget_per_week: 0.25 }
 
-const recentParams = { ...patient, k: 5 }
+const recentParams = { ...slowToAlarm, k: 5 }
 
 /**
- * Of two or three days the width of a band is guesswork, whose errors would widen the edge of alarm for weeks. A narrow
- * band leaves it to the past of the series how far its values go.
+ * With two or three days, the width of a band is uncertain, and its errors would widen the edge of alarm for weeks; so
+ * a week is needed. With a narrow band (k 3) the past scores of the series set the edge of alarm.
  */
-const seasonalParams = { ...patient, k: 3, warmup_points: 7 * 96 }
+const seasonalParams = { ...slowToAlarm, k: 3, warmup_points: 7 * 96 }
 
 const drafts: readonly Draft[] = [
   {
@@ -48,7 +48,7 @@ const drafts: readonly Draft[] = [
     ...seasonal,
     name: 'Request rate by service',
     metric_key: 'spans.rate',
-    // 0.02 a second are 18 requests in a quarter of an hour: below, a count says little.
+    // 0.02 per second is 18 requests in 15 minutes; smaller counts vary too much.
     params: { ...seasonalParams, direction: 'both', min_abs_dev: 0.02, min_rel_dev: 0.5 },
   },
   {
@@ -62,7 +62,7 @@ const drafts: readonly Draft[] = [
 /** In the order in which they are created. */
 export const systemDetectors: readonly DetectorDefinition[] = drafts.map(systemDetector)
 
-/** Creates them, due at once; to be called in the transaction that creates the organisation. */
+/** Creates the system detectors, due at once. Call it in the transaction that creates the organisation. */
 export async function createSystemDetectors(
   trx: ControlTransaction,
   tenantId: string,

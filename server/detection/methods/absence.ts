@@ -1,11 +1,11 @@
-// Silence and standstill: a heartbeat that stopped, a sensor that repeats itself. Exact like `threshold`, because how
-// long is too long is a promise of whoever sends the data. Silence means buckets without data, once there was some;
-// erased buckets are neither silence nor data, they are simply not counted.
+// Silence and standstill: a heartbeat that stopped, or a sensor that repeats its value. Exact like `threshold`, because
+// the longest allowed silence is a promise of the sender. Silence is a run of buckets without data after there was
+// some; erased buckets count neither as silence nor as data.
 //
-// A bucket without a value can't have a score in this catalogue, so silence is the alarm layer's: the default for
-// `missing` is "alert" here, and `violate_n` says how many silent buckets are too many. What is scored is standstill:
-// how many values in a row are the same, over `flatline_points`; a series that never moved has nothing to stop.
-// The score is a share of what is allowed and 1 is still allowed. Ten nanoseconds per value.
+// A bucket without a value cannot have a score in this catalogue, so the alarm layer handles silence: here the default
+// for `missing` is "alert", and `violate_n` is the number of silent buckets that alarm. The score covers standstill:
+// the number of equal values in a row, divided by `flatline_points`. A series that never changed scores 0. A score of 1
+// is still allowed. Ten nanoseconds per value.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
@@ -19,17 +19,17 @@ export const absence: Method<'absence'> = {
     const scores = blankScores(series.values.length)
     let last = Number.NaN
     let repeats = 0
-    let hasMoved = false
+    let hasChanged = false
     for (let i = 0; i < series.values.length; i++) {
       const value = at(series.values, i)
       if (Number.isNaN(value)) continue
       if (value === last) repeats++
       else {
-        hasMoved ||= !Number.isNaN(last)
+        hasChanged ||= !Number.isNaN(last)
         repeats = 1
       }
       last = value
-      const isJudged = params.flatline_points > 0 && hasMoved
+      const isJudged = params.flatline_points > 0 && hasChanged
       scores.score[i] = isJudged ? repeats / params.flatline_points : 0
     }
     return scores

@@ -1,18 +1,20 @@
-// The default: several simple members, each calibrated by its own past (surprise.ts), averaged by their squares. Nobody has to choose a
-// method or a parameter, and no member has to be right alone: a spike is a record and a gap between values and an odd
-// shape at once. Averaging rather than the loudest member, because each of them is wrong loudly now and then and they
-// are seldom wrong together. The price: what a single member sees, such as a reading that stands still, must be
-// very odd to be heard; for that there is the method itself (`absence`).
+// The default method: several simple members, each calibrated by its own past (surprise.ts), combined by their
+// quadratic mean. Nobody has to choose a method or a parameter, and no member has to be right alone: a spike is at the
+// same time a record, a gap between values and an unusual shape. The mean is better than the maximum, because each
+// member is strongly wrong now and then, and members are seldom wrong at the same time. The cost: something that only
+// one member notices, such as a standstill, must be very unusual to count; for that case there is the single method
+// (`absence`).
 //
-// `score` says how unusual the bucket is, `news` how much of that was not said before (alert-once.ts): news opens an
-// incident, the score keeps it open. 1 is a surprise of `edgeSurprise`; the alarm layer moves the edge to the budget, out
-// by a quarter while the budget is kept, and in only for a budget above one alarm a week.
-// `expected` is the value that followed the most similar past. Nothing here knows a series, a label or a unit.
+// `score` says how unusual the bucket is, `unreported` how much of it was not reported before (alert-once.ts). An
+// unreported score opens an incident, and the score keeps it open. 1 is a surprise of `edgeSurprise`. The alarm layer
+// moves this edge to meet the alarm budget: outwards by a quarter while the budget is met, and inwards only for a
+// budget above one alarm a week. `expected` is the value that followed the most similar past. Nothing here depends on a
+// particular series, label or unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { methodParams } from '../../../contract/detection-methods.ts'
-import { newsOf } from '../scoring/alert-once.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { unreportedScores } from '../scoring/alert-once.ts'
+import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { leftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import { rollingMeans, rollingSpreads, rollingSteps, valueGaps } from '../scoring/rolling.ts'
@@ -24,16 +26,19 @@ import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
 
 const shapeLengths = [12, 96]
-/** Of means, and of the two whose difference is a step: one huge early value is no huge early step for long. */
+/**
+ * For means, and for the two means whose difference is a step: a single huge early value must not count as a huge early
+ * step for long.
+ */
 const smoothPoints = 6
-/** Long enough that one huge value hardly moves the mean, and so doesn't silence every record after it. */
+/** Long enough that one huge value hardly moves the mean; otherwise it would hide every record after it. */
 const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A combined surprise of this scores 1: what series in which nothing happens pass less than once a week. */
+/** A combined surprise of this size scores 1. A series without incidents exceeds it less than once a week. */
 const edgeSurprise = 1.45
 
-/** Made once: to accept a time zone, the schema asks the time zone database. */
+/** Parsed once, because the schema looks up the time zone in the time zone database. */
 const seasonalDefaults = methodParams.seasonal_band.parse({})
 
 export const memberNames = [
@@ -67,7 +72,7 @@ interface AutoMembers {
   readonly expected: Float64Array
 }
 
-/** What each member makes of a series. */
+/** Runs every member on a series. */
 export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
   const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
   const { values } = dense
@@ -91,7 +96,7 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
   return { dense, length: series.values.length, surprises, expected }
 }
 
-/** The scores that these surprises, all members' or others', come to together. */
+/** Combines the surprises of members into scores. */
 export function combineMembers(
   surprises: readonly Float64Array[],
   { dense, expected, length }: Pick<AutoMembers, 'dense' | 'expected' | 'length'>,
@@ -102,8 +107,8 @@ export function combineMembers(
   )
   return {
     ...blankScores(length),
-    score: spreadOut(dense, score, length),
-    news: spreadOut(dense, newsOf(score, params.memory_points), length),
-    expected: spreadOut(dense, expected, length),
+    score: toSparse(dense, score, length),
+    unreported: toSparse(dense, unreportedScores(score, params.memory_points), length),
+    expected: toSparse(dense, expected, length),
   }
 }

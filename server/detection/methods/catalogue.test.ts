@@ -1,5 +1,5 @@
-// One contract suite for every method: whatever a method thinks is unusual, it must think so causally, repeatably
-// and without falling over on the inputs that telemetry really sends.
+// One contract suite for every method: scores must be causal and repeatable, and difficult inputs that occur in real
+// telemetry must not break them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +15,7 @@ import type { Series } from '../scoring/series.ts'
 import { methods, scoreSeries } from './catalogue.ts'
 import { highestScore, type Scores } from './method.ts'
 
-/** Parameters that let a method judge early, so that short inputs reach its working state. */
+/** Parameters that let a method judge early, so that short inputs get past its warm-up. */
 const quick: { [K in MethodKey]: MethodParams<K> } = {
   threshold: methodParams.threshold.parse({ lower: -3, upper: 3 }),
   robust_band: methodParams.robust_band.parse({ window_points: 16, warmup_points: 16 }),
@@ -40,12 +40,12 @@ const seriesOf = (values: readonly number[]): Series => ({
   volumes: null,
 })
 
-/** Five hosts that hover around zero, as the judged series often does. */
+/** Five hosts whose values are near zero, as those of the judged series often are. */
 const peersFor = (length: number): Series[] =>
   [1, 2, 3, 4, 5].map((seed) => seriesOf(Array.from({ length }, seededNormal(seed))))
 
 const columns = ['score', 'expected', 'lower', 'upper'] as const
-/** What a method makes of values, among peers where it compares. */
+/** The scores of a method, among peers where it compares them. */
 const scoresOf = (key: MethodKey, values: readonly number[]) =>
   scoreSeries(key, seriesOf(values), quick[key], peersFor(values.length))
 
@@ -77,7 +77,7 @@ const hardInputs: Record<string, number[]> = {
 for (const key of methodKeys) {
   const score = (values: readonly number[]) => scoresOf(key, values)
 
-  test(`${key} stands in the catalogue under its own key`, () => {
+  test(`${key} is in the catalogue under its own key`, () => {
     assert.equal(methods[key].key, key)
   })
 
@@ -91,10 +91,10 @@ for (const key of methodKeys) {
     )
   })
 
-  test(`${key} judges a value by a band that the value itself did not touch`, () => {
+  test(`${key} judges a value by a band that does not depend on that value`, () => {
     fc.assert(
       fc.property(readings, reading, reading, (past, one, other) => {
-        // Without a band there is nothing to draw in a gap, so a method may expect nothing there.
+        // Without a band there is nothing to draw in a gap, so a method may have no expected value there.
         const isGap = Number.isNaN(one) || Number.isNaN(other)
         const hasBand = !score([...past, 0]).upper.every(Number.isNaN)
         if (isGap && !hasBand) return
@@ -106,7 +106,7 @@ for (const key of methodKeys) {
     )
   })
 
-  test(`${key} gives the same answer twice and leaves its input alone`, () => {
+  test(`${key} returns the same scores twice and does not change its input`, () => {
     fc.assert(
       fc.property(readings, (values) => {
         const series = seriesOf(values)
@@ -119,7 +119,7 @@ for (const key of methodKeys) {
   })
 
   for (const [name, values] of Object.entries(hardInputs)) {
-    test(`${key} survives input that is ${name}`, () => {
+    test(`${key} gives valid scores on input that is ${name}`, () => {
       const scores = score(values)
       for (const [i, value] of values.entries()) {
         const each = scores.score[i] ?? Number.NEGATIVE_INFINITY

@@ -1,4 +1,4 @@
-// Every detection method by its key. A method is one file and one line here, beside its parameters in
+// Every detection method by its key. A method is one file, one line here, and its parameters in
 // `contract/detection-methods.ts`.
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
@@ -34,10 +34,10 @@ export const methods: { readonly [K in MethodKey]: Method<K> } = {
   auto,
 }
 
-/** A method together with parameters that its own schema has accepted. */
+/** A method together with parameters that its schema has accepted. */
 export type MethodChoice = { [K in MethodKey]: { method_key: K; params: MethodParams<K> } }[MethodKey]
 
-/** `peers`: the other series of its group, for methods that compare them. */
+/** `peers`: the other series of the group, for methods that compare them. */
 export function scoreSeries<K extends MethodKey>(
   key: K,
   series: Series,

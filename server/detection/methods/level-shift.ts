@@ -1,11 +1,11 @@
-// Changes of level that last: two-sided CUSUM (Page 1954) on deviations from a slow robust baseline. Each side adds up
-// what exceeds `k` standard deviations and forgets at zero; a single spike counts four deviations at most, so only a
-// run of them gets to `h`. That finds a leak or a deploy that moved a metric by one deviation, which no band can.
+// Lasting changes of level: two-sided CUSUM (Page 1954) on deviations from a slow robust baseline. Each side adds up
+// the excess over `k` standard deviations and never falls below zero. One value counts at most four deviations, so only
+// a run of values reaches `h`. This finds a leak, or a deployment that moved a metric by one deviation; no band can.
 //
-// There is no band: the value itself may look ordinary. The score is the larger sum over `h`, `expected` the level
-// before. Once the sum has passed `h` for `min_run` values the new level is adopted and the sums begin anew: one
-// incident per shift. Baseline: median and MAD of the last `window_points` values accepted. About 1 microsecond per
-// value; two numbers and the window.
+// There is no band, because the value itself may look ordinary. The score is the larger sum divided by `h`; `expected`
+// is the level before. When the sum has exceeded `h` for `min_run` values, the new level becomes the baseline and the
+// sums restart: one incident per shift. The baseline is the median and MAD of the last `window_points` accepted values.
+// About 1 microsecond per value; the state is two numbers and the window.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
@@ -27,7 +27,7 @@ export const levelShift: Method<'level_shift'> = {
       const value = at(series.values, i)
       if (seen >= params.warmup_points) scores.expected[i] = sums.level
       if (Number.isNaN(value)) continue
-      const score = sums.take(value)
+      const score = sums.add(value)
       if (seen >= params.warmup_points) scores.score[i] = score
       seen++
     }
@@ -51,8 +51,8 @@ class Sums {
     return this.#past.median()
   }
 
-  /** The score of the value, which is learnt. */
-  take(value: number): number {
+  /** Adds the value to the sums and the baseline, and returns its score. */
+  add(value: number): number {
     const { k, h, min_run } = this.#params
     if (this.#past.size < 16) {
       this.#past.push(value)
@@ -62,7 +62,7 @@ class Sums {
     this.#up = Math.max(0, this.#up + deviation - k)
     this.#down = Math.max(0, this.#down - deviation - k)
     const sum = Math.max(this.#up, this.#down)
-    // What may belong to a new level stays out of the baseline until that is decided.
+    // Values that may belong to a new level stay out of the baseline until it is decided.
     if (sum > h) this.#since.push(value)
     else {
       for (const each of this.#since) this.#past.push(each)

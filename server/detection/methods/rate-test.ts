@@ -1,13 +1,13 @@
-// Ratios judged by how much stands behind them. Two errors of three requests and two thousand of three thousand are
-// the same ratio and not the same news: with the volume of the bucket known, the errors are counts, and counts have
-// a law. Under the past rate (a beta prior worth at least `prior_events`, its own past with a half-life) errors are
-// beta-binomial; the score compares the distance from the expected rate with the standard deviation that law gives.
-// For values outside 0 to 1, and where no volume is known, values are counts themselves, gamma-Poisson in the same
-// way; whichever of the two a series is, its past says.
+// Judges a ratio by the volume behind it. Two errors of three requests and two thousand of three thousand are the same
+// ratio, but only the second is significant. Where the volume of the bucket is known, errors are counts with a known
+// distribution. Under the past rate (the series' own past with a half-life, and a beta prior worth at least
+// `prior_events`) errors are beta-binomial. The score compares the distance from the expected rate with the standard
+// deviation of that distribution. Values outside 0 to 1, or without a volume, are counts themselves and are treated as
+// gamma-Poisson in the same way. The past of the series decides which of the two it is.
 //
-// The band is `k` of those deviations plus one event: narrow when there is traffic, wide when there is none. Sources:
-// Gelman et al., Bayesian Data Analysis, sections 2.4 and 2.6. The observed dispersion beyond the law (no telemetry
-// is exactly binomial) is learnt as a factor. About 100 nanoseconds per value.
+// The band is `k` of those deviations plus one event: narrow for much traffic, wide for little. Sources: Gelman et al.,
+// Bayesian Data Analysis, sections 2.4 and 2.6. Dispersion beyond the distribution (no telemetry is exactly binomial)
+// is learnt as a factor. About 100 nanoseconds per value.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
@@ -18,7 +18,7 @@ import { blankScores, scoreOf } from './method.ts'
 const minutesPerDay = 1440
 /** Dispersion is averaged over about this many values. */
 const dispersionMemory = 200
-/** One value counts at most this many times the dispersion so far: an incident must not teach it. */
+/** One value counts at most this many times the dispersion so far: an incident must not raise it. */
 const mostSurprise = 9
 const mostDispersion = 1e6
 
@@ -46,7 +46,7 @@ export const rateTest: Method<'rate_test'> = {
   },
 }
 
-/** Events of the past and what they came from, fading. */
+/** Events of the past and their exposure, both fading. */
 class RatePast {
   seen = 0
   #events = 0
@@ -70,10 +70,10 @@ class RatePast {
     this.#exposure *= this.#kept
   }
 
-  /** Standard deviation of the next value, of that volume if it is known; never 0. */
+  /** Standard deviation of the next value, given its volume where that is known; never 0. */
   sigmaAt(volume: number): number {
     const exposure = this.#isRatio && volume > 0 ? volume : 1
-    return Math.sqrt(this.#lawAt(volume) * this.#dispersion) + 1 / Math.max(1, exposure) / 4
+    return Math.sqrt(this.#varianceAt(volume) * this.#dispersion) + 1 / Math.max(1, exposure) / 4
   }
 
   learn(value: number, volume: number): void {
@@ -82,9 +82,9 @@ class RatePast {
       this.#events = 0
       this.#exposure = 0
     }
-    const law = this.#lawAt(volume)
-    if (this.#exposure > 0 && law > 0) {
-      const squared = Math.min(mostSurprise * this.#dispersion, (value - this.rate) ** 2 / law)
+    const variance = this.#varianceAt(volume)
+    if (this.#exposure > 0 && variance > 0) {
+      const squared = Math.min(mostSurprise * this.#dispersion, (value - this.rate) ** 2 / variance)
       const memory = Math.min(dispersionMemory, this.seen + 1)
       const dispersion = this.#dispersion + (squared - this.#dispersion) / memory
       this.#dispersion = Math.max(1, Math.min(mostDispersion, dispersion))
@@ -95,8 +95,8 @@ class RatePast {
     this.seen++
   }
 
-  /** Variance by the law alone. */
-  #lawAt(volume: number): number {
+  /** Variance of the distribution alone, without the learnt dispersion. */
+  #varianceAt(volume: number): number {
     const rate = Math.abs(this.rate)
     const known = this.#exposure + this.#prior
     if (!this.#isRatio || !(volume > 0)) return rate * (1 + 1 / known)

@@ -1,4 +1,5 @@
-// The band against its formula, and what follows from it: short incidents don't move it, lasting levels do.
+// The band compared with its formula, and what follows from it: short incidents do not move the band, lasting levels
+// do.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -45,35 +46,35 @@ test('nothing is judged until enough values have been seen, and gaps are not val
   assert.ok(Number.isFinite(scores.expected[33]), 'a gap still has a band to draw')
 })
 
-test('any change of a constant series has the highest score, and no change has none', () => {
+test('any change of a constant series has the highest score, and no change scores 0', () => {
   const scores = scoresOf([...repeat(20, 100), 101])
   assert.equal(scores.score[19], 0)
   assert.equal(scores.score[20], highestScore)
 })
 
-test('a value as far out as one already seen is no news on a mostly flat series', () => {
+test('on a mostly flat series a value as far out as an earlier one is inside the band', () => {
   const flat = [...repeat(10, 0), 1, ...repeat(10, 0)]
   assert.equal(scoresOf([...flat, 1]).score.at(-1), 1)
   assert.equal(scoresOf([...flat, 3]).score.at(-1), 3)
 })
 
-test('an incident shorter than half a window leaves the baseline as it was', () => {
+test('an incident shorter than half a window does not change the baseline', () => {
   const before = noiseAround(100, 60, 1)
   const calm = scoresOf([...before, 100])
   const after = scoresOf([...before, ...repeat(window / 2 - 1, 500), 100])
   assert.ok(Math.abs((after.expected.at(-1) ?? 0) - (calm.expected.at(-1) ?? 0)) < 1)
-  assert.ok((after.upper.at(-1) ?? 0) < 115, 'the band is not blown up')
+  assert.ok((after.upper.at(-1) ?? 0) < 115, 'the band is not wider')
 })
 
-test('a level that lasts half a window is the new normal, and the old one is then news', () => {
+test('a level that lasts half a window becomes the baseline, and the old level then scores high', () => {
   const shifted = [...noiseAround(100, 60, 1), ...noiseAround(500, window / 2, 2)]
   const scores = scoresOf([...shifted, 500, 100])
-  assert.ok((scores.score[75] ?? 0) > 10, 'the last value on trial is still news')
-  assert.ok((scores.score[76] ?? 9) < 1, 'the next one is not')
-  assert.ok((scores.score[77] ?? 0) > 10, 'the old level is')
+  assert.ok((scores.score[75] ?? 0) > 10, 'the last value on trial still scores high')
+  assert.ok((scores.score[76] ?? 9) < 1, 'the next one does not')
+  assert.ok((scores.score[77] ?? 0) > 10, 'the old level does')
 })
 
-test('noise does not shrink its own band, however narrow it is drawn', () => {
+test('noise does not shrink its own band, however narrow the band is', () => {
   const values = noiseAround(0, 4000, 3)
   const series = { startNs: 0n, stepMinutes: 1, unknown: new Uint8Array(4000), volumes: null }
   const params = methodParams.robust_band.parse({ window_points: 288, k: 1 })

@@ -1,5 +1,5 @@
-// What the seasonal band makes of holidays: which buckets are on one, what they are compared with, and that they teach the
-// other days nothing.
+// The seasonal band on holidays: which buckets are on a holiday, what they are compared with, and that they do not
+// change what is expected of other days.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -26,7 +26,9 @@ function seriesFrom(start: string, values: ArrayLike<number>): Series {
   }
 }
 
-/** Hours of an office that is off on weekends and on `off`, from a Monday on, by the clock of the zone. */
+/**
+ * Hourly values of an office that is closed on weekends and on the days `off`, in local time, beginning on a Monday.
+ */
 function office(
   days: number,
   off: readonly string[],
@@ -51,7 +53,10 @@ const timeOf = (series: Series, i: number) =>
 const hourOf = (series: Series, time: string) =>
   Number((BigInt(Date.parse(`${time}Z`)) * 1_000_000n - series.startNs) / hourNs)
 
-/** Buckets that are compared with the holiday a fortnight before, on which and around which all was far higher. */
+/**
+ * The buckets that are compared with the holiday two weeks before. On that day, the day before and the day after, all
+ * values are far higher.
+ */
 function bucketsOn(series: Series, timezone: string, date: string): string[] {
   const clock = localClock(series, timezone)
   const before = Date.parse(date) / 86_400_000 - 14
@@ -72,17 +77,17 @@ function alarmsIn(series: Series, holidays: readonly string[]) {
 /** A Wednesday and a Thursday, in the seventh and the eighth week. */
 const [first, second] = ['2026-10-21', '2026-10-29']
 
-test('a working day on which nobody works alarms, and as a holiday it does not', () => {
+test('a working day on which nobody works alarms, and does not if it is a holiday', () => {
   const series = office(63, [first, second])
   assert.ok(alarmsIn(series, []).some((alarm) => alarm.at.startsWith(first) && alarm.kind === 'low'))
   assert.deepEqual(alarmsIn(series, [first, '10-29']), [])
 })
 
-test('a holiday on which all work like ever is no alarm either', () => {
+test('a holiday on which everybody works as usual does not alarm either', () => {
   assert.deepEqual(alarmsIn(office(63, []), [first]), [])
 })
 
-test('what is missing on a holiday is still missed, on the first and on the next', () => {
+test('missing values on a holiday alarm, on the first holiday and on the next', () => {
   for (const date of [first, second]) {
     const series = office(63, [first, second])
     const from = hourOf(series, `${date}T11:00`)
@@ -92,7 +97,7 @@ test('what is missing on a holiday is still missed, on the first and on the next
   }
 })
 
-test('a second holiday is compared with the first, whatever that was like', () => {
+test('a second holiday is compared with the first, whatever its values were', () => {
   const series = office(63, [])
   const holidays = [first, second]
   const busy = series.values.map(
@@ -104,12 +109,12 @@ test('a second holiday is compared with the first, whatever that was like', () =
   assert.equal(expected[noon], busy[before])
   assert.ok(
     at(lower, noon) > 1300 && at(upper, noon) < 1700,
-    'working hours bring 500, and a holiday 1000 more',
+    'working hours have 500, and a holiday 1000 more',
   )
-  assert.ok(at(upper, before) < 700, 'of the first one nobody knew')
+  assert.ok(at(upper, before) < 700, 'the first one had nothing to compare with')
 })
 
-test('holidays do not teach the other days: whatever they were like, the bands of all others are the same', () => {
+test('holidays do not change other days: whatever their values, the bands of all other days are the same', () => {
   const series = office(35, [])
   const params = paramsWith({ holidays: ['2026-09-21', '2026-09-28', '10-05'], timezone: 'America/New_York' })
   const clock = localClock(series, params.timezone)
@@ -131,11 +136,11 @@ test('holidays do not teach the other days: whatever they were like, the bands o
       },
     ),
   )
-  const taught = seasonalBand.score(series, paramsWith({ timezone: 'America/New_York' }))
-  assert.notDeepEqual(taught.lower, plain.lower, 'without the list Mondays learn of them')
+  const unlisted = seasonalBand.score(series, paramsWith({ timezone: 'America/New_York' }))
+  assert.notDeepEqual(unlisted.lower, plain.lower, 'without the list they change the bands of Mondays')
 })
 
-test('what a holiday is expected to be comes from before it: later values move no earlier row', () => {
+test('the band of a holiday comes from earlier values: later values change no earlier row', () => {
   const series = office(50, [first])
   const params = paramsWith({ holidays: [first, '10-08', '10-23'] })
   const before = seasonalBand.score(series, params)
@@ -158,7 +163,7 @@ test('what a holiday is expected to be comes from before it: later values move n
   )
 })
 
-test('days nobody sees, and no days at all, change nothing', () => {
+test('holidays outside the series, and an empty list, change nothing', () => {
   const series = office(35, [])
   const plain = seasonalBand.score(series, paramsWith({}))
   for (const holidays of [[], ['2025-12-25', '12-25', '02-29']]) {
@@ -166,7 +171,7 @@ test('days nobody sees, and no days at all, change nothing', () => {
   }
 })
 
-test('a holiday begins and ends by the clock of the time zone', () => {
+test('a holiday begins and ends in local time', () => {
   for (const [timezone, from, to] of [
     ['Pacific/Auckland', '2026-10-20T11:00', '2026-10-21T10:00'],
     ['America/New_York', '2026-10-21T04:00', '2026-10-22T03:00'],
@@ -207,8 +212,5 @@ test('gaps on holidays are neither judged nor learnt', () => {
   const { score, upper } = seasonalBand.score(gone, params)
   const noon = hourOf(series, `${first}T12:00`)
   assert.ok(Number.isNaN(score[noon]) && !Number.isNaN(at(upper, noon)))
-  assert.ok(
-    at(upper, noon + 8 * 24) > 480,
-    'the second is the first that is known, so it may be a working day',
-  )
+  assert.ok(at(upper, noon + 8 * 24) > 480, 'the second is the first with values, so it may be a working day')
 })

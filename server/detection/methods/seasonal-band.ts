@@ -1,13 +1,15 @@
-// A band around what was usual at this hour of the day or of the week, in the organisation's time zone: the seasonal
-// median with a robust width, which is the residual of a robust seasonal decomposition (Twitter's S-H-ESD, Vallis et
-// al. 2014, stands on the same residual) taken online and without a trend.
+// A band around what was usual at this time of the day or of the week, in the organisation's time zone: the seasonal
+// median with a robust width. The distance from it is the residual of a robust seasonal decomposition (used by
+// Twitter's S-H-ESD, Vallis et al. 2014), computed online and without a trend.
 //
-// Which season a series has is not asked but measured: each clock predicts the next value from its own past, and the
-// one with the smaller faded absolute error is followed. A day is known after two days, a week after two weeks; until
-// then nothing is judged. A value far from usual enters its moment's past all the same, where the median outvotes it;
-// a new level therefore is usual after half of the kept seasons. About a microsecond per value at one per minute.
+// The season of a series is measured, not configured: each season (day and week) predicts the next value from its own
+// past, and the one with the smaller faded absolute error is used. The daily season is known after two days, the weekly
+// one after two weeks; until then nothing is judged. A value far from usual still enters the history of its moment,
+// where the median outvotes it. So a new level is usual after half of the kept seasons. About a microsecond per value
+// at one value per minute.
 //
-// Holidays, where they are named, have a past of their own (holidays.ts): no clock learns of them, nor is judged by them.
+// Holidays, where they are listed, have a history of their own (holidays.ts): no season learns from them, and none
+// judges them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import {
@@ -26,38 +28,40 @@ import type { Method, Scores } from './method.ts'
 import { blankScores, scoreOf } from './method.ts'
 
 const minutesPerDay = 1440
-/** Errors fade over about this many values, enough for a trend in them and few enough to change one's mind. */
+/**
+ * Errors fade over about this many values: enough to show a trend, and few enough to change the season when it should.
+ */
 const errorMemory = 500
 
 export const seasonalBand: Method<'seasonal_band'> = {
   key: 'seasonal_band',
-  score: (series, params) => scoreByClock(series, params, holidayBand),
+  score: (series, params) => scoreWithHolidayRule(series, params, holidayBand),
 }
 
-/** The method with another rule for holidays than its own, for whoever compares rules. */
-export function scoreByClock(
+/** The method with a given rule for holidays, so that benches can compare rules. */
+export function scoreWithHolidayRule(
   series: Series,
   params: MethodParams<'seasonal_band'>,
   holidayRule: HolidayRule,
 ): Scores {
   const { history_seasons: depth, k, season } = params
   const scores = blankScores(series.values.length)
-  const clockOf = localClock(series, params.timezone)
+  const localTimeAt = localClock(series, params.timezone)
   const isHoliday = holidayTest(params.holidays)
-  const day = new Clock(minutesPerDay, series.stepMinutes, depth)
-  const week = new Clock(7 * minutesPerDay, series.stepMinutes, depth)
+  const day = new Season(minutesPerDay, series.stepMinutes, depth)
+  const week = new Season(7 * minutesPerDay, series.stepMinutes, depth)
   const holidays = new HolidayPast(week.past, series.stepMinutes, depth)
   let seen = 0
   for (let i = 0; i < series.values.length; i++) {
     const value = at(series.values, i)
-    const local = clockOf(i)
+    const local = localTimeAt(i)
     const isOff = isHoliday(local.day)
     const byDay = season === 'hour_of_week' ? null : day.past.usualAt(local.minuteOfDay)
     const byWeek = season === 'hour_of_day' ? null : week.past.usualAt(local.minuteOfWeek)
     const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
     const usual = isWeek ? byWeek : byDay
     if (usual !== null && seen >= params.warmup_points) {
-      draw(scores, i, value, isOff ? holidayRule(holidays.views(local, usual), k) : bandOf(usual, k))
+      draw(scores, i, value, isOff ? holidayRule(holidays.estimatesAt(local, usual), k) : bandOf(usual, k))
     }
     if (Number.isNaN(value)) continue
     seen++
@@ -65,7 +69,7 @@ export function scoreByClock(
       holidays.learn(local.minuteOfDay, value)
       continue
     }
-    // Errors are comparable only where both clocks had an opinion.
+    // Errors are comparable only where both seasons predict a value.
     if (byDay && byWeek) {
       day.judge(Math.abs(value - byDay.centre))
       week.judge(Math.abs(value - byWeek.centre))
@@ -83,8 +87,8 @@ function draw(scores: Scores, i: number, value: number, { above, below, expected
   scores.score[i] = scoreOf(Math.abs(value - expected), value > expected ? above : below)
 }
 
-/** One season, and how well it has predicted. */
-class Clock {
+/** One season, and its prediction error so far. */
+class Season {
   error = 0
   readonly past: SeasonalPast
 

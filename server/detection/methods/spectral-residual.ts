@@ -1,14 +1,15 @@
-// The spectral residual (Hou and Zhang 2007; on telemetry, Ren et al. 2019, "SR-CNN", without the CNN): the log
-// amplitude spectrum of a window minus its local average is what the window has and its kind has not; turned back
-// into time it is a saliency map, high where the eye is caught. Window by window, so that only the past counts: the
-// newest value's saliency is the score, with a few extrapolated values behind it (as published) to keep the edge of
-// the window from being salient itself.
+// The spectral residual (Hou and Zhang 2007; for telemetry Ren et al. 2019, "SR-CNN", here without the CNN). The log
+// amplitude spectrum of a window minus its local average is the part of the spectrum that is unusual. Transformed back
+// to time, it gives a saliency map: high values mark unusual points. Each value has its own window that ends with it,
+// so only the past counts; the saliency of the newest value is the score. A few extrapolated values follow it (as
+// published), so that the edge of the window is not salient itself.
 //
-// Without a unit: saliency over its window's mean, then surprise (surprise.ts). Spikes in web KPIs are its field; it
-// is blind to slow change. One FFT pair of `window_points` per value, about 70 microseconds at 256.
+// The result has no unit: saliency divided by the mean of its window, then surprise (surprise.ts). The method suits
+// spikes in web metrics and does not notice slow change. One pair of FFTs of `window_points` per value, about 70
+// microseconds at 256.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { Fourier } from '../scoring/fourier.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
@@ -30,7 +31,7 @@ export const spectralResidual: Method<'spectral_residual'> = {
     const score = surprisesOf(salience).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
-    return { ...blankScores(length), score: spreadOut(dense, score, length) }
+    return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }
 
@@ -49,7 +50,7 @@ class Saliency {
     this.#logs = new Float64Array(size)
   }
 
-  /** How salient value i is in the window that ends with it; NaN until a window is full. */
+  /** Saliency of value i in the window that ends with it; NaN until a window is full, 0 in a constant window. */
   ofNewest(values: Float64Array, i: number, run: number): number {
     const kept = this.#size - extrapolatedPoints
     if (run < kept || !this.#fill(values, i, kept)) return run < kept ? Number.NaN : 0
@@ -64,14 +65,17 @@ class Saliency {
     return mean > 0 ? newest / mean : 0
   }
 
-  /** Lays the window out in units of its own largest distance from its first value; false when it is constant. */
+  /**
+   * Writes the window relative to its first value, in units of the largest distance from it. Returns false when the
+   * window is constant.
+   */
   #fill(values: Float64Array, i: number, kept: number): boolean {
     const origin = at(values, i - kept + 1)
     let unit = 0
     for (let j = 0; j < kept; j++) unit = Math.max(unit, Math.abs(at(values, i - kept + 1 + j) - origin))
     if (unit === 0) return false
     for (let j = 0; j < kept; j++) this.#real[j] = (at(values, i - kept + 1 + j) - origin) / unit
-    // The average slope to the newest value's predecessor, from there one step on, is repeated behind the window.
+    // Values behind the window: one step from the value before the newest, along the average slope up to it.
     const before = at(this.#real, kept - 2)
     let slope = 0
     for (let j = 1; j <= extrapolatedPoints; j++) {

@@ -1,15 +1,16 @@
-// Principal components of short stretches (Sub-PCA, the best of the plain methods in TSB-AD, Liu and Paparrizos 2024):
-// the last `history_points` stretches of `length` values say which shapes vary and by how much, and a stretch is as
-// odd as its distance from their mean with every component weighted by the inverse of its variance. That is the
-// Mahalanobis distance, so the components need not be computed: one Cholesky factor of the covariance does, with a
-// ridge on its diagonal in the place of cutting components off.
+// Principal components of short stretches (Sub-PCA, the best of the plain methods in TSB-AD, Liu and Paparrizos 2024).
+// The last `history_points` stretches of `length` values show which shapes vary and by how much. The distance of a
+// stretch from their mean, with every component weighted by the inverse of its variance, says how unusual it is. That
+// is the Mahalanobis distance, so the components need not be computed: one Cholesky factor of the covariance is enough.
+// A ridge on its diagonal replaces the usual cut of small components.
 //
-// The model is refitted every 256 values from values before it, in units of their own spread. The score is the
-// surprise of the distance over 2; no band. `length` squared operations per value and as many per value for the
-// refits: 10 to 25 microseconds at 24. Good on smooth metrics with a rhythm; on pure noise it is a slow z-score.
+// The model is fitted again every 256 values from the values before, in units of their own spread. The score is the
+// surprise of the distance divided by 2; there is no band. It takes `length` squared operations per value, and about as
+// many per value for the fits: 10 to 25 microseconds at 24. It suits smooth metrics with a rhythm; on pure noise it is
+// a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type DenseValues, denseValuesOf, spreadOut } from '../scoring/dense-values.ts'
+import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
@@ -19,9 +20,9 @@ import { blankScores } from './method.ts'
 
 const refitEvery = 256
 const edgeSurprise = 2
-/** Share of the mean variance added to each: noise below it is not a shape. */
+/** Share of the mean variance that is added to each variance: noise below it is not a shape. */
 const ridge = 1e-3
-/** In spreads, as in left-profile.ts. */
+/** In units of the spread, as in left-profile.ts. */
 const cutOff = 1e3
 
 export const subPca: Method<'sub_pca'> = {
@@ -32,7 +33,7 @@ export const subPca: Method<'sub_pca'> = {
     const score = surprisesOf(distancesOf(dense, params)).map((surprise, i) =>
       i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
     )
-    return { ...blankScores(length), score: spreadOut(dense, score, length) }
+    return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }
 
@@ -42,7 +43,7 @@ function distancesOf(dense: DenseValues, params: MethodParams<'sub_pca'>): Float
   return dense.values.map((_, i) => {
     if (i >= nextFit) {
       model = new StretchModel(dense, i, params.length, params.history_points)
-      // Often at first, while each value still teaches much.
+      // At first the model is fitted more often, because each value still changes it much.
       nextFit = i + Math.min(refitEvery, Math.ceil(i / 2))
     }
     return model && (dense.runs[i] ?? 0) >= params.length ? model.distanceAt(dense.values, i) : Number.NaN
@@ -106,23 +107,23 @@ class StretchModel {
         stretch[row] = this.#unit(values, end - length + 1 + row)
         this.#mean[row] = at(this.#mean, row) + at(stretch, row) / ends.length
         for (let column = 0; column <= row; column++) {
-          const place = row * length + column
+          const entry = row * length + column
           const product = (at(stretch, row) * at(stretch, column)) / ends.length
-          this.#factor[place] = at(this.#factor, place) + product
+          this.#factor[entry] = at(this.#factor, entry) + product
         }
       }
     }
   }
 
-  /** From mean products to covariance to its factor, in place. */
+  /** Converts mean products to the covariance and then to its Cholesky factor, in place. */
   #factorise(): void {
     const length = this.#length
     const factor = this.#factor
     let trace = 0
     for (let row = 0; row < length; row++) {
       for (let column = 0; column <= row; column++) {
-        const place = row * length + column
-        factor[place] = at(factor, place) - at(this.#mean, row) * at(this.#mean, column)
+        const entry = row * length + column
+        factor[entry] = at(factor, entry) - at(this.#mean, row) * at(this.#mean, column)
       }
       trace += Math.max(0, at(factor, row * length + row))
     }

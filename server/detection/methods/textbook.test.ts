@@ -1,5 +1,5 @@
-// Each method on the anomaly it is made for, through the whole evaluation with default parameters: found within its
-// stretch, quiet on the same series without it, and forgotten without a trace once erased.
+// Each method on the anomaly it is made for, through the whole evaluation with default parameters: it is found while it
+// lasts, the same series without it raises nothing there, and erasing it leaves no trace.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ const days = 10
 interface Textbook {
   readonly choice: MethodChoice
   readonly usual: (i: number, noise: number) => number
-  /** What the stretch from `at` on looks like instead. */
+  /** The values of the anomaly, from `at` on. */
   readonly odd: (i: number, noise: number) => number
   readonly length: number
   readonly volume?: number
@@ -29,7 +29,7 @@ const daily = (i: number, noise: number) => wave(i) + noise
 const flat = (_: number, noise: number) => 100 + noise
 
 const textbook: Record<string, Textbook> = {
-  'seasonal_band finds a night in the middle of the day': {
+  'seasonal_band finds night values in the middle of the day': {
     choice: { method_key: 'seasonal_band', params: methodParams.seasonal_band.parse({}) },
     usual: (i, noise) => wave(i + 70) + noise,
     odd: (i, noise) => wave(i + 70 + 144) + noise,
@@ -41,7 +41,7 @@ const textbook: Record<string, Textbook> = {
     odd: (_, noise) => 170 + noise,
     length: 3,
   },
-  'shape_discord finds a rhythm that stops at an ordinary height': {
+  'shape_discord finds a rhythm that stops at an ordinary value': {
     choice: { method_key: 'shape_discord', params: methodParams.shape_discord.parse({}) },
     usual: (i, noise) => 100 + 20 * Math.sin((2 * Math.PI * i) / 24) + noise,
     odd: () => 105,
@@ -53,7 +53,7 @@ const textbook: Record<string, Textbook> = {
     odd: (i) => wave(i) + 60,
     length: 2,
   },
-  'sub_pca finds a rhythm that stops at an ordinary height': {
+  'sub_pca finds a rhythm that stops at an ordinary value': {
     choice: { method_key: 'sub_pca', params: methodParams.sub_pca.parse({}) },
     usual: (i, noise) => 100 + 20 * Math.sin((2 * Math.PI * i) / 24) + noise,
     odd: () => 105,
@@ -65,7 +65,7 @@ const textbook: Record<string, Textbook> = {
     odd: (_, noise) => 102.5 + noise,
     length: 40,
   },
-  'absence finds a reading that stands still': {
+  'absence finds a value that stands still': {
     choice: { method_key: 'absence', params: methodParams.absence.parse({}) },
     usual: flat,
     odd: () => 100,
@@ -77,7 +77,7 @@ const textbook: Record<string, Textbook> = {
     odd: () => Number.NaN,
     length: 6,
   },
-  'rate_test finds errors that are many for that much traffic': {
+  'rate_test finds too many errors for the traffic': {
     choice: { method_key: 'rate_test', params: methodParams.rate_test.parse({}) },
     usual: (_, noise) => Math.max(0, 0.01 + 0.001 * noise),
     odd: () => 0.04,
@@ -90,7 +90,7 @@ const textbook: Record<string, Textbook> = {
     odd: (i, noise) => wave(i) + (i % 2 === 0 ? 30 : -30) + noise,
     length: 8,
   },
-  'auto finds a dip that the range has seen before, at the wrong time': {
+  'auto finds a dip at the wrong time, within the known range': {
     choice: { method_key: 'auto', params: methodParams.auto.parse({}) },
     usual: (i, noise) => wave(i + 70) + noise,
     odd: (i, noise) => wave(i + 70 + 144) + noise,
@@ -129,7 +129,7 @@ for (const [name, book] of Object.entries(textbook)) {
     assert.ok(others.length <= 6, `${others.length} false alarms in ten days`)
   })
 
-  test(`${name}, and knows nothing of it once it is erased`, () => {
+  test(`${name}, and keeps no trace of it once it is erased`, () => {
     const range = { startNs: bucketNs(at), endNs: bucketNs(at + book.length) }
     const erased = [true, false].map((isOdd) =>
       evaluateSeries(eraseFrom(seriesOf(book, isOdd), [range]), book.choice),
@@ -138,15 +138,15 @@ for (const [name, book] of Object.entries(textbook)) {
   })
 }
 
-test('two errors of three requests are no news to rate_test, and many of many are', () => {
-  const choice = textbook['rate_test finds errors that are many for that much traffic']?.choice
+test('rate_test ignores two errors of three requests and finds the same share of many requests', () => {
+  const choice = textbook['rate_test finds too many errors for the traffic']?.choice
   assert.ok(choice)
-  const verdictAt = (volume: number) => {
+  const incidentsAt = (volume: number) => {
     const values = new Float64Array(600).fill(0.01).fill(0.66, 590)
     const volumes = new Float64Array(600).fill(1000).fill(volume, 590)
     const unknown = new Uint8Array(600)
     return evaluateSeries({ startNs, stepMinutes, values, unknown, volumes }, choice).incidents.length
   }
-  assert.equal(verdictAt(1), 0)
-  assert.equal(verdictAt(3000), 1)
+  assert.equal(incidentsAt(1), 0)
+  assert.equal(incidentsAt(3000), 1)
 })

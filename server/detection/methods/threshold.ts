@@ -1,9 +1,9 @@
-// Fixed limits. Exact on purpose: nothing is learnt, calibrated or widened, because a limit is a promise somebody
-// made (a quota, a service level) and not an opinion about what is usual. A value equal to a limit keeps it.
+// Fixed limits. This method is exact on purpose: it learns, calibrates and widens nothing, because a limit is a promise
+// (a quota, a service level) and not an estimate of what is usual. A value equal to a limit is within it.
 //
-// The score is the distance from the middle of the two limits in half-widths, so that 1 is the limit. With one
-// limit only there is no middle; then a step as long as the limit itself counts as 1 (as 1 unit for limit 0), and
-// the score keeps the same meaning on the other side of the limit: how far beyond.
+// The score is the distance from the middle of the two limits in half-widths, so 1 is the limit. One limit alone has no
+// middle: there the absolute value of the limit is the unit (1 for limit 0), counted from the limit, where the score is
+// 1. In both cases the score says how far the value is beyond the limit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'

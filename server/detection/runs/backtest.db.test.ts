@@ -1,5 +1,6 @@
-// The preview against the detector itself: telemetry arrives minute by minute, the detector runs on its schedule with a
-// clock that is set, and afterwards a preview of the same range must have raised the same anomalies from the same bands.
+// Compares the preview with the detector itself: telemetry arrives minute by minute and the detector runs on its
+// schedule with an injected clock. Afterwards a preview of the same range must raise the same anomalies from the same
+// bands.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -64,8 +65,8 @@ const [from, until] = [-90, 210]
 const normal = seededNormal(11)
 const jitter = seededNormal(12)
 
-/** Five hours of a shop: an outage, a slow service, one that is born late and one that falls silent, and metrics. */
-function story(): Row[] {
+/** Five hours of a shop: an outage, a slow service, one that starts late, one that falls silent, and metrics. */
+function shopTelemetry(): Row[] {
   const rows: Row[] = []
   let sent = 0
   for (let minute = from; minute < until; minute++) {
@@ -86,7 +87,7 @@ function story(): Row[] {
     if (minute >= 20) for (let n = 0; n < 4; n++) span('late', n, false, minute >= 140 ? 400 : 10)
     if (minute < 120) span('early', 3, minute === 90 || minute === 91 || minute === 92, 5)
   }
-  // Every 50 s, so that reports and buckets drift against each other.
+  // Every 50 s, so that reports and buckets shift against each other.
   for (let seconds = from * 60; seconds < until * 60; seconds += 50) {
     const isOutage = seconds >= 3600 && seconds < 4320
     sent += (isOutage ? 5 : 60) + Math.round(Math.abs(normal()) * 3)
@@ -137,12 +138,12 @@ function definitionOf(more: Record<string, unknown>): DetectorDefinition {
 }
 
 const grouped = { scope: { group_by: 'service' } }
-const tried: Record<string, DetectorDefinition> = {
+const definitions: Record<string, DetectorDefinition> = {
   'error ratio by service': definitionOf(grouped),
   'rate by service': definitionOf({ ...grouped, metric_key: 'spans.rate' }),
   'rate of all': definitionOf({ metric_key: 'spans.rate' }),
   'latency by service': definitionOf({ ...grouped, metric_key: 'spans.latency_p95' }),
-  'a service that is born late': definitionOf({ metric_key: 'spans.rate', scope: { service: 'late' } }),
+  'a service that starts late': definitionOf({ metric_key: 'spans.rate', scope: { service: 'late' } }),
   'silence of a service': definitionOf({
     scope: { service: 'early' },
     method_key: 'threshold',
@@ -150,7 +151,7 @@ const tried: Record<string, DetectorDefinition> = {
   }),
   'a gauge': definitionOf({ metric_key: 'queue' }),
   'the rate of a counter': definitionOf({ metric_key: 'sent' }),
-  'hosts against each other': definitionOf({
+  'hosts compared with each other': definitionOf({
     metric_key: 'heat',
     method_key: 'peer_outlier',
     params: {},
@@ -161,12 +162,12 @@ const tried: Record<string, DetectorDefinition> = {
 const end = until - 3
 let runs = 0
 
-/** Runs everything on schedule while telemetry arrives; answers by detector the anomalies on record, oldest first. */
+/** Runs all detectors on schedule while telemetry arrives. Returns the recorded anomalies of each detector. */
 async function runOnSchedule(): Promise<Map<string, object[]>> {
   clock = new ManualClock(noonMs)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger })
-  const rows = story()
+  const rows = shopTelemetry()
   const ids = new Map<string, string>()
   runs = 0
   for (let ms = noonMs; ms <= noonMs + end * minuteMs + ingestLagMs; ms = nextRunMs(11, ms)) {
@@ -210,10 +211,10 @@ const byStart = (a: { started_at: string; group: object }, b: { started_at: stri
 
 const sorted = <T extends object>(anomalies: readonly T[]) => anomalies.toSorted(byStart as never)
 
-test('a preview raises exactly the anomalies that running on schedule raised', async () => {
+test('a preview raises exactly the anomalies that scheduled runs raised', async () => {
   const ran = await runOnSchedule()
   let total = 0
-  for (const [name, definition] of Object.entries(tried)) {
+  for (const [name, definition] of Object.entries(definitions)) {
     const seen = await preview(definition)
     assert.deepEqual(sorted(seen.anomalies), sorted(ran.get(name) ?? []), name)
     assert.equal(seen.alarms, seen.anomalies.length)
@@ -222,9 +223,9 @@ test('a preview raises exactly the anomalies that running on schedule raised', a
     assert(seen.cost.rows_read > 0)
   }
   for (const name of ['error ratio by service', 'rate of all', 'a gauge', 'the rate of a counter']) {
-    assert.notDeepEqual(ran.get(name), [], `${name} says something`)
+    assert.notDeepEqual(ran.get(name), [], `${name} has anomalies`)
   }
-  const hosts = ran.get('hosts against each other') as { group: object; reason: string }[]
+  const hosts = ran.get('hosts compared with each other') as { group: object; reason: string }[]
   assert.deepEqual(
     hosts.map(({ group }) => group),
     [{ host: 'h4' }],
@@ -237,13 +238,13 @@ test('a preview raises exactly the anomalies that running on schedule raised', a
   assert.equal(
     (await store.listDetectors('acme', { limit: 50, beforeId: null })).length,
     9,
-    'nothing is kept',
+    'a preview stores nothing',
   )
 })
 
-test('each bucket is shown once, with the edges that held when it was new', async () => {
-  await insert(story())
-  const seen = await preview(tried['error ratio by service'] as DetectorDefinition)
+test('each bucket is shown once, with the edges of the first run that judged it', async () => {
+  await insert(shopTelemetry())
+  const seen = await preview(definitions['error ratio by service'] as DetectorDefinition)
   assert.deepEqual(seen.series.map(({ group }) => group.service).sort(), ['checkout', 'early', 'late'])
   const points = seen.series.find(({ group }) => group.service === 'checkout')?.points ?? []
   const times = points.map(({ time }) => time)
@@ -257,19 +258,19 @@ test('each bucket is shown once, with the edges that held when it was new', asyn
   assert(Math.abs(seen.alarms_per_week - seen.alarms * (10_080 / 198)) < 0.01)
 })
 
-test('a preview knows nothing of what comes after its end', async () => {
-  await insert(story())
-  const definition = tried['the rate of a counter'] as DetectorDefinition
+test('a preview does not depend on anything after its end', async () => {
+  await insert(shopTelemetry())
+  const definition = definitions['the rate of a counter'] as DetectorDefinition
   const [short, long] = [await preview(definition, 0, 56), await preview(definition, 0, 140)]
   const points = (seen: DetectorPreview) => seen.series[0]?.points ?? []
   assert(points(short).length > 40)
   assert.deepEqual(points(long).slice(0, points(short).length), points(short))
 })
 
-test('erased time is unknown in a preview, and another organisation’s telemetry is nowhere in it', async () => {
-  await insert(story())
-  await insert(story(), globex)
-  const definition = tried['error ratio by service'] as DetectorDefinition
+test('erased time is unknown in a preview, and another organisation’s telemetry has no effect', async () => {
+  await insert(shopTelemetry())
+  await insert(shopTelemetry(), globex)
+  const definition = definitions['error ratio by service'] as DetectorDefinition
   const whole = await preview(definition)
   assert(whole.anomalies.some(({ started_at }) => started_at === formatInstant(atNs(60))))
   const hole = { id: 'del_1', signals: ['traces'] as const, range: { startNs: atNs(55), endNs: atNs(80) } }
@@ -288,9 +289,9 @@ test('erased time is unknown in a preview, and another organisation’s telemetr
   )
 })
 
-test('what can’t be previewed is refused, and what says little carries a warning', async () => {
-  await insert(story())
-  const definition = tried['rate of all'] as DetectorDefinition
+test('a range that cannot be previewed is refused, and a preview with limits has warnings', async () => {
+  await insert(shopTelemetry())
+  const definition = definitions['rate of all'] as DetectorDefinition
   await assert.rejects(preview(definition, 10, 10), InvalidInput)
   await assert.rejects(preview(definition, 0, until + 61), /past/)
   await assert.rejects(preview(definition, -60 * 24 * 60, 0), /days at most/)

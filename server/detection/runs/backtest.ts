@@ -1,10 +1,10 @@
-// What a detector would have done over a past range. It is replayed run by run on its own schedule, each run with the
-// production code over its own window and with nothing that came later; what a run finds is reconciled with what the
-// runs before it recorded, as in the store, but in memory. So a preview is not a sketch of the detector: it is the
-// detector, and one test holds the two against each other.
+// What a detector would have done over a past range. Its runs are replayed on its own schedule. Each run uses the
+// production code on its own window, without anything later, and its findings are reconciled with those of the runs
+// before, as in the store but in memory. So a preview gives exactly what the detector would have recorded; a test
+// compares the two.
 //
-// It is bounded: the steps of the range, the groups, the points that are answered, and the time it may take. What a
-// bound cuts off is said in a warning; nothing is quietly left out.
+// A preview has limits: the steps of the range, the groups, the points in the response, and its duration. A warning
+// names each limit that cut something off.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type {
@@ -34,11 +34,15 @@ interface BacktestRange {
   readonly endNs: Ns
 }
 
-/** Buckets of the range and the window before it: three weeks of minutes. More would not fit one answer's work. */
+/**
+ * Buckets of the range and the window before it: three weeks of minutes. More would be too much work for one request.
+ */
 const stepsMax = 30_000
-/** Of all series in the answer together, about six megabytes of JSON; the busiest series are shown. */
+/**
+ * Points of all series in the response together: about six megabytes of JSON. The busiest series are included first.
+ */
 const pointsMax = 50_000
-/** Somebody waits for it. */
+/** The longest duration, because a person waits for the response. */
 const longestMs = 20_000
 const readLimits = { maxSeconds: 10, maxMemoryBytes: 1024 * 1024 * 1024 }
 const minutesPerWeek = 7 * 24 * 60
@@ -46,8 +50,8 @@ const minutesPerWeek = 7 * 24 * 60
 type Warning = DetectorPreview['warnings'][number]
 
 /**
- * Throws InvalidInput for a range that is empty, in the future or too long for the detector's bucket, and `erasing`
- * where something was hidden meanwhile that the preview may have used.
+ * Replays the runs of a detector over a range. Throws InvalidInput for a range that is empty, in the future or too long
+ * for the detector's buckets, and `erasing` where telemetry that the preview may have used was hidden while it ran.
  */
 export async function backtest(
   reader: TenantReader,
@@ -56,43 +60,43 @@ export async function backtest(
   { clock, evaluate = evaluateHere }: { readonly clock: Clock; readonly evaluate?: Evaluate },
 ): Promise<DetectorPreview> {
   const choice = methodChoiceOf(definition)
-  if (choice === null) throw new Error('A definition that was just read has params its method refuses.')
+  if (choice === null) throw new Error('The params of a validated definition are refused by its method.')
   const startedMs = clock.nowMs()
   const runsAtMs = scheduleOf(definition, range, startedMs)
   const first = planRun(definition, runsAtMs[0] ?? startedMs)
   const last = planRun(definition, runsAtMs.at(-1) ?? startedMs)
   refuseTooLong(range, first, last)
   const hidings = reader.gate.hidings(reader.place.tenantId)
-  const detector = imagined(definition, reader.place.tenantId, Number(range.startNs / nsPerMs))
+  const detector = neverRunDetector(definition, reader.place.tenantId, Number(range.startNs / nsPerMs))
   const request = { ...requestOf({ detector, plan: first }), endNs: last.endNs }
   const replay = await replaySeries(reader, request, readLimits)
-  const past = new Past({ range, replay, reader, choice, detector, evaluate })
+  const replayed = new ReplayedRuns({ range, replay, reader, choice, detector, evaluate })
   for (const ranAtMs of runsAtMs) {
     if (clock.nowMs() - startedMs > longestMs) break
-    await past.run(ranAtMs)
+    await replayed.run(ranAtMs)
     await yieldToOthers()
   }
   if (reader.gate.hidings(reader.place.tenantId) !== hidings) {
     throw new AppError('erasing', {
       retryAfterSeconds: 1,
-      sentence: 'Some of what the preview reads has just been erased; ask again.',
+      sentence: 'Telemetry that the preview read has just been erased. Send the request again.',
     })
   }
-  return past.answer(runsAtMs.length, clock.nowMs() - startedMs)
+  return replayed.preview(runsAtMs.length, clock.nowMs() - startedMs)
 }
 
-/** When a detector created at the start runs, until what it judges reaches the end. */
+/** The times at which a detector that was created at the start of the range runs, up to the run that judges its end. */
 function scheduleOf(definition: DetectorDefinition, range: BacktestRange, nowMs: number): number[] {
   if (range.endNs > BigInt(nowMs) * nsPerMs) {
     throw refused(
       'range_end',
       'less_than_equal',
-      'The range lies in the past: range_end is now at the latest',
+      'A preview covers past time: range_end must not be later than now',
       { le: instantText(nowMs) },
     )
   }
   if (range.startNs >= range.endNs) {
-    throw refused('range_end', 'greater_than', 'range_end lies after range_start', {})
+    throw refused('range_end', 'greater_than', 'range_end must be later than range_start', {})
   }
   const runs: number[] = []
   const everyMs = definition.schedule_minutes * 60_000
@@ -126,13 +130,17 @@ function refused(field: string, type: string, message: string, ctx: Record<strin
   return new InvalidInput([problem(['body', field], type, message, null, ctx)])
 }
 
-/** A detector that was created and never run. */
-function imagined(definition: DetectorDefinition, tenantId: string, createdAtMs: number): StoredDetector {
+/** A detector that was just created. */
+function neverRunDetector(
+  definition: DetectorDefinition,
+  tenantId: string,
+  createdAtMs: number,
+): StoredDetector {
   const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
   return { id: 'preview', tenantId, definition, isSystem: false, revision: 1, ...never, createdAtMs }
 }
 
-interface PastNeeds {
+interface ReplayOptions {
   readonly range: BacktestRange
   readonly replay: SeriesReplay
   readonly reader: TenantReader
@@ -141,16 +149,16 @@ interface PastNeeds {
   readonly evaluate: Evaluate
 }
 
-/** An anomaly as the store would have it. */
-interface ImaginedAnomaly extends RecordedAnomaly {
+/** An anomaly as the store would record it. */
+interface ReplayedAnomaly extends RecordedAnomaly {
   readonly finding: Finding
   readonly ranAtMs: number
 }
 
-/** The record that grows run by run. */
-class Past {
-  readonly #needs: PastNeeds
-  readonly #anomalies = new Map<string, ImaginedAnomaly>()
+/** The anomalies and points of the replayed runs. */
+class ReplayedRuns {
+  readonly #options: ReplayOptions
+  readonly #anomalies = new Map<string, ReplayedAnomaly>()
   readonly #points = new Map<string, PreviewPoint[]>()
   #detector: StoredDetector
   #signals: readonly Signal[] = []
@@ -162,14 +170,14 @@ class Past {
   #groupsCut = 0
   #hasErased = false
 
-  constructor(needs: PastNeeds) {
-    this.#needs = needs
-    this.#detector = needs.detector
-    this.#judgedUntilNs = needs.range.startNs
+  constructor(options: ReplayOptions) {
+    this.#options = options
+    this.#detector = options.detector
+    this.#judgedUntilNs = options.range.startNs
   }
 
   async run(ranAtMs: number): Promise<void> {
-    const { choice, evaluate, reader, replay } = this.#needs
+    const { choice, evaluate, reader, replay } = this.#options
     const plan = planRun(this.#detector.definition, ranAtMs)
     this.#stepMinutes = plan.stepMinutes
     const knownUntilNs = BigInt(ranAtMs) * nsPerMs
@@ -195,13 +203,13 @@ class Past {
     this.#detector = { ...this.#detector, lastRunAtMs: ranAtMs, lastStatus: summary.status }
   }
 
-  /** As `recordFindings` does it in the store. */
+  /** Changes the anomalies like `recordFindings` in the store. */
   #record(findings: readonly Finding[], window: RunWindow, ranAtMs: number): void {
     const recorded = [...this.#anomalies.values()]
       .filter(({ isOpen, seenUntilNs }) => isOpen || seenUntilNs > window.startNs)
       .sort((a, b) => (a.startedNs < b.startedNs ? -1 : 1))
     const changes = reconcile(recorded, findings, window)
-    const keep = (anomaly: ImaginedAnomaly) => this.#anomalies.set(anomaly.id, anomaly)
+    const keep = (anomaly: ReplayedAnomaly) => this.#anomalies.set(anomaly.id, anomaly)
     for (const finding of changes.create) {
       keep({ ...finding, id: String(this.#anomalies.size), finding, ranAtMs })
     }
@@ -216,7 +224,7 @@ class Past {
     }
   }
 
-  /** Adds the buckets that this run was the first to judge. */
+  /** Adds the buckets that this run judged first. */
   #draw({ groupKey, series, evaluation }: JudgedSeries): void {
     this.#pointsJudged += series.values.length
     const points = this.#points.get(groupKey) ?? []
@@ -238,8 +246,8 @@ class Past {
     }
   }
 
-  answer(runsDue: number, durationMs: number): DetectorPreview {
-    const { range, replay } = this.#needs
+  preview(runsDue: number, durationMs: number): DetectorPreview {
+    const { range, replay } = this.#options
     const anomalies = [...this.#anomalies.values()].filter(({ seenUntilNs }) => seenUntilNs > range.startNs)
     const weeks = Number(this.#judgedUntilNs - range.startNs) / (minutesPerWeek * Number(nsPerMinute))
     const perWeek = weeks > 0 ? anomalies.length / weeks : 0
@@ -272,7 +280,7 @@ class Past {
     }
   }
 
-  #onWire({ finding, isOpen, ranAtMs, seenUntilNs, startedNs }: ImaginedAnomaly): PreviewAnomaly {
+  #onWire({ finding, isOpen, ranAtMs, seenUntilNs, startedNs }: ReplayedAnomaly): PreviewAnomaly {
     return {
       group: JSON.parse(finding.groupKey),
       signals: [...this.#signals],
@@ -294,7 +302,7 @@ class Past {
     const status = this.#summary?.status
     const until = formatInstant(this.#judgedUntilNs)
     const warnings: [boolean, (typeof previewWarnings)[number], string][] = [
-      [runsDue === 0, 'no_runs', 'The range is shorter than it takes to judge one bucket; make it longer.'],
+      [runsDue === 0, 'no_runs', 'The range is too short to judge a single bucket; make it longer.'],
       [status === 'no_data', 'no_data', 'At the end of the range there was no data to judge.'],
       [
         status === 'insufficient_data',
@@ -307,24 +315,24 @@ class Past {
         'At the end of the range the detector was still learning; begin earlier, or lower warmup_points.',
       ],
       [
-        this.#groupsCut > 0 || this.#needs.replay.isCut,
+        this.#groupsCut > 0 || this.#options.replay.isCut,
         'groups_cut',
-        `Only the busiest series are judged; ${Math.max(1, this.#groupsCut)} or more were left out of some run, as they would be on schedule.`,
+        `Only the busiest series are judged. At least one run left out ${Math.max(1, this.#groupsCut)} or more, as scheduled runs do.`,
       ],
       [
         series.shown < series.all,
         'points_cut',
-        `The points of ${series.shown} of ${series.all} series are shown; all were judged. Ask for a shorter range to see more.`,
+        `Points of ${series.shown} of ${series.all} series are included; all series were judged. Request a shorter range to see more.`,
       ],
       [
         this.#runs < runsDue,
         'time_cut',
-        `Time ran out after ${this.#runs} of ${runsDue} runs: everything here is about the time up to ${until}.`,
+        `The time limit was reached after ${this.#runs} of ${runsDue} runs: the preview ends at ${until}.`,
       ],
       [
         this.#hasErased,
         'erased_time',
-        'Some of the time was erased; it is unknown here, though the detector may have seen it then.',
+        'A part of the time was erased. It is unknown here, although the detector may have used it at that time.',
       ],
     ]
     return warnings.filter(([is]) => is).map(([, code, message]) => ({ code, message }))

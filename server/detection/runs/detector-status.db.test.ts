@@ -1,4 +1,4 @@
-// Every status a detector can have, each from telemetry that deserves it: what `last_status` says is true.
+// Every status that a detector can have, each from telemetry that causes it.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -66,12 +66,12 @@ const services = Array.from({ length: 52 }, (_, i) => traffic(-120, 0, 0, 10, `s
 const cases: Record<string, Case> = {
   'enough history and nothing unusual': { spans: calm, status: 'ok', note: null },
   'failing now': { spans: [...traffic(-120, -4), ...traffic(-4, 0, 6)], status: 'anomalous', note: null },
-  'calm again, not yet for long': {
+  'calm again for a short time': {
     spans: [...traffic(-120, -6), ...traffic(-6, -2, 6), ...traffic(-2, 0)],
     status: 'recovering',
     note: null,
   },
-  'calm again for long': {
+  'calm again for a long time': {
     spans: [...traffic(-120, -12), ...traffic(-12, -8, 6), ...traffic(-8, 0)],
     status: 'ok',
     note: null,
@@ -91,12 +91,12 @@ const cases: Record<string, Case> = {
     status: 'muted',
     note: /Muted by mut_/,
   },
-  'muted says nothing of data that is missing': { spans: [], mute: true, status: 'no_data', note: null },
-  'failing again, no worse, within the cool-down': {
+  'muted, without data': { spans: [], mute: true, status: 'no_data', note: null },
+  'failing again, not clearly worse, within the cool-down': {
     spans: [...traffic(-120, -14), ...traffic(-14, -10, 6), ...traffic(-10, -4), ...traffic(-4, 0, 6)],
     params: { cooldown_minutes: 60 },
     status: 'muted',
-    note: /no worse/,
+    note: /not clearly worse/,
   },
   'more series than are judged': {
     spans: services,
@@ -160,7 +160,7 @@ for (const [name, given] of Object.entries(cases)) {
   })
 }
 
-test('every status of the interface has its case', () => {
+test('every status of the interface has a case', () => {
   const shown = new Set(Object.values(cases).map(({ status }) => status))
   assert.deepEqual(
     [...detectorStatuses].filter((status) => !shown.has(status)),

@@ -1,5 +1,5 @@
-// What one run of a detector finds in what it read: each series judged, where it is to be judged, then turned into
-// findings in words. The run on schedule and the one replayed over the past are this same code.
+// One run of a detector on the series that it read: judges each series and converts its incidents to findings.
+// Scheduled runs and replayed runs both use this code.
 
 import assert from 'node:assert/strict'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
@@ -10,11 +10,16 @@ import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectorState, Evaluation } from '../alarms/alarm.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
-import { type Finding, findingsOf, learns } from '../anomalies/findings.ts'
+import { type Finding, findingsOf, isBandLearnt } from '../anomalies/findings.ts'
 import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
-import { wordsFor } from '../anomalies/reason.ts'
+import { describeMetric } from '../anomalies/reason.ts'
 import type { RunWindow } from '../anomalies/reconcile.ts'
-import { blindStatuses, type RunSummary, type SeriesState, summariseRun } from '../anomalies/run-summary.ts'
+import {
+  type RunSummary,
+  type SeriesState,
+  summariseRun,
+  unjudgedStatuses,
+} from '../anomalies/run-summary.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { largestValue, type Series } from '../scoring/series.ts'
@@ -22,19 +27,19 @@ import { peersOf, tasksOf } from './evaluate.ts'
 import type { Evaluate } from './evaluation-pool.ts'
 import { planRun, type RunPlan } from './run-plan.ts'
 
-/** Series per detector; a detector with more is `degraded` and says so. */
+/** Series per detector. A detector with more has the status `degraded` and a note about it. */
 const groupsMax = 50
 
-/** Everything a run is about; made once and passed along. */
+/** Everything that a run needs. */
 export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice
   readonly reader: TenantReader
   readonly plan: RunPlan
   readonly evaluate: Evaluate
-  /** What people said; null where it is left aside. */
+  /** Feedback and mutes; null where the run does not use them. */
   readonly tuning: Tuning | null
-  /** Told of each series as it was judged, for whoever draws it. */
+  /** Called with each judged series, so that a caller can draw it. */
   readonly onJudged?: (judged: JudgedSeries) => void
 }
 
@@ -59,7 +64,7 @@ export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): S
   }
 }
 
-/** What a run finds in what it read. The same for a run on schedule and for one replayed over the past. */
+/** Judges the series of a run. Returns its status and its findings. */
 export async function evaluateRun(
   run: Run,
   set: SeriesSet,
@@ -89,13 +94,16 @@ export async function evaluateRun(
       window: windowOf(run, set),
       signals: set.signals,
       read: readStretches(set),
-      isLearnt: learns(run.choice.params),
+      isLearnt: isBandLearnt(run.choice.params),
       isUnknown,
     },
   }
 }
 
-/** One evaluation per member. Between two tasks whoever waits for this thread has a turn, also where it judges itself. */
+/**
+ * Evaluates all members, in their order. Yields to the event loop between two tasks, because `evaluate` may run in this
+ * thread.
+ */
 async function judgeMembers(
   run: Run,
   members: readonly Pick<GroupMember, 'group' | 'series'>[],
@@ -111,12 +119,12 @@ async function judgeMembers(
   return evaluations
 }
 
-/** JSON of what `group_by` tells apart. */
+/** JSON of the labels of `group_by`. */
 function groupKeyOf({ detector }: Run, { group }: SeriesGroup): string {
   return JSON.stringify(Object.fromEntries(labelsOf(detector.definition.scope.group_by, group)))
 }
 
-/** The time of a series that is not unknown, in order. */
+/** The stretches of time that are not unknown, in order. */
 function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
   const stepNs = BigInt(set.stepSeconds) * nsPerSecond
   const stretches: { startNs: Ns; endNs: Ns }[] = []
@@ -133,7 +141,7 @@ function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
 interface GroupMember {
   readonly group: SeriesGroup
   readonly series: Series
-  /** The other series, where the method compares them. */
+  /** The other series of the group, where the method compares them. */
   readonly peers: readonly Series[]
   readonly evaluation: Evaluation
 }
@@ -153,7 +161,7 @@ function evaluateGroup(
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
   run.onJudged?.({ groupKey, series, evaluation })
   const subject = {
-    ...wordsFor(metric_key),
+    ...describeMetric(metric_key),
     unit: set.unit,
     scope: labelOf(detector, group),
     peers,
@@ -167,21 +175,21 @@ function evaluateGroup(
     widening,
     mutes,
   })
-  const isWidened = widening !== undefined && learns(choice.params)
-  return { state: { ...quietState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
+  const isWidened = widening !== undefined && isBandLearnt(choice.params)
+  return { state: { ...mutedState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
 }
 
-/** A series that is muted now, or whose incident nobody was told of, is muted and not anomalous. */
-function quietState(
+/** The state of a series is muted, not anomalous, where a mute is active now or the open incident was muted. */
+function mutedState(
   state: DetectorState,
   findings: readonly Finding[],
   mutes: readonly MuteRule[],
   plan: RunPlan,
 ): SeriesState {
   const mute = muteAt(mutes, plan.endNs - 1n)
-  const isLoud = state.status === 'anomalous' || state.status === 'recovering'
-  const isUntold = isLoud && findings.some((finding) => finding.isOpen && finding.isMuted)
-  if (isUntold || (mute !== null && (isLoud || state.status === 'ok'))) {
+  const isAlarming = state.status === 'anomalous' || state.status === 'recovering'
+  const isMutedIncident = isAlarming && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isMutedIncident || (mute !== null && (isAlarming || state.status === 'ok'))) {
     return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
   }
   return state
@@ -208,16 +216,16 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
 }
 
 /**
- * At the first run, and after one that could judge nothing, the whole window is news (history that was loaded
- * afterwards, for one); otherwise what came since the run before.
+ * The window of a run, and which part of it is new: everything at the first run and after a run that judged nothing
+ * (history may have been loaded since); otherwise what came since the run before.
  */
 function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
   const { definition, lastRunAtMs, lastStatus } = detector
-  const wasBlind = lastRunAtMs === null || blindStatuses.some((blind) => blind === lastStatus)
+  const judgedNothing = lastRunAtMs === null || unjudgedStatuses.some((status) => status === lastStatus)
   return {
     startNs: plan.startNs,
     windowStartNs: plan.windowStartNs,
-    judgedUntilNs: wasBlind ? null : planRun(definition, lastRunAtMs).endNs,
+    judgedUntilNs: judgedNothing ? null : planRun(definition, lastRunAtMs).endNs,
     isTruncated: set.truncatedGroups > 0,
   }
 }

@@ -1,4 +1,4 @@
-// Methods and alarm layer together, on what telemetry really looks like. All noise is seeded.
+// Methods and alarm layer together, on realistic telemetry. All noise is seeded.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -33,7 +33,7 @@ const noisy = (level: number, sigma: number, count: number, seed = 1) => {
   return Array.from({ length: count }, () => level + sigma * next())
 }
 
-test('a flat series with tiny noise stays quiet, and alarms when it jumps', () => {
+test('a flat series with tiny noise raises nothing, and alarms when it jumps', () => {
   const flat = noisy(100, 1e-9, 2000)
   assert.deepEqual(evaluateSeries(seriesOf(flat), band()).incidents, [])
   const { incidents, state } = evaluateSeries(seriesOf([...flat, 150, 150]), band())
@@ -44,7 +44,7 @@ test('a flat series with tiny noise stays quiet, and alarms when it jumps', () =
   assert.equal(state.status, 'anomalous')
 })
 
-test('a constant series stays quiet, and alarms when it jumps', () => {
+test('a constant series raises nothing, and alarms when it jumps', () => {
   const constant = Array<number>(500).fill(7)
   assert.deepEqual(evaluateSeries(seriesOf(constant), band()).incidents, [])
   assert.equal(evaluateSeries(seriesOf([...constant, 9, 9]), band()).incidents.length, 1)
@@ -60,7 +60,7 @@ test('an outage is one incident with its beginning, its worst value and its end'
   assert.equal(state.status, 'ok')
 })
 
-test('an incident does not hide the next one like it', () => {
+test('an incident does not hide a similar one after it', () => {
   const outage = (seed: number) => noisy(500, 5, 60, seed)
   const values = [...noisy(100, 5, 600), ...outage(2), ...noisy(100, 5, 300, 3), ...outage(4)]
   const { incidents } = evaluateSeries(seriesOf(values), band())
@@ -73,13 +73,13 @@ test('an incident does not hide the next one like it', () => {
   )
 })
 
-test('a limit is exact: the first value beyond it counts, however near', () => {
+test('a limit is exact: the first value beyond it counts, however close it is', () => {
   const choice = limits({ upper: 100, violate_n: 1, window_m: 1 })
   assert.deepEqual(evaluateSeries(seriesOf([100, 100]), choice).incidents, [])
   assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).incidents.length, 1)
 })
 
-test('only one that is judged by its peers is told of before its own scores are known', () => {
+test('only a method that compares peers reports incidents before sixteen buckets were judged', () => {
   for (const key of methodKeys) {
     const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
     const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
@@ -87,7 +87,7 @@ test('only one that is judged by its peers is told of before its own scores are 
   }
 })
 
-test('missing data is nothing, zero or an alarm, as the policy says', () => {
+test('missing data is skipped, zero or an alarm, as the policy says', () => {
   const values = [...noisy(100, 1, 200), ...Array<number>(5).fill(Number.NaN)]
   const kinds = (missing: string) =>
     evaluateSeries(seriesOf(values), band({ missing })).incidents.map((each) => each.kind)
@@ -120,7 +120,7 @@ const readings = fc.array(
 )
 const cut = fc.tuple(fc.nat(120), fc.nat(40)).map(([from, length]): [number, number] => [from, from + length])
 
-test('erased time opens, peaks and ends no incident', () => {
+test('no incident opens, peaks or ends in erased time', () => {
   fc.assert(
     fc.property(readings, cut, choices, (values, [from, to], choice) => {
       const { incidents, scores } = evaluateSeries(seriesOf(values, [from, to]), choice)
@@ -134,7 +134,7 @@ test('erased time opens, peaks and ends no incident', () => {
   )
 })
 
-test('erasing time from a calm series alarms under no policy, then or later', () => {
+test('erasing time from a calm series never alarms, whatever the policy', () => {
   fc.assert(
     fc.property(cut, choices, ([from, to], choice) => {
       const { incidents } = evaluateSeries(seriesOf(Array(200).fill(5), [from, to]), choice)
@@ -143,7 +143,7 @@ test('erasing time from a calm series alarms under no policy, then or later', ()
   )
 })
 
-test('what was raised and drawn so far does not depend on what comes later', () => {
+test('incidents and edges so far do not depend on later values', () => {
   fc.assert(
     fc.property(readings, readings, choices, (past, future, choice) => {
       const then = evaluateSeries(seriesOf(past), choice)
@@ -171,7 +171,7 @@ for (const [name, noise] of Object.entries(noises)) {
     [1, 1],
     [2, 3],
   ]) {
-    test(`the alarm budget is kept on ${name} noise with ${violate_n} of ${window_m}, and used`, () => {
+    test(`alarms meet the budget on ${name} noise with ${violate_n} of ${window_m}, and use most of it`, () => {
       const budget = 7
       const weeks = 2
       const seeds = [1, 2, 3]
@@ -189,7 +189,7 @@ for (const [name, noise] of Object.entries(noises)) {
 }
 
 for (const name of ['laplace', 'sluggish'] as const) {
-  test(`the alarm budget is nearly kept on ${name} noise when only a day of history is evaluated, run after run`, () => {
+  test(`alarms nearly meet the budget on ${name} noise when each run evaluates only a day of history`, () => {
     const [budget, weeks, window, hop] = [7, 2, 1440, 240]
     const seeds = [1, 2, 3]
     const choice = band({ k: 2, min_rel_dev: 0, alarm_budget_per_week: budget })
@@ -208,7 +208,7 @@ for (const name of ['laplace', 'sluggish'] as const) {
 }
 
 for (const [name, noise] of Object.entries(noises)) {
-  test(`auto is never louder than 1.5 times its alarm budget on ${name} noise`, () => {
+  test(`auto raises at most 1.5 times its alarm budget on ${name} noise`, () => {
     const [budget, weeks, perWeek] = [7, 2, minutesPerWeek / 5]
     const seeds = [1, 2]
     const choice: MethodChoice = {
@@ -226,8 +226,11 @@ for (const [name, noise] of Object.entries(noises)) {
   })
 }
 
-/** Alarms over the budget in the first four days of series of five minutes. */
-function rateInYoung(choice: MethodChoice, valueAt: (i: number, uniform: () => number) => number): number {
+/** Alarms, as a multiple of the budget, in the first four days of series with buckets of five minutes. */
+function alarmRatioOfNewSeries(
+  choice: MethodChoice,
+  valueAt: (i: number, uniform: () => number) => number,
+): number {
   const seeds = Array.from({ length: 30 }, (_, i) => i + 1)
   const alarms = seeds.map((seed) => {
     const uniform = seededUniform(seed)
@@ -238,7 +241,7 @@ function rateInYoung(choice: MethodChoice, valueAt: (i: number, uniform: () => n
   return alarms.reduce((sum, each) => sum + each, 0) / expected
 }
 
-/** Few events, of mean 0.4. */
+/** Counts with mean 0.4. */
 function fewEvents(_: number, uniform: () => number): number {
   let count = 0
   for (let product = uniform(); product > Math.exp(-0.4); product *= uniform()) count++
@@ -250,23 +253,23 @@ const records: MethodChoice = {
   params: methodParams.record_range.parse({ min_rel_dev: 0 }),
 }
 
-test('young series of few events keep to one alarm a week, although their scores come in steps', () => {
+test('new series of few events keep to one alarm a week, although their scores come in steps', () => {
   for (const choice of [band({ min_rel_dev: 0 }), records]) {
-    const ratio = rateInYoung(choice, fewEvents)
+    const ratio = alarmRatioOfNewSeries(choice, fewEvents)
     assert.ok(ratio < 1.5, `${choice.method_key}: ${ratio} of the budget`)
   }
 })
 
-test('young skewed series keep to one alarm a week, although all large distances are those of the small values', () => {
+test('new skewed series keep to one alarm a week, although all large distances come from small values', () => {
   const skewed = (_: number, uniform: () => number) => {
     const normal = Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
     return 50 * Math.exp(0.8 * normal)
   }
-  const ratio = rateInYoung(records, skewed)
+  const ratio = alarmRatioOfNewSeries(records, skewed)
   assert.ok(ratio < 1.5, `${ratio} of the budget`)
 })
 
-/** Four weeks of a nightly job on people's clocks, and a day and a half after the change of 01:00 UTC. */
+/** Four weeks of a nightly job in local time, and a day and a half after the clock change at 01:00 UTC. */
 function nightlyJob(changeAt: string, seed: number): Series {
   const [stepMinutes, before, after] = [5, 28 * 288, 432]
   const startNs = BigInt(Date.parse(changeAt) - before * stepMinutes * 60_000) * 1_000_000n
@@ -281,7 +284,7 @@ function nightlyJob(changeAt: string, seed: number): Series {
 }
 
 for (const changeAt of ['2026-03-29T01:00:00Z', '2026-10-25T01:00:00Z']) {
-  test(`auto that knows the time zone tells nothing of the clocks changed on ${changeAt}, and of an incident that day`, () => {
+  test(`auto with the time zone raises nothing for the clock change on ${changeAt}, and finds an incident on that day`, () => {
     const choice: MethodChoice = {
       method_key: 'auto',
       params: methodParams.auto.parse({ timezone: 'Europe/Berlin' }),
@@ -308,7 +311,7 @@ for (const changeAt of ['2026-03-29T01:00:00Z', '2026-10-25T01:00:00Z']) {
   })
 }
 
-test('an edge whose width somebody chose never moves in; a surprise does for who accepts more alarms', () => {
+test('an edge with a configured width never moves in; an edge of surprises does for a larger budget', () => {
   const least = (key: 'auto' | 'robust_band' | 'level_shift', alarm_budget_per_week: number) =>
     alarmPolicy(methodParams[key].parse({ alarm_budget_per_week }), 5).leastThreshold
   assert.deepEqual([least('robust_band', 100), least('level_shift', 100)], [1, 1])
@@ -318,7 +321,7 @@ test('an edge whose width somebody chose never moves in; a surprise does for who
   )
 })
 
-test('only of a surprise is it known beforehand how far out its edge may go, for a tenth of the alarms half a score more', () => {
+test('only the edge of surprises has an upper limit, half a score further out for a tenth of the alarms', () => {
   const most = (key: 'auto' | 'robust_band' | 'shape_discord', alarm_budget_per_week: number) =>
     alarmPolicy(methodParams[key].parse({ alarm_budget_per_week }), 5).mostThreshold
   assert.deepEqual(

@@ -1,4 +1,5 @@
-// Judging in other threads: the same evaluations, this thread free meanwhile, and a thread that fails as an error of its task.
+// Evaluation in other threads: the same results, this thread stays free, and a thread that fails is an error of its
+// task.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -6,7 +7,7 @@ import { methodKeys, methodParams } from '../../../contract/detection-methods.ts
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'
-import { type EvaluationTask, judge, tasksOf } from './evaluate.ts'
+import { type EvaluationTask, evaluateTask, tasksOf } from './evaluate.ts'
 import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
 
 const pools: EvaluationPool[] = []
@@ -20,7 +21,7 @@ function poolOf(options: ConstructorParameters<typeof EvaluationPool>[0] = {}): 
 
 const share: EvaluationShare = { tenantId: 'acme', kind: 'asked' }
 
-/** Days of five minutes with a rhythm, a spike, a gap, and erased time. */
+/** Buckets of five minutes with a rhythm, a spike, a gap and erased time. */
 function seriesOf(length: number, seed: number): Series {
   const noise = seededNormal(seed)
   const values = Float64Array.from({ length }, (_, i) => 100 + 20 * Math.sin(i / 46) + 5 * noise())
@@ -40,25 +41,25 @@ function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): Ev
   return { series, choice, widenings }
 }
 
-/** A thread that does what the text says when it is given a task. */
+/** A thread that runs the given text for each task. */
 function threadOf(text: string): URL {
   const program = `import { parentPort } from 'node:worker_threads';parentPort.on('message', () => {${text}})`
   return new URL(`data:text/javascript,${encodeURIComponent(program)}`)
 }
 
 describe('the evaluation pool', () => {
-  test('judges as the caller itself would, with every method', async () => {
+  test('returns the same results as the calling thread, with every method', async () => {
     const pool = poolOf()
     const group = [1, 2, 3, 4].map((seed) => seriesOf(600, seed))
     for (const key of methodKeys) {
       const task = taskOf(key, group)
       const copy = structuredClone(group)
-      assert.deepEqual(await pool.evaluate(task, share), judge(task), key)
+      assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task), key)
       assert.deepEqual(group, copy, `${key} left the series as they were`)
     }
   })
 
-  test('leaves this thread to others meanwhile', async () => {
+  test('leaves this thread free for others', async () => {
     const pool = poolOf()
     const task = taskOf('auto', [seriesOf(1200, 1)])
     await pool.evaluate(task, share)
@@ -75,7 +76,7 @@ describe('the evaluation pool', () => {
     assert.ok(turns > 50, `${turns} turns of the event loop`)
   })
 
-  test('takes a crash as an error of its task, and the next task has another thread', async () => {
+  test('reports a crash as an error of its task, and uses another thread for the next task', async () => {
     const crashing = poolOf({ entry: threadOf('process.exit(1)') })
     const throwing = poolOf({ entry: threadOf("setImmediate(() => { throw new Error('broken') })") })
     const empty = poolOf({ entry: threadOf('parentPort.postMessage({ evaluations: [] })') })
@@ -86,15 +87,15 @@ describe('the evaluation pool', () => {
     assert.deepEqual(await empty.evaluate(task, share), [])
   })
 
-  test('takes what is thrown while judging as an error of its task alone', async () => {
+  test('reports an exception as an error of its task, and the thread continues', async () => {
     const pool = poolOf()
     const broken = { ...taskOf('auto', [seriesOf(600, 1)]), choice: { method_key: 'nonsense', params: {} } }
     await assert.rejects(pool.evaluate(broken as unknown as EvaluationTask, share), EvaluationError)
     const task = taskOf('robust_band', [seriesOf(600, 1)])
-    assert.deepEqual(await pool.evaluate(task, share), judge(task))
+    assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task))
   })
 
-  test('ends a task that does not end, and says so', async () => {
+  test('stops a task that runs too long, and reports it', async () => {
     const clock = { sleep: async () => undefined }
     const pool = poolOf({ entry: threadOf('for (;;);'), clock })
     const tooLong = (error: unknown) => error instanceof AppError && error.code === 'query_too_expensive'
@@ -103,7 +104,7 @@ describe('the evaluation pool', () => {
     await assert.rejects(pool.evaluate(task, share), tooLong)
   })
 
-  test('ends what is under way when it is closed, and begins nothing more', async () => {
+  test('stops running tasks when it is closed, and starts no others', async () => {
     const pool = poolOf({ entry: threadOf('for (;;);') })
     const task = taskOf('threshold', [seriesOf(600, 1)])
     const failing = [assert.rejects(pool.evaluate(task, share), EvaluationError)]
@@ -115,7 +116,7 @@ describe('the evaluation pool', () => {
 })
 
 describe('a group of series', () => {
-  test('is one task where its method compares them, and else some of them at a time', () => {
+  test('is one task where its method compares the series, and several tasks otherwise', () => {
     const group = Array.from({ length: 10 }, (_, i) => seriesOf(3000, i))
     assert.deepEqual(
       tasksOf(taskOf('peer_outlier', group)).map(({ series }) => series.length),

@@ -1,7 +1,7 @@
-// Judges series in threads of their own, so that the one thread that everybody shares is free meanwhile: to score a window
-// takes up to a second. Threads are started when they are first needed, take one task at a time, by turns between
-// organisations, and keep nothing. One that crashes or doesn't end is an error of the run whose task it had; the next
-// task starts another. The evaluations are those of `judge`, which is what the thread calls.
+// Evaluates series in separate threads, so that the main thread stays free: scoring a window takes up to a second.
+// Threads start when they are first needed, take one task at a time, in turns of organisations, and keep nothing. A
+// thread that crashes or does not end is an error of the run whose task it had; the next task starts another thread.
+// The results are those of `evaluateTask`, which the thread calls.
 
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -9,23 +9,23 @@ import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
 import { FairPool, type WorkKind } from '../../telemetry/fair-pool.ts'
 import type { Evaluation } from '../alarms/alarm.ts'
-import { type EvaluationTask, judge } from './evaluate.ts'
-import type { ThreadAnswer } from './evaluation-thread.ts'
+import { type EvaluationTask, evaluateTask } from './evaluate.ts'
+import type { ThreadResult } from './evaluation-thread.ts'
 
-/** On whose behalf series are judged. */
+/** The organisation that evaluation is done for, and how urgent it is. */
 export interface EvaluationShare {
   readonly tenantId: string
   readonly kind: WorkKind
   readonly signal?: AbortSignal | undefined
 }
 
-/** Judges the series of one task; the evaluations are in their order. */
+/** Evaluates the series of a task. The results are in the order of the series. */
 export type Evaluate = (task: EvaluationTask, share: EvaluationShare) => Promise<readonly Evaluation[]>
 
-/** In the caller's own thread: for tests and measurements, which share it with nobody. */
-export const evaluateHere: Evaluate = async (task) => judge(task)
+/** Evaluates in the caller's thread, for tests and benchmarks. */
+export const evaluateHere: Evaluate = async (task) => evaluateTask(task)
 
-/** A thread ended without an answer. */
+/** A thread ended without a result. */
 export class EvaluationError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -34,42 +34,44 @@ export class EvaluationError extends Error {
 }
 
 interface EvaluationPoolOptions {
-  /** Time as it passes for a thread; the system's where absent, whatever the service takes the time to be. */
+  /** Measures the time limit of a task. Default: the system clock, whatever clock the service uses. */
   readonly clock?: Pick<Clock, 'sleep'>
-  /** One less than the machine has cores where absent, at least one and at most four: the engine needs the others. */
+  /** Default: one less than the machine has cores, from one to four, because the engine needs the others. */
   readonly threads?: number
-  /** How long one task may take. */
+  /** Longest duration of a task. */
   readonly limitMs?: number
-  /** What a thread runs. */
+  /** The program of a thread. */
   readonly entry?: URL
 }
 
-/** The dearest window of the dearest method takes about a second on an idle core. */
+/** The most expensive window of the most expensive method takes about a second on an idle core. */
 const usualLimitMs = 60_000
 
-/** A window with all it is scored by takes some megabytes; past this a thread ends instead of the process. */
+/** A window and its scores take some megabytes. Beyond this limit the thread ends instead of the process. */
 const threadMemoryMb = 512
 
-/** A task holds its series until it begins; callers hand over one after another. */
+/**
+ * Waiting tasks per organisation. A waiting task keeps its series in memory; callers submit tasks one after another.
+ */
 const waitingByOwner = 64
 
-/** Holds one thread, or none yet. */
-class Seat {
+/** A slot for one thread, which is started when the slot is first used. */
+class ThreadSlot {
   worker: Worker | null = null
 }
 
 export class EvaluationPool {
   readonly #options: EvaluationPoolOptions
-  readonly #seats: readonly Seat[]
-  readonly #turns: FairPool<Seat>
+  readonly #slots: readonly ThreadSlot[]
+  readonly #turns: FairPool<ThreadSlot>
   #closed = false
 
   constructor(options: EvaluationPoolOptions = {}) {
     this.#options = options
     const threads = options.threads ?? Math.min(4, Math.max(1, availableParallelism() - 1))
-    this.#seats = Array.from({ length: threads }, () => new Seat())
+    this.#slots = Array.from({ length: threads }, () => new ThreadSlot())
     const shared = { atOnceByOwner: threads, atOnce: threads }
-    this.#turns = new FairPool(this.#seats, {
+    this.#turns = new FairPool(this.#slots, {
       kinds: {
         asked: { ...shared, weight: 4, waitingByOwner },
         background: { ...shared, weight: 1, waitingByOwner: Number.POSITIVE_INFINITY },
@@ -80,73 +82,72 @@ export class EvaluationPool {
   }
 
   /**
-   * Throws EvaluationError where the thread ended or what it ran threw, and `query_too_expensive` where a task took
-   * longer than it may.
+   * Throws EvaluationError where the thread ended or the evaluation threw, and `query_too_expensive` where a task took
+   * too long.
    */
   readonly evaluate: Evaluate = ({ choice, series, widenings }, { kind, signal, tenantId }) =>
-    this.#turns.lend({ owner: tenantId, kind, signal }, async (seat) => {
-      // Only what a task is made of is sent, whatever else its objects have come to hold.
-      const answer = await this.#ask(seat, { choice, series, widenings })
-      if ('error' in answer) throw new EvaluationError(answer.error)
-      return answer.evaluations
+    this.#turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
+      // Only these three fields are sent to the thread, whatever else the object has.
+      const result = await this.#runTask(slot, { choice, series, widenings })
+      if ('error' in result) throw new EvaluationError(result.error)
+      return result.evaluations
     })
 
-  /** Ends the threads; what they were judging fails. Idempotent. */
+  /** Ends the threads; running tasks fail. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all(this.#seats.map(({ worker }) => worker?.terminate()))
+    await Promise.all(this.#slots.map(({ worker }) => worker?.terminate()))
   }
 
-  async #ask(seat: Seat, task: EvaluationTask): Promise<ThreadAnswer> {
+  async #runTask(slot: ThreadSlot, task: EvaluationTask): Promise<ThreadResult> {
     if (this.#closed) throw new AppError('not_ready')
-    const worker = seat.worker ?? this.#start(seat)
-    const answered = new AbortController()
+    const worker = slot.worker ?? this.#start(slot)
+    const ended = new AbortController()
     worker.ref()
     try {
-      return await Promise.race([
-        answerOf(worker, task, answered.signal),
-        this.#endLate(seat, answered.signal),
-      ])
+      return await Promise.race([resultOf(worker, task, ended.signal), this.#stopLate(slot, ended.signal)])
     } finally {
-      answered.abort()
-      // An idle thread doesn't keep the process from ending.
+      ended.abort()
+      // An idle thread must not keep the process running.
       worker.unref()
     }
   }
 
-  #start(seat: Seat): Worker {
+  #start(slot: ThreadSlot): Worker {
     const entry = this.#options.entry ?? new URL('./evaluation-thread.ts', import.meta.url)
     const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb } })
-    seat.worker = worker
-    // Whoever waits for an answer is told; an error without a listener would end the process.
+    slot.worker = worker
+    // The caller that waits gets the error. Without this listener the error would end the process.
     worker.on('error', () => undefined)
     worker.once('exit', () => {
-      if (seat.worker === worker) seat.worker = null
+      if (slot.worker === worker) slot.worker = null
     })
     return worker
   }
 
-  /** Ends the thread where the task takes too long, and throws `query_too_expensive` then. */
-  async #endLate(seat: Seat, answered: AbortSignal): Promise<never> {
+  /** Stops the thread if the task takes too long, and throws `query_too_expensive`. */
+  async #stopLate(slot: ThreadSlot, ended: AbortSignal): Promise<never> {
     const { clock = systemClock, limitMs = usualLimitMs } = this.#options
-    await clock.sleep(limitMs, answered)
-    if (answered.aborted) throw new EvaluationError('The task had its answer')
-    const { worker } = seat
-    seat.worker = null
+    await clock.sleep(limitMs, ended)
+    if (ended.aborted) throw new EvaluationError('The task has ended')
+    const { worker } = slot
+    slot.worker = null
     worker?.terminate().catch(() => undefined)
     throw new AppError('query_too_expensive', {
-      sentence: 'To judge this series takes longer than it may; make the window shorter.',
+      sentence: 'Evaluating this series takes longer than is allowed; make the window shorter.',
     })
   }
 }
 
-/** Until the signal aborts, listens for one answer; rejects with EvaluationError where the thread ends first. */
-function answerOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Promise<ThreadAnswer> {
+/**
+ * Waits for one message of the thread until the signal aborts. Rejects with EvaluationError where the thread ends
+ * first.
+ */
+function resultOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Promise<ThreadResult> {
   return new Promise((resolve, reject) => {
-    const onMessage = (answer: ThreadAnswer) => resolve(answer)
-    const onError = (cause: unknown) =>
-      reject(new EvaluationError('The thread that judged it failed', { cause }))
-    const onExit = () => reject(new EvaluationError('The thread that judged it ended'))
+    const onMessage = (result: ThreadResult) => resolve(result)
+    const onError = (cause: unknown) => reject(new EvaluationError('The evaluation thread failed', { cause }))
+    const onExit = () => reject(new EvaluationError('The evaluation thread ended'))
     worker.on('message', onMessage).on('error', onError).on('exit', onExit)
     signal.addEventListener(
       'abort',

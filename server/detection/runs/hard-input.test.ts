@@ -1,6 +1,6 @@
-// What telemetry sends when things go wrong for dull reasons, through every method and the alarm layer: each input has
-// one status it must end with, and none may alarm. What is unusual in them has been so from their first value on. The
-// budget is a tenth of an alarm a week, so that chance has no part in it.
+// Difficult telemetry that has ordinary causes, through every method and the alarm layer. Each input must end with a
+// given status, and none may alarm, because its unusual features are there from the first value on. The budget is a
+// tenth of an alarm a week, so that chance alarms do not matter.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -32,7 +32,7 @@ function withNoise(valueAt: (i: number, noise: number) => number, seed = 3): num
   return fill((i) => valueAt(i, normal()))
 }
 
-/** The same readings, delivered twice and in no order, a few of them from before and after the window. */
+/** The same values, delivered twice and in random order, with a few values before and after the window. */
 function shuffled(): Series {
   const uniform = seededUniform(5)
   const readings = withNoise((_, noise) => 100 + noise).map((value, i) => ({
@@ -44,15 +44,15 @@ function shuffled(): Series {
     value: 1e9,
   }))
   const points = [...stray, ...readings, ...readings]
-    .map((point) => ({ point, place: uniform() }))
-    .sort((a, b) => a.place - b.place)
+    .map((point) => ({ point, order: uniform() }))
+    .sort((a, b) => a.order - b.order)
   return buildSeries(
     { startNs, stepMinutes: 5, length },
     points.map(({ point }) => point),
   )
 }
 
-/** The sender's clock is set an hour back, then an hour ahead: readings pile up, then there are none. */
+/** The sender's clock is set back by an hour and later forward again: first values overlap, then there is a gap. */
 function clockSteps(): Series {
   const points = withNoise((_, noise) => 100 + noise).map((value, i) => {
     const stepped = i < 500 ? i : i < 1000 ? i - 12 : i
@@ -61,7 +61,7 @@ function clockSteps(): Series {
   return buildSeries({ startNs, stepMinutes: 5, length }, points)
 }
 
-/** Hourly traffic by the clock of Berlin, over five weeks around a change of that clock. */
+/** Hourly traffic in Berlin's local time, over five weeks around a clock change. */
 function overClockChange(month: number, day: number): Series {
   const beginNs = BigInt(Date.UTC(2026, month, day - 28)) * 1_000_000n
   const hour = new Intl.DateTimeFormat('en-GB', {
@@ -103,9 +103,9 @@ const inputs: Record<string, { series: Series; status: string }> = {
     status: 'ok',
   },
   'duplicated and unordered': { series: shuffled(), status: 'ok' },
-  'sent by a clock that was set': { series: clockSteps(), status: 'ok' },
-  'of summer time beginning': { series: overClockChange(2, 29), status: 'ok' },
-  'of summer time ending': { series: overClockChange(9, 25), status: 'ok' },
+  'from a sender whose clock was set': { series: clockSteps(), status: 'ok' },
+  'at the beginning of summer time': { series: overClockChange(2, 29), status: 'ok' },
+  'at the end of summer time': { series: overClockChange(9, 25), status: 'ok' },
   'younger than the window': {
     series: seriesOf(withNoise((i, noise) => (i < 1300 ? Number.NaN : 100 + noise))),
     status: 'ok',
@@ -121,19 +121,19 @@ function choiceOf(key: MethodKey): MethodChoice {
   const own =
     key === 'threshold' ? { upper: 1e300, lower: -1e300 } : key === 'absence' ? { missing: 'skip' } : {}
   const budget = 'alarm_budget_per_week' in methodParams[key].shape ? { alarm_budget_per_week: 0.1 } : {}
-  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
+  // The schema of this key produced the parameters, which the type of a lookup by key cannot express.
   return { method_key: key, params: methodParams[key].parse({ ...zoned, ...own, ...budget }) } as MethodChoice
 }
 
-/** A rhythm is first met, and then known: until so many values have come, a rhythm may be told of, three times. */
+/** A rhythm is unusual at first and known later: up to three alarms are allowed before this many values. */
 const learnt = 200
 const mostWhileLearning = 3
 
-// A method that compares peers has no say about a series by itself; peers.test.ts gives it the same kinds of input.
+// A method that compares peers cannot judge a single series; peers.test.ts tests it with the same kinds of input.
 for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
   for (const [name, { series, status }] of Object.entries(inputs)) {
     const choice = choiceOf(key)
-    // Counts of 1e300 vary by 1e150 at most, in any law of counts; what does not is rightly odd.
+    // Counts of 1e300 vary by about 1e150 in any distribution of counts, so this input is unusual for rate_test.
     if (key === 'rate_test' && name === 'huge') continue
     if (name.includes('summer time') && !('timezone' in methodParams[key].shape)) continue
     test(`${key} on input that is ${name} is ${status} and does not alarm`, () => {
@@ -146,8 +146,8 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
         `alarms at ${seen}`,
       )
       const isExact = !('warmup_points' in choice.params)
-      const knowsAtOnce = isExact && (status === 'learning' || status === 'insufficient_data')
-      assert.equal(evaluation.state.status, knowsAtOnce ? 'ok' : status)
+      const needsNoData = isExact && (status === 'learning' || status === 'insufficient_data')
+      assert.equal(evaluation.state.status, needsNoData ? 'ok' : status)
     })
   }
 }

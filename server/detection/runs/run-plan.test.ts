@@ -1,4 +1,4 @@
-// Which buckets a run reads and when the next run is due: whole, aligned, filled, and few enough.
+// Which buckets a run reads and when the next run is due: whole, aligned and complete buckets, and a limited number.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,14 +19,14 @@ test('buckets are as narrow as 2,160 of them allow', () => {
   assert.equal(stepMinutesFor(90 * 1440, 5), 60)
 })
 
-test('a detector that runs seldom gets wider buckets while 288 are left', () => {
+test('a detector that runs rarely gets wider buckets while the window keeps 288', () => {
   assert.equal(stepMinutesFor(4 * 1440, 5), 5)
   assert.equal(stepMinutesFor(7 * 1440, 60), 15)
   assert.equal(stepMinutesFor(14 * 1440, 1440), 60)
   assert.equal(stepMinutesFor(60, 60), 1)
 })
 
-test('a bucket that may still be filling is left out', () => {
+test('a bucket that may still receive telemetry is left out', () => {
   const timing = { window_minutes: 60, schedule_minutes: 1, params: {} }
   const endOf = (ms: number) => planRun(timing, ms).endNs / 1_000_000n
   assert.equal(endOf(noon), BigInt(noon - 60_000))
@@ -34,7 +34,7 @@ test('a bucket that may still be filling is left out', () => {
   assert.equal(endOf(noon + ingestLagMs), BigInt(noon))
 })
 
-test('what a method learns from lies before the window', () => {
+test('a method learns from buckets before the window', () => {
   const plan = planRun(
     { window_minutes: 60, schedule_minutes: 1, params: { warmup_points: 64, window_points: 288 } },
     noon + ingestLagMs,
@@ -43,7 +43,7 @@ test('what a method learns from lies before the window', () => {
   assert.equal(plan.windowStartNs - plan.startNs, 288n * nsPerMinute)
 })
 
-test('every run is of whole aligned buckets that cover its window, and few enough to read', () => {
+test('every run has whole aligned buckets that cover its window, within the limit', () => {
   fc.assert(
     fc.property(windows, schedules, fc.integer({ min: 0, max: 20_000 }), (window, schedule, points) => {
       const timing = { window_minutes: window, schedule_minutes: schedule, params: { window_points: points } }
@@ -56,7 +56,7 @@ test('every run is of whole aligned buckets that cover its window, and few enoug
   )
 })
 
-test('the next run comes when the last bucket of the schedule has filled, and is never now', () => {
+test('the next run is when the last bucket of the schedule is complete, and never now', () => {
   assert.equal(nextRunMs(5, noon), noon + ingestLagMs)
   assert.equal(nextRunMs(5, noon + ingestLagMs), noon + 5 * 60_000 + ingestLagMs)
   fc.assert(

@@ -1,17 +1,17 @@
-// What time a run looks at, and when the next one is due: a function of the definition and the clock alone, so that
-// a run repeated is the same run, and one that was missed is made up for by the next.
+// The time that a run reads, and when the next run is due. Both depend only on the definition and the clock, so a
+// repeated run has the same window, and the next run covers a missed one.
 //
-//        lookback (learnt from)          window (judged)            still filling
+//        lookback (learnt from)          window (judged)          may be incomplete
 //   |--------------------------------|---------------------------|~~~~~~~~~~~~~~~~ now
 //   startNs                     windowStartNs                  endNs
 //
-// Width of a bucket: the narrowest of 1, 5, 15 and 60 minutes that cuts the window into at most 2,160 (a week of
-// five minutes is 2,016, ninety days of hours are 2,160). A detector that runs more seldom than that gets wider
-// buckets, up to its schedule, as long as the window keeps 288 of them, because nobody waits for what is finer
-// than the run; below that a baseline would starve.
+// Width of a bucket: the narrowest of 1, 5, 15 and 60 minutes that divides the window into at most 2,160 buckets (a
+// week of five minutes is 2,016, ninety days of hours are 2,160). A detector that runs more rarely than that gets wider
+// buckets, up to its schedule, as long as the window keeps 288: finer buckets than runs help nobody, and with fewer
+// than 288 a baseline has too little data.
 //
-// All buckets start at multiples of their width since 1970. The newest bucket is judged only when it ended some
-// time ago, because telemetry arrives in batches: a bucket still filling looks like a dip.
+// All buckets start at multiples of their width since 1970. The newest bucket is judged only some time after its end,
+// because telemetry arrives in batches and an incomplete bucket looks like a dip.
 
 import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
@@ -20,10 +20,12 @@ const stepsMinutes = [1, 5, 15, 60] as const
 const windowBucketsMax = 2160
 const windowBucketsWanted = 288
 
-/** Enough for a day of minutes thrice; more would make the run of a short window mostly history. */
+/** Enough for three days of minutes. With more, the run of a short window would read mostly history. */
 const lookbackBucketsMax = 4320
 
-/** How long after its end a bucket may still fill: batching in SDKs (up to 10 s), a Collector's, and ours. */
+/**
+ * How long after its end a bucket may still receive telemetry: batching in SDKs (up to 10 s), in a Collector, and here.
+ */
 export const ingestLagMs = 30_000
 
 export interface RunPlan {
@@ -49,20 +51,20 @@ export function planRun(timing: Timing, nowMs: number): RunPlan {
 export function stepMinutesFor(windowMinutes: number, scheduleMinutes: number): number {
   const fits = stepsMinutes.filter((step) => windowMinutes / step <= windowBucketsMax)
   const narrowest = fits[0] ?? 60
-  const seldom = fits.filter((step) => step <= scheduleMinutes && windowMinutes / step >= windowBucketsWanted)
-  return Math.max(narrowest, ...seldom)
+  const wider = fits.filter((step) => step <= scheduleMinutes && windowMinutes / step >= windowBucketsWanted)
+  return Math.max(narrowest, ...wider)
 }
 
-/** The first multiple of the schedule after now, plus the time its last bucket needs to fill. */
+/** The first multiple of the schedule after now, plus the time until its last bucket is complete. */
 export function nextRunMs(scheduleMinutes: number, nowMs: number): number {
   const everyMs = scheduleMinutes * 60_000
   return (Math.floor((nowMs - ingestLagMs) / everyMs) + 1) * everyMs + ingestLagMs
 }
 
-/** Buckets before the window from which the first judged one is learnt. Methods that learn nothing need none. */
+/** Buckets before the window that the first judged bucket is learnt from. Methods that learn nothing need none. */
 function lookbackBuckets(params: Timing['params']): number {
-  const needs = [params.warmup_points, params.window_points].filter((need) => typeof need === 'number')
-  return Math.min(lookbackBucketsMax, Math.max(0, ...needs))
+  const needed = [params.warmup_points, params.window_points].filter((need) => typeof need === 'number')
+  return Math.min(lookbackBucketsMax, Math.max(0, ...needed))
 }
 
 function atLeastZero(ns: Ns): Ns {

@@ -1,4 +1,4 @@
-// Runs over real telemetry, from an incident to its anomaly and back, with erased time in between.
+// Runs on real telemetry: from an incident to its anomaly and its end, and with erased time.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ import { createDetectionWorker, runDueDetectors } from './worker.ts'
 
 const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
-/** Half past the lag after a minute: the minute before has just become complete. */
+/** Milliseconds after a full minute when the minute before is complete. */
 const justComplete = 30_000
 
 let fixture: ControlFixture
@@ -66,7 +66,7 @@ beforeEach(async () => {
   warnings.length = 0
 })
 
-/** A minute detector of the request rate, by service, with a baseline that is ready within its window. */
+/** A detector of the error ratio by service, every minute, with a baseline that is ready within its window. */
 async function createDetector(
   place: TenantPlace = acme,
   more: Record<string, unknown> = {},
@@ -110,7 +110,7 @@ const anomalies = (place: TenantPlace = acme): Promise<Anomaly[]> =>
 const minute = (instant: string | null) =>
   instant === null ? null : (Date.parse(instant) - noonMs) / minuteMs
 
-test('an incident makes its detector anomalous and one anomaly that says what was expected and why', async () => {
+test('an incident makes its detector anomalous and creates an anomaly with its band and a reason', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
@@ -142,7 +142,7 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   assert.deepEqual(await anomalies(globex), [])
 })
 
-test('several keys tell series apart, and the anomaly names each of them', async () => {
+test('several group_by keys divide series, and the anomaly has each of them', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
@@ -155,7 +155,7 @@ test('several keys tell series apart, and the anomaly names each of them', async
   assert.match(anomaly.reason, /of checkout no\.such= /)
 })
 
-test('running again finds the same anomaly, and recovery closes it', async () => {
+test('another run finds the same anomaly, and recovery closes it', async () => {
   const detector = await createDetector()
   await insertSpans(engine, acme, [...traffic(-120, -4, 0), ...traffic(-4, 3, 6)])
   await run(detector)
@@ -181,7 +181,7 @@ test('running again finds the same anomaly, and recovery closes it', async () =>
   assert.equal(minute(closed?.ended_at ?? null), 3)
 })
 
-test('a bucket that is still filling is not judged', async () => {
+test('a bucket that may be incomplete is not judged', async () => {
   const detector = await createDetector(acme, {
     metric_key: 'spans.rate',
     params: { warmup_points: 30, violate_n: 1 },
@@ -191,10 +191,10 @@ test('a bucket that is still filling is not judged', async () => {
   const after = await run(detector)
   assert.equal(after.lastStatus, 'ok')
   await clock.advance(1)
-  assert.equal((await run(detector)).lastStatus, 'anomalous', 'once it is complete, no traffic is news')
+  assert.equal((await run(detector)).lastStatus, 'anomalous', 'once it is complete, missing traffic alarms')
 })
 
-test('erased time raises no alarm, and no anomaly reaches into it', async () => {
+test('erased time raises no alarm, and no anomaly includes it', async () => {
   const detector = await createDetector(acme, { metric_key: 'spans.rate', params: { warmup_points: 30 } })
   await insertSpans(engine, acme, [...traffic(-120, -40, 0), ...traffic(-20, 0, 0)])
   const range = {
@@ -207,10 +207,10 @@ test('erased time raises no alarm, and no anomaly reaches into it', async () => 
   gate.unmarkErased('acme', 'del_1')
   await fixture.control.updateTable('detectors').set({ last_run_at_ms: null }).execute()
   await run(detector)
-  assert.equal((await anomalies()).length, 1, 'without the mark the same hole is an incident')
+  assert.equal((await anomalies()).length, 1, 'without the mark the same gap is an incident')
 })
 
-test('an anomaly that an erasure removed comes back only outside the erased range', async () => {
+test('an anomaly that an erasure removed is found again only outside the erased range', async () => {
   const detector = await createDetector()
   await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
   await run(detector)
@@ -233,7 +233,7 @@ test('an anomaly that an erasure removed comes back only outside the erased rang
   )
 })
 
-test('what an erasure takes from an anomaly that learnt there, the next run computes anew without it', async () => {
+test('after an erasure redacted an anomaly, the next run computes its band again without the erased time', async () => {
   const detector = await createDetector()
   await insertSpans(engine, acme, [...traffic(-120, -10, 0), ...traffic(-10, 0, 6)])
   await run(detector)
@@ -274,11 +274,15 @@ test('an anomaly over a fixed limit learns nothing from the past', async () => {
   })
 })
 
-test('without telemetry there is no data, with little it is learning, with sparse there will never be enough', async () => {
+test('no telemetry gives no_data, little gives learning, and too sparse telemetry gives insufficient_data', async () => {
   const detector = await createDetector()
   assert.equal((await run(detector)).lastStatus, 'no_data')
   await insertSpans(engine, globex, traffic(-120, 0, 0))
-  assert.equal((await run(detector)).lastStatus, 'no_data', 'what others send is not ours')
+  assert.equal(
+    (await run(detector)).lastStatus,
+    'no_data',
+    'telemetry of another organisation does not count',
+  )
   await insertSpans(engine, acme, traffic(-10, 0, 0))
   const learning = await run(detector)
   assert.equal(learning.lastStatus, 'learning')
@@ -292,7 +296,7 @@ test('without telemetry there is no data, with little it is learning, with spars
   assert.equal((await run(detector)).lastStatus, 'insufficient_data')
 })
 
-test('more groups than are evaluated degrade the detector, and it says so', async () => {
+test('more groups than are evaluated make the detector degraded, with a note', async () => {
   const detector = await createDetector(acme, {
     window_minutes: 5,
     params: { warmup_points: 16, window_points: 16 },
@@ -319,7 +323,7 @@ const brokenEngine: TelemetryEngine = {
   close: () => Promise.resolve(),
 }
 
-test('an engine that fails makes the status error, without its words, and the next run catches up', async () => {
+test("an engine failure gives the status error without the engine's message, and the next run catches up", async () => {
   const detector = await createDetector(acme, { window_minutes: 240 })
   await insertSpans(engine, acme, [...traffic(-120, 5, 0), ...traffic(5, 10, 6), ...traffic(10, 151, 0)])
   assert.equal((await run(detector)).lastStatus, 'ok')
@@ -335,7 +339,7 @@ test('an engine that fails makes the status error, without its words, and the ne
   assert.deepEqual(
     (await anomalies()).map(({ started_at }) => minute(started_at)),
     [5],
-    'what happened while it could not be read is told late, but told',
+    'an incident during the failure is reported late',
   )
 })
 
@@ -354,33 +358,33 @@ test('a detector is run by one caller at a time, and only for its own organisati
   )
 })
 
-test('a round runs everything that is due once, also after a long sleep, and a failure keeps nobody waiting', async () => {
+test('a round runs every due detector once, also after a long pause, and a failure does not delay others', async () => {
   await insertSpans(engine, acme, traffic(-120, 0, 0))
   const mine = await createDetector()
   const foreign = await createDetector(globex)
-  const sick = await createDetector()
+  const invalid = await createDetector()
   await fixture.control
     .updateTable('detectors')
     .set({ params: '{"k":-1}' })
-    .where('id', '=', sick.id)
+    .where('id', '=', invalid.id)
     .execute()
   await createDetector(acme, { enabled: false })
   const deps = { store, runner, clock, logger }
   const round = () => runDueDetectors(deps, new AbortController().signal)
   assert.equal(await round(), 3)
   const statuses = await Promise.all(
-    [mine, foreign, sick].map(
+    [mine, foreign, invalid].map(
       async ({ tenantId, id }) => (await store.findDetector(tenantId, id))?.lastStatus,
     ),
   )
   assert.deepEqual(statuses, ['ok', 'no_data', 'error'])
   assert.equal(await round(), 0)
   await clock.advance(3 * 3_600_000)
-  assert.equal(await round(), 3, 'three hours of missed runs are made up for by one')
+  assert.equal(await round(), 3, 'one run covers three hours of missed runs')
   assert.equal(await round(), 0)
 })
 
-test('a thousand due detectors of one organisation don’t keep another’s waiting, also one that becomes due meanwhile', async () => {
+test("a thousand due detectors of one organisation do not delay another's, also one that becomes due meanwhile", async () => {
   const read = readDraft({
     name: 'x',
     metric_key: 'spans.rate',
@@ -407,9 +411,9 @@ test('a thousand due detectors of one organisation don’t keep another’s wait
   await createDetector(globex)
   const order: [tenantId: string, count: number][] = []
   const counting = {
-    runTogether: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
+    runBatch: async ({ tenantId }: TenantPlace, ids: readonly string[]) => {
       order.push([tenantId, ids.length])
-      // The engine and the methods would take their time.
+      // Stands for the time that the engine and the methods take.
       await clock.advance(10_000)
       if (order.length === 3) await createDetector(globex)
       return new Map()
@@ -427,19 +431,19 @@ test('a thousand due detectors of one organisation don’t keep another’s wait
   assert.deepEqual([ran('acme'), ran('globex')], [1001, 2])
 })
 
-test('in a round a failure is logged, and a detector that is gone or being run is not one', async () => {
+test('a round logs a failure, and does not log a detector that is deleted or running already', async () => {
   const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
-  const troubled = {
-    runTogether: async (place: TenantPlace, ids: readonly string[]) => {
-      const failures = await runner.runTogether(
+  const failingRunner = {
+    runBatch: async (place: TenantPlace, ids: readonly string[]) => {
+      const failures = await runner.runBatch(
         place,
         ids.filter((id) => id === healthy.id),
       )
-      failures.set(failing.id, new Error('the control plane is away'))
+      failures.set(failing.id, new Error('the control plane is not available'))
       return failures.set(busy.id, new AppError('detector_running'))
     },
   }
-  await runDueDetectors({ store, runner: troubled, clock, logger }, new AbortController().signal)
+  await runDueDetectors({ store, runner: failingRunner, clock, logger }, new AbortController().signal)
   assert.equal(warnings.length, 1)
   assert.match(JSON.stringify(warnings), new RegExp(failing.id))
   assert.equal((await store.findDetector('acme', healthy.id))?.lastStatus, 'no_data')
@@ -450,7 +454,7 @@ test('in a round a failure is logged, and a detector that is gone or being run i
   )
 })
 
-test('detectors that are due together are judged as if each had run alone', async () => {
+test('detectors that run in a batch give the same results as separate runs', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
     ...traffic(-120, -8, 0, 'cart'),
@@ -462,7 +466,7 @@ test('detectors that are due together are judged as if each had run alone', asyn
   const [broken] = due
   assert(broken !== undefined)
   const gone = 'det_gone'
-  const failures = await runner.runTogether(acme, [...due.map(({ id }) => id), gone])
+  const failures = await runner.runBatch(acme, [...due.map(({ id }) => id), gone])
   assert.deepEqual([...failures.keys()], [gone])
   const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
   assert.deepEqual(
@@ -476,7 +480,7 @@ test('detectors that are due together are judged as if each had run alone', asyn
   )
 })
 
-test('where reading together fails, each is read on its own', async () => {
+test('where reading a batch fails, each detector is read separately', async () => {
   await insertSpans(engine, acme, traffic(-120, 0, 0))
   const due = [
     await createDetector(acme, { scope: { service: 'checkout' } }),
@@ -487,8 +491,8 @@ test('where reading together fails, each is read on its own', async () => {
       ? Promise.reject(new EngineError('too much at once', {}))
       : engine.select(statement, limits)
   const narrow: TelemetryEngine = Object.assign(Object.create(engine), { select })
-  const careful = new DetectorRunner({ store, engine: narrow, gate, clock, logger })
-  const failures = await careful.runTogether(
+  const batchRunner = new DetectorRunner({ store, engine: narrow, gate, clock, logger })
+  const failures = await batchRunner.runBatch(
     acme,
     due.map(({ id }) => id),
   )
@@ -501,7 +505,7 @@ test('where reading together fails, each is read on its own', async () => {
   )
 })
 
-test('the worker runs what is due as time passes', async () => {
+test('the worker runs due detectors as time passes', async () => {
   await insertSpans(engine, acme, traffic(-120, 0, 0))
   const detector = await createDetector()
   const worker = createDetectionWorker({
@@ -521,7 +525,7 @@ test('the worker runs what is due as time passes', async () => {
   }
 })
 
-test('the system detectors of a quiet organisation stay silent, and see its service fall over', async () => {
+test('the system detectors of an organisation with little traffic do not alarm, and notice when its service fails', async () => {
   await fixture.control.transaction().execute((trx) => createSystemDetectors(trx, 'acme', clock.nowMs()))
   const busy = (from: number, to: number, errors: number) =>
     traffic(from, to, errors).flatMap((span) => [span, { ...span, atNs: span.atNs + 1_000_000n }])
@@ -546,7 +550,7 @@ test('the system detectors of a quiet organisation stay silent, and see its serv
   assert.equal((await anomalies()).length, 1)
 })
 
-test('metrics on offer are those of the organisation', async () => {
+test('the listed metrics are those of the organisation', async () => {
   const point = (place: TenantPlace, name: string) =>
     engine.command(
       raw(
@@ -563,7 +567,7 @@ test('metrics on offer are those of the organisation', async () => {
   assert.deepEqual(await readMetricNames(reader, BigInt(noonMs) * 1_000_000n), [])
 })
 
-test('a service that is unlike its peers is found beside them, and the reason says what those showed', async () => {
+test("a service that differs from its peers is found, and the reason gives the peers' range", async () => {
   const peers = ['basket', 'cart', 'search', 'users', 'mail']
   await insertSpans(engine, acme, [
     ...traffic(-120, -3, 1),

@@ -1,11 +1,11 @@
-// Runs detectors: read a series, evaluate each group, write down what was found. Detectors of one organisation that
-// are due together are read together; each is then judged and recorded on its own. A run never throws for what
-// the engine or the definition does: that becomes the status `error` with a sentence, because one detector that
-// can't be read must not keep the others from being run. It does throw when the control plane can't be written;
-// the detector is then still due.
+// Runs detectors: reads their series, evaluates each group, and records what was found. Due detectors of one
+// organisation are read as a batch; each is then evaluated and recorded separately. A run does not throw for errors of
+// the engine or the definition: they become the status `error` with a note, because one detector that cannot be read
+// must not prevent the others from running. It throws where the control plane cannot be written; the detector then
+// stays due.
 //
-// Nothing is kept between runs but the anomalies and the status, so a missed run is made up for by the next, which
-// judges the same window and more. A detector is run by one caller at a time.
+// Only the anomalies and the status are kept between runs. So the next run covers a missed one: it judges the same
+// window and more. A detector is run by one caller at a time.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
@@ -30,7 +30,7 @@ interface RunnerOptions {
   readonly gate: TelemetryGate
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
-  /** Where series are judged; in this thread where absent. */
+  /** Evaluates series; in this thread where absent. */
   readonly evaluate?: Evaluate
 }
 
@@ -43,9 +43,9 @@ export class DetectorRunner {
   }
 
   /**
-   * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
-   * another call runs it. Where the definition changes meanwhile, or what was read is erased, nothing is recorded:
-   * either made it due.
+   * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while another
+   * call runs it. Where the definition changes or what was read is erased during the run, nothing is recorded; both
+   * make the detector due again.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
     const failures = await this.#runUnlessRunning(place, [detectorId], { kind: 'asked', signal: undefined })
@@ -54,10 +54,10 @@ export class DetectorRunner {
   }
 
   /**
-   * Runs several detectors of one organisation; answers, by id, what {@link run} would have thrown. Never throws.
-   * Those that it has not come to when the signal aborts are still due.
+   * Runs several detectors of one organisation. Never throws: returns, by id, the errors that {@link run} would throw.
+   * Detectors that were not run before the signal aborts stay due.
    */
-  async runTogether(
+  async runBatch(
     place: TenantPlace,
     detectorIds: readonly string[],
     signal?: AbortSignal,
@@ -68,30 +68,30 @@ export class DetectorRunner {
   async #runUnlessRunning(
     place: TenantPlace,
     detectorIds: readonly string[],
-    how: Pick<Round, 'kind' | 'signal'>,
+    options: Pick<Batch, 'kind' | 'signal'>,
   ): Promise<Map<string, unknown>> {
     const failures = new Map<string, unknown>()
     const own = detectorIds.filter((id) => !this.#running.has(id))
     for (const id of detectorIds) if (!own.includes(id)) failures.set(id, new AppError('detector_running'))
     for (const id of own) this.#running.add(id)
     try {
-      await this.#runAll(place, own, { ...how, failures })
+      await this.#runAll(place, own, { ...options, failures })
     } finally {
       for (const id of own) this.#running.delete(id)
     }
     return failures
   }
 
-  async #runAll(place: TenantPlace, ids: readonly string[], round: Round): Promise<void> {
+  async #runAll(place: TenantPlace, ids: readonly string[], batch: Batch): Promise<void> {
     const { clock, engine, evaluate = evaluateHere, gate, store } = this.#options
     const { placement, tenantId } = place
-    const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: round.kind })
+    const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind })
     const ranAtMs = clock.nowMs()
     const detectors: StoredDetector[] = []
     const runs: Run[] = []
     for (const some of chunksOf(ids)) {
-      if (round.signal?.aborted) break
-      const found = await this.#findSome(tenantId, some, round)
+      if (batch.signal?.aborted) break
+      const found = await this.#findSome(tenantId, some, batch)
       const tunings = await store.feedback.tuningsOf(found)
       for (const [i, detector] of found.entries()) {
         detectors.push(detector)
@@ -102,49 +102,55 @@ export class DetectorRunner {
       }
     }
     const read = await this.#readAhead(reader, runs)
-    for (const some of chunksOf(detectors)) await this.#runSome(some, { ...round, runs, read, ranAtMs })
+    for (const some of chunksOf(detectors)) await this.#runSome(some, { ...batch, runs, read, ranAtMs })
   }
 
-  /** In order of their ids; where that fails, each on its own, so that one's fault is one's own. */
-  async #findSome(tenantId: string, ids: readonly string[], round: Round): Promise<StoredDetector[]> {
+  /**
+   * The detectors with these ids, in the same order. Where reading them together fails, each is read separately, so
+   * that an invalid row affects only its own detector.
+   */
+  async #findSome(tenantId: string, ids: readonly string[], batch: Batch): Promise<StoredDetector[]> {
     const { store } = this.#options
     let found = new Map<string, StoredDetector>()
     try {
       found = await store.findDetectors(tenantId, ids)
     } catch {
-      await eachOnItsOwn(ids, { failures: round.failures }, async (id) => {
+      await forEachSeparately(ids, { failures: batch.failures }, async (id) => {
         const detector = await store.findDetector(tenantId, id)
         if (detector !== null) found.set(id, detector)
       })
     }
     return ids.flatMap((id) => {
       const detector = found.get(id)
-      if (detector === undefined && !round.failures.has(id)) {
-        round.failures.set(id, new AppError('not_found'))
+      if (detector === undefined && !batch.failures.has(id)) {
+        batch.failures.set(id, new AppError('not_found'))
       }
       return detector ?? []
     })
   }
 
-  /** Judges, then records in one transaction; where that fails, each in its own, so that one's fault is one's own. */
-  async #runSome(detectors: readonly StoredDetector[], round: ReadRound): Promise<void> {
+  /**
+   * Evaluates detectors and records the results in one transaction. Where that fails, each is recorded separately, so
+   * that an error affects only its own detector.
+   */
+  async #runSome(detectors: readonly StoredDetector[], batch: ReadBatch): Promise<void> {
     const { store } = this.#options
     const records = new Map<string, RunRecord>()
     for (const detector of detectors) {
-      if (round.signal?.aborted) break
-      const run = round.runs.find((one) => one.detector === detector)
+      if (batch.signal?.aborted) break
+      const run = batch.runs.find((one) => one.detector === detector)
       const { summary, found } =
         run === undefined
           ? failed('The method no longer accepts these params; set them again.')
-          : await this.#evaluate(run, round.read.get(run))
-      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, round.ranAtMs)
+          : await this.#evaluate(run, batch.read.get(run))
+      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
       const tuning = run?.tuning ?? null
-      records.set(detector.id, { detector, ranAtMs: round.ranAtMs, nextRunAtMs, summary, found, tuning })
+      records.set(detector.id, { detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
     }
     try {
       await store.recordRuns([...records.values()])
     } catch {
-      await eachOnItsOwn(records.keys(), { failures: round.failures }, async (id) => {
+      await forEachSeparately(records.keys(), { failures: batch.failures }, async (id) => {
         const record = records.get(id)
         if (record !== undefined) await store.recordRun(record)
       })
@@ -152,9 +158,9 @@ export class DetectorRunner {
   }
 
   /**
-   * What detectors of one series each read, in few statements. Those by groups are read when it is their turn, so
-   * that their answers are not all in memory at once. Where a statement fails, nobody knows whose fault it was: then
-   * each is read on its own, and only the one that can't be read is an error.
+   * Reads the series of all detectors without `group_by`, in few statements. Detectors with groups are read one by one
+   * later, so that not all of their series are in memory at once. Where a statement fails, its detectors are read
+   * separately, so that only the one that cannot be read has an error.
    */
   async #readAhead(reader: TenantReader, runs: readonly Run[]): Promise<Map<Run, SeriesSet>> {
     const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)
@@ -163,7 +169,7 @@ export class DetectorRunner {
       const sets = await readSeriesBatch(reader, single.map(requestOf))
       return new Map(single.flatMap((run, i) => (sets[i] === undefined ? [] : [[run, sets[i]]])))
     } catch (err) {
-      this.#options.logger.warn({ err }, 'detectors could not be read together; each is read on its own')
+      this.#options.logger.warn({ err }, 'detectors could not be read in a batch; each is read separately')
       return new Map()
     }
   }
@@ -179,7 +185,9 @@ export class DetectorRunner {
       const isKnown = err instanceof AppError && err.code !== 'internal'
       if (isKnown) return failed(err.message)
       const what =
-        err instanceof EvaluationError ? 'Its series could not be judged' : 'Its telemetry could not be read'
+        err instanceof EvaluationError
+          ? 'Its series could not be evaluated'
+          : 'Its telemetry could not be read'
       return failed(`${what}; the next run tries again.`)
     }
   }
@@ -190,25 +198,25 @@ function chunksOf<T>(all: readonly T[]): T[][] {
   return Array.from({ length: count }, (_, i) => all.slice(i * idsMax, (i + 1) * idsMax))
 }
 
-/** What befell those that were run together. */
-interface Round {
-  /** Whether somebody waits for it. */
+/** Options and failures of a batch of detectors. */
+interface Batch {
+  /** Whether a person waits for the result. */
   readonly kind: ReadShare['kind']
   readonly failures: Map<string, unknown>
   readonly signal: AbortSignal | undefined
 }
 
-interface ReadRound extends Round {
+interface ReadBatch extends Batch {
   readonly runs: readonly Run[]
-  /** What was read ahead. */
+  /** Series that were read ahead, by run. */
   readonly read: ReadonlyMap<Run, SeriesSet>
   readonly ranAtMs: number
 }
 
-/** One's failure is noted and leaves the others alone. */
-async function eachOnItsOwn(
+/** Calls `work` for each id. A failure is stored and does not affect the others. */
+async function forEachSeparately(
   ids: Iterable<string>,
-  { failures }: Pick<Round, 'failures'>,
+  { failures }: Pick<Batch, 'failures'>,
   work: (id: string) => Promise<void>,
 ): Promise<void> {
   for (const id of ids) {

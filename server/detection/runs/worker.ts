@@ -1,7 +1,7 @@
-// The loop that runs detectors when they are due. A round takes what is due until nothing is left, by turns between
-// organisations, those of one together, the longest overdue first; so one organisation's thousand delay nobody else's
-// first by more than a turn, and a detector whose runs were missed while the service was down is run once, not once
-// per missed run. One detector's failure is logged and leaves the others alone.
+// The loop that runs due detectors. A round runs until no detector is due. Organisations take turns; in each turn the
+// detectors of one organisation run as a batch, the longest overdue first. So a thousand detectors of one organisation
+// delay the first of another by one turn at most. A detector whose runs were missed while the service was down is run
+// once, not once per missed run. The failure of one detector is logged and does not affect the others.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
@@ -13,26 +13,26 @@ import type { DetectorRunner } from './runner.ts'
 
 interface DetectionWorkerOptions {
   readonly store: DetectionStore
-  readonly runner: Pick<DetectorRunner, 'runTogether'>
+  readonly runner: Pick<DetectorRunner, 'runBatch'>
   readonly clock: Clock
   readonly leases: Leases
   readonly logger: Pick<FastifyBaseLogger, 'error'>
 }
 
-/** Detectors are due by the minute; a few seconds later is soon enough. */
+/** Detectors are due at a minute; a delay of a few seconds does not matter. */
 const everyMs = 5000
-/** A round of 1,000 detectors takes seconds; a process that died may delay the next one by this. */
+/** A round of 1,000 detectors takes seconds. After a crash the next round may be delayed by this long. */
 const leaseMs = 120_000
 /**
- * Runs of one organisation in one turn: enough that what is read together is read cheaply, few enough that the next
- * organisation has its turn soon. Four statements read them, and judging them takes seconds.
+ * Runs of one organisation in one turn: enough to read them cheaply as a batch, few enough that the next organisation
+ * does not wait long. Four statements read them, and evaluating them takes seconds.
  */
 const turnSize = 100
-/** Detectors that are listed at once, of several organisations. */
+/** Due detectors, of all organisations, that one statement lists. */
 const listSize = 1000
-/** Organisations that have a turn at once: reading one goes on while others are judged. */
+/** Organisations that have a turn at the same time: one is read while others are evaluated. */
 const concurrency = 4
-/** After so many runs the round ends, so that the lease is renewed. */
+/** A round ends after this many runs, so that the lease is renewed. */
 const roundSize = 2000
 
 export function createDetectionWorker(options: DetectionWorkerOptions): Periodic {
@@ -52,9 +52,9 @@ export function createDetectionWorker(options: DetectionWorkerOptions): Periodic
 
 type RoundOptions = Pick<DetectionWorkerOptions, 'store' | 'runner' | 'clock' | 'logger'>
 
-/** One round. Answers how many detectors were run; each is tried at most once. */
+/** Runs one round. Returns how many detectors were run; each is tried at most once. */
 export async function runDueDetectors(options: RoundOptions, signal: AbortSignal): Promise<number> {
-  const turns = new Turns(options)
+  const turns = new TurnQueue(options)
   const work = async (): Promise<void> => {
     while (!signal.aborted) {
       const turn = await turns.next()
@@ -68,10 +68,11 @@ export async function runDueDetectors(options: RoundOptions, signal: AbortSignal
 }
 
 /**
- * Whose turn it is: the organisation that has run least in this round, of several the one that is longest overdue. The
- * list is read anew now and then, so that what becomes due meanwhile doesn't wait until all of somebody else has run.
+ * Decides which organisation has the next turn: the one that has run least in this round and, among equals, the one
+ * that is longest overdue. The list of due detectors is read again from time to time, so that a detector that becomes
+ * due during the round does not wait for all others.
  */
-class Turns {
+class TurnQueue {
   readonly #options: RoundOptions
   readonly #tried = new Set<string>()
   readonly #ranBy = new Map<string, number>()
@@ -88,10 +89,10 @@ class Turns {
     return this.#tried.size
   }
 
-  /** Due detectors of one organisation; null where there are none, or the round is long enough. */
+  /** Due detectors of one organisation; null where none is due or the round has run enough. */
   async next(): Promise<readonly DueDetector[] | null> {
     if (this.#tried.size >= roundSize) return null
-    this.#listing = this.#listing.then(() => this.#listAgain())
+    this.#listing = this.#listing.then(() => this.#refreshList())
     await this.#listing
     const ran = (tenantId: string) => this.#ranBy.get(tenantId) ?? 0
     const first = this.#waiting().reduce<DueDetector | null>(
@@ -113,17 +114,17 @@ class Turns {
     if (first !== undefined) this.#running.delete(first.tenantId)
   }
 
-  /** Listed, not tried, and of an organisation that has no turn now; the longest overdue first. */
+  /** Due detectors that were not tried, of organisations without a turn at present; the longest overdue first. */
   #waiting(): DueDetector[] {
     return this.#listed.filter(({ id, tenantId }) => !this.#tried.has(id) && !this.#running.has(tenantId))
   }
 
-  async #listAgain(): Promise<void> {
+  async #refreshList(): Promise<void> {
     const { clock, store } = this.#options
     const nowMs = clock.nowMs()
     const isOld = this.#listedAtMs === null || Math.abs(nowMs - this.#listedAtMs) >= everyMs
     if (!isOld && this.#waiting().length > 0) return
-    // What was tried may still be due, where its run could not be recorded.
+    // A tried detector is still due where its run could not be recorded, so the limits are higher by that number.
     const tried = this.#tried.size
     this.#listed = await store.dueDetectors(nowMs, listSize + tried, turnSize + tried)
     this.#listedAtMs = nowMs
@@ -137,13 +138,13 @@ async function runSome(
 ): Promise<void> {
   const [place] = due
   if (place === undefined) return
-  const failures = await runner.runTogether(
+  const failures = await runner.runBatch(
     { tenantId: place.tenantId, placement: place.placement },
     due.map(({ id }) => id),
     signal,
   )
   for (const [detectorId, err] of failures) {
-    // Deleted since it was listed, or being run by hand: both are as they should be.
+    // Deleted since it was listed, or run by a person at the same time: no failure.
     const isExpected =
       err instanceof AppError && (err.code === 'not_found' || err.code === 'detector_running')
     if (!isExpected) logger.error({ err, detectorId }, 'a detector could not be run')

@@ -1,5 +1,5 @@
-// The forest against the definition: its trees stay what they would be if drawn of their sample anew, and what lies apart
-// scores higher than what lies among others.
+// Compares the forest with its definition: a tree that was updated many times scores like one that was newly drawn from
+// the same sample, and a point that lies apart scores higher than one among others.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ function scoresOf(values: Float64Array, more: Partial<ForestShape> = {}): number
 
 const mean = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length
 
-test('a point far from all others scores several times what those in the crowd do', () => {
+test('a point far from all others scores several times as high as the points that lie together', () => {
   const values = Float64Array.from({ length: 600 }, seededNormal(3)).fill(25, 599)
   const scores = scoresOf(values)
   const crowd = mean(scores.slice(200, -1))
@@ -26,7 +26,7 @@ test('a point far from all others scores several times what those in the crowd d
   assert.ok((scores.at(-1) ?? 0) > Math.max(...scores.slice(200, -1)))
 })
 
-test('an order of values that never was stands out, though each value is usual', () => {
+test('a new order of values scores high, though each value is usual', () => {
   const values = Float64Array.from({ length: 800 }, (_, i) => i % 2)
   const noise = seededNormal(5)
   for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) + noise() / 50
@@ -68,7 +68,7 @@ test('scores are finite and not negative, whatever the values', () => {
   )
 })
 
-test('a tree whose points were all replaced many times scores as one that was drawn of its sample', () => {
+test('a tree whose points were all replaced many times scores like one that was newly drawn from its sample', () => {
   const both = { shinglePoints: 2, samplePoints: 16, historyPoints: 16, trees: 10 }
   const meanOfProbe = (before: number) => {
     const each = Array.from({ length: 80 }, (_, seed) => {
@@ -81,18 +81,18 @@ test('a tree whose points were all replaced many times scores as one that was dr
   assert.ok(Math.abs(kept / drawn - 1) < 0.06, `${kept} for ${drawn}`)
 })
 
-test('two points give the expectation that can be worked out by hand', () => {
-  // Of two points every tree is the same but for where its one cut lies, and that does not matter here.
+test('with two points in the tree the score is the expectation that can be calculated by hand', () => {
+  // With two points, trees differ only in where their one cut is, and that does not change the score here.
   const both = { shinglePoints: 1, samplePoints: 8, historyPoints: 8, trees: 3 }
   const third = (value: number) => scoresOf(Float64Array.of(0, 10, value), both)[2] ?? 0
   const seen = (1 - 1 / 4) / (1 + 1)
   assert.ok(Math.abs(third(0) - seen * Math.log2(3)) < 1e-12)
-  // Ten beyond a box of ten: cut off above it half of the time, below it otherwise.
+  // The value lies 10 beyond a box of width 10: half of the cuts fall between them.
   assert.ok(Math.abs(third(20) - (0.5 + 0.5 / 2) * Math.log2(3)) < 1e-12)
   assert.ok(Math.abs(third(5) - 0.5 * Math.log2(3)) < 1e-12)
 })
 
-test('a gap cuts a point, and what comes after it begins anew', () => {
+test('a gap interrupts a point, and points begin anew after it', () => {
   const values = Float64Array.from({ length: 60 }, seededNormal(6)).fill(Number.NaN, 30, 40)
   const scores = forestScores(denseValuesOf(values), { ...shape, shinglePoints: 4 })
   const cut = [...scores].flatMap((score, i) => (Number.isNaN(score) ? [i] : []))

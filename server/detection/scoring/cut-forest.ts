@@ -1,23 +1,24 @@
-// A random cut forest (Guha, Mishra, Roy, Schrijvers 2016): trees that cut a sample of the past at random, dimension by
-// dimension in proportion to how far it reaches, until every point is alone. What lies apart from the rest is cut off
-// early, so the depth at which a point would be cut off says how odd it is. A tree is kept as it would have been drawn of
-// its present sample: points join and leave without the rest being drawn anew.
+// A random cut forest (Guha, Mishra, Roy, Schrijvers 2016). Each tree divides a sample of the past by random cuts until
+// every point is alone. A cut falls on a dimension in proportion to the extent of the points in it. A point far from
+// the others is cut off early, so the depth at which it would be cut off says how unusual it is. Points enter and leave
+// a tree without a new draw of the rest; the tree always has the same distribution as one that is newly drawn from its
+// present sample.
 //
-// - A point is a shingle: the last few values. It is kept as the index of its newest value, not copied.
-// - The score is not the depth of one cut that was drawn but the expectation over all that could be: at each box on the
-//   way down, how likely would a cut separate the point from everything inside? The terms, one over the depth and a
-//   logarithm for what was seen before, are those AWS publishes with its library.
-// - Each tree samples on its own, older points fading exponentially: a newcomer replaces a random one (Aggarwal 2006,
-//   biased reservoir sampling). At first nearly everything is taken.
+// - A point is a shingle: the last few values. It is stored as the index of its newest value, not copied.
+// - The score is not the depth of one cut that was drawn, but the expectation over all possible cuts: at each box on
+//   the way down, the probability that a cut separates the point from everything inside. The terms (one over the depth,
+//   and a logarithm for a point that was seen before) are those that AWS publishes with its library.
+// - Each tree samples on its own, and older points fade exponentially: a new point replaces a random one (Aggarwal
+//   2006, biased reservoir sampling). Until the sample is full, nearly every point is taken.
 //
-// Cost per value: a way down each tree, about twice the logarithm of its sample times the shingle, and a change of one
-// tree in ten. Nothing overflows for values within 1e300, because ranges are added and never multiplied.
+// Cost per value: one descent of each tree (about twice the logarithm of its sample size, times the shingle) and a
+// change of one tree in ten. Nothing overflows for values within 1e300, because ranges are added and never multiplied.
 
 import type { DenseValues } from './dense-values.ts'
 import { seededUniform } from './seeded-random.ts'
 import { at } from './series.ts'
 
-/** With less left to lose the rest of a way down can't matter. */
+/** Below this probability, the rest of a descent cannot change the score noticeably. */
 const leastShare = 1e-3
 const none = -1
 
@@ -27,13 +28,14 @@ export interface ForestShape {
   readonly samplePoints: number
   /** Values per point. */
   readonly shinglePoints: number
-  /** Mean age of the points in a tree, in points seen. */
+  /** Mean age of the points in a tree, counted in points. */
   readonly historyPoints: number
 }
 
 /**
- * How odd each value is as the end of a point, among the points before it: 0 where there is none before it, NaN where a
- * gap cuts the point. Tree by tree and not value by value, so that the tree at work stays in the processor's cache.
+ * How unusual each point is among the points before it, at the index of its newest value: 0 where there is no earlier
+ * point, NaN where a gap interrupts the point. Loops tree by tree and not value by value, so that the tree in use stays
+ * in the processor's cache.
  */
 export function forestScores({ runs, values }: DenseValues, shape: ForestShape): Float64Array {
   const scores = new Float64Array(values.length)
@@ -50,7 +52,7 @@ export function forestScores({ runs, values }: DenseValues, shape: ForestShape):
   return scores.map((score, i) => ((runs[i] ?? 0) < shape.shinglePoints ? Number.NaN : score))
 }
 
-/** A tree and the lot that decides which points it holds. */
+/** A tree, and the random choice of the points in its sample. */
 class SampledTree {
   readonly cuts: CutTree
   readonly #uniform: () => number
@@ -77,15 +79,16 @@ class SampledTree {
       this.cuts.insert(index, this.#size++)
       return
     }
-    const seat = Math.floor(this.#uniform() * this.#capacity)
-    this.cuts.remove(seat)
-    this.cuts.insert(index, seat)
+    const slot = Math.floor(this.#uniform() * this.#capacity)
+    this.cuts.remove(slot)
+    this.cuts.insert(index, slot)
   }
 }
 
 /**
- * One tree. Nodes are numbers: below `#leafBase` those with two children, their box and their cut; from there on leaves,
- * each a point. Equal points share a leaf. A value up to the cut goes left. Every box is the smallest around its points.
+ * One tree. Nodes are numbers. Those below `#leafBase` are inner nodes, with two children, a box and a cut. The others
+ * are leaves; each is one point, and equal points share a leaf. Values up to the cut go to the left child. Every box is
+ * the smallest one around its points.
  */
 class CutTree {
   readonly #values: Float64Array
@@ -96,16 +99,16 @@ class CutTree {
   readonly #right: Int32Array
   readonly #axis: Uint8Array
   readonly #cut: Float64Array
-  /** Lower and upper edge of each inner box, dimension by dimension. */
+  /** Lower and upper edge of the box of each inner node, dimension by dimension. */
   readonly #edges: Float64Array
-  /** How far each inner box reaches, all dimensions added up. */
+  /** Extent of the box of each inner node: the sum over all dimensions. */
   readonly #reach: Float64Array
   readonly #parent: Int32Array
   /** Points below each node, or in the leaf. */
   readonly #mass: Int32Array
   /** Of each leaf, index of the newest value of its point. */
   readonly #point: Int32Array
-  readonly #leafOfSeat: Int32Array
+  readonly #leafOfSlot: Int32Array
   readonly #freeInner: number[] = []
   readonly #freeLeaves: number[] = []
   #root = none
@@ -124,7 +127,7 @@ class CutTree {
     this.#parent = new Int32Array(2 * capacity)
     this.#mass = new Int32Array(2 * capacity)
     this.#point = new Int32Array(capacity)
-    this.#leafOfSeat = new Int32Array(capacity)
+    this.#leafOfSlot = new Int32Array(capacity)
     for (let i = capacity - 1; i >= 0; i--) {
       this.#freeInner.push(i)
       this.#freeLeaves.push(capacity + i)
@@ -132,8 +135,8 @@ class CutTree {
   }
 
   /**
-   * Of a point, newest value first. In units that do not depend on the size of the sample: about 1 for one in the middle
-   * of the others.
+   * Score of a point, newest value first. It does not depend on the sample size: a point in the middle of the others
+   * scores about 1.
    */
   scoreOf(point: Float64Array): number {
     if (this.#root === none) return 0
@@ -145,8 +148,9 @@ class CutTree {
     let share = 1
     let score = 0
     for (; node < leafBase; depth++) {
-      // Distances to both edges exceed the box by twice what lies beyond it. No branch, which near the leaves would be
-      // guessed wrong half of the time; what rounding leaves of the difference is far below what matters.
+      // The distances to both edges exceed the extent of the box by twice the distance beyond it. This needs no branch;
+      // near the leaves the processor would mispredict half of them. The rounding error of the difference is
+      // negligible.
       const reach = at(this.#reach, node)
       let toLow = 0
       let toHigh = 0
@@ -178,37 +182,37 @@ class CutTree {
     return (1 - mass / (2 * all)) / (depth + Math.log2(1 + mass))
   }
 
-  /** Adds the point that ends with value `index`; `seat` is how it is called when it leaves. */
-  insert(index: number, seat: number): void {
+  /** Adds the point that ends with value `index`. `slot` names it for `remove`. */
+  insert(index: number, slot: number): void {
     let node = this.#root
     let parent = none
     while (node !== none) {
       const isLeaf = node >= this.#leafBase
       if (isLeaf && this.#isSamePoint(node, index)) {
         this.#mass[node] = (this.#mass[node] ?? 0) + 1
-        this.#leafOfSeat[seat] = node
+        this.#leafOfSlot[slot] = node
         return
       }
       const cut = this.#drawCut(node, index)
       if (cut !== null) {
-        this.#leafOfSeat[seat] = this.#branchOff(node, parent, index, cut)
+        this.#leafOfSlot[slot] = this.#branchOff(node, parent, index, cut)
         return
       }
-      this.#takeIn(node, index)
+      this.#addTo(node, index)
       parent = node
       node = this.#childOf(node, index)
     }
     this.#root = this.#newLeaf(index, none)
-    this.#leafOfSeat[seat] = this.#root
+    this.#leafOfSlot[slot] = this.#root
   }
 
-  /** Takes the point of a seat out. */
-  remove(seat: number): void {
-    const leaf = this.#leafOfSeat[seat] ?? none
+  /** Removes the point of a slot. */
+  remove(slot: number): void {
+    const leaf = this.#leafOfSlot[slot] ?? none
     const mass = (this.#mass[leaf] ?? 0) - 1
     this.#mass[leaf] = mass
     if (mass > 0) {
-      this.#giveUp(this.#parent[leaf] ?? none, false)
+      this.#removeUpwards(this.#parent[leaf] ?? none, false)
       return
     }
     this.#freeLeaves.push(leaf)
@@ -221,7 +225,7 @@ class CutTree {
     const above = this.#parent[parent] ?? none
     this.#freeInner.push(parent)
     this.#link(above, parent, sibling)
-    this.#giveUp(above, true)
+    this.#removeUpwards(above, true)
   }
 
   #childOf(node: number, index: number): number {
@@ -237,7 +241,7 @@ class CutTree {
     return true
   }
 
-  /** Edges of the box of a node along one dimension; a leaf is a box without extent. */
+  /** The edges of a node's box in one dimension. The box of a leaf has no extent. */
   #lowOf(node: number, d: number): number {
     if (node < this.#leafBase) return at(this.#edges, 2 * (node * this.#width + d))
     return at(this.#values, (this.#point[node - this.#leafBase] ?? 0) - d)
@@ -247,11 +251,11 @@ class CutTree {
     return node < this.#leafBase ? at(this.#edges, 2 * (node * this.#width + d) + 1) : this.#lowOf(node, d)
   }
 
-  /** A random cut of the box around a node and the point; null where it does not part the two. */
+  /** Draws a random cut of the box around a node and a point. Returns null where the cut does not separate the two. */
   #drawCut(node: number, index: number): { axis: number; at: number } | null {
     let beyond = 0
     for (let d = 0; d < this.#width; d++) beyond += this.#gapOf(node, index, d)
-    // The cut falls anywhere in the box around both, and parts them where it falls outside the node's own.
+    // The cut falls anywhere in the box around both. It separates them where it falls outside the node's own box.
     const isLeaf = node >= this.#leafBase
     const reach = isLeaf ? 0 : at(this.#reach, node)
     let rest = this.#uniform() * (reach + beyond)
@@ -267,12 +271,12 @@ class CutTree {
     const value = at(this.#values, index - axis)
     const low = this.#lowOf(node, axis)
     const high = this.#highOf(node, axis)
-    // Only rounding can carry the lot past the gap; a cut at its lower end parts them always.
+    // Only a rounding error can move the cut past the gap. A cut at the lower end of the gap always separates the two.
     if (value < low) return { axis, at: value + rest < low ? value + rest : value }
     return { axis, at: high + rest < value ? high + rest : high }
   }
 
-  /** How far the point lies outside the box of a node along one dimension. */
+  /** Distance of the point from a node's box in one dimension. */
   #gapOf(node: number, index: number, d: number): number {
     const value = at(this.#values, index - d)
     const low = this.#lowOf(node, d)
@@ -281,7 +285,7 @@ class CutTree {
     return value > high ? value - high : 0
   }
 
-  /** Puts a new leaf beside a node, under a new one that takes its place; answers the leaf. */
+  /** Puts a new leaf beside a node, below a new inner node that replaces it. Returns the leaf. */
   #branchOff(node: number, parent: number, index: number, cut: { axis: number; at: number }): number {
     const inner = this.#freeInner.pop() ?? none
     const leaf = this.#newLeaf(index, inner)
@@ -290,7 +294,7 @@ class CutTree {
       this.#edges[2 * (inner * this.#width + d) + 1] = this.#highOf(node, d)
     }
     this.#mass[inner] = this.#mass[node] ?? 0
-    this.#takeIn(inner, index)
+    this.#addTo(inner, index)
     this.#axis[inner] = cut.axis
     this.#cut[inner] = cut.at
     const isBelow = at(this.#values, index - cut.axis) <= cut.at
@@ -309,7 +313,7 @@ class CutTree {
     return leaf
   }
 
-  /** Puts `after` where `before` hung. */
+  /** Replaces the child `before` of `parent` by `after`. */
   #link(parent: number, before: number, after: number): void {
     this.#parent[after] = parent
     if (parent === none) this.#root = after
@@ -317,7 +321,7 @@ class CutTree {
     else this.#right[parent] = after
   }
 
-  #takeIn(node: number, index: number): void {
+  #addTo(node: number, index: number): void {
     this.#mass[node] = (this.#mass[node] ?? 0) + 1
     let reach = 0
     for (let d = 0, side = 2 * node * this.#width; d < this.#width; d++, side += 2) {
@@ -329,8 +333,8 @@ class CutTree {
     this.#reach[node] = reach
   }
 
-  /** One point fewer from a node upwards; boxes shrink for as long as they do. */
-  #giveUp(from: number, mayShrink: boolean): void {
+  /** Subtracts one point from a node and all nodes above it, and shrinks their boxes until one stays as it is. */
+  #removeUpwards(from: number, mayShrink: boolean): void {
     let shrinks = mayShrink
     for (let node = from; node !== none; node = this.#parent[node] ?? none) {
       this.#mass[node] = (this.#mass[node] ?? 0) - 1

@@ -1,4 +1,4 @@
-// Runs: which values stand next to each other.
+// Runs: which values count as consecutive.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -8,7 +8,7 @@ const runsOf = (values: readonly number[], seams: readonly number[] = []) => [
   ...denseValuesOf(Float64Array.from(values), seams).runs,
 ]
 
-test('a short gap is stepped over, and after a long one a new run begins', () => {
+test('a run continues across a short gap and ends at a long one', () => {
   const gap = (length: number) => Array<number>(length).fill(Number.NaN)
   assert.deepEqual(runsOf([1, 1, ...gap(5), 1, ...gap(6), 1, 1]), [1, 2, 3, 1, 2])
 })

@@ -1,11 +1,11 @@
-// The values of a series without its gaps, for methods that look at runs of values: what is missing or erased is not
-// there at all, so it can't be taken for a number. A short gap is stepped over; after a long one a new run begins,
-// because a shape across it would be made of two ends that never met. So would one across a change to or from summer time,
-// in a series that follows people's clocks: an hour is left out or comes twice.
+// The values of a series without its gaps, for methods that look at runs of consecutive values. A missing or erased
+// bucket is left out, so no method can take it for a number. A run continues across a short gap. After a long gap a new
+// run begins, because a shape across it would join two ends that never met. A run also ends where summer time begins or
+// ends, in a series that follows local time: an hour is left out or comes twice.
 
 import { at } from './series.ts'
 
-/** More empty buckets than this in a row end a run. */
+/** More consecutive empty buckets than this end a run. */
 const longestBridge = 5
 
 export interface DenseValues {
@@ -13,11 +13,11 @@ export interface DenseValues {
   readonly values: Float64Array
   /** Bucket of each value. */
   readonly buckets: Int32Array
-  /** How many values of its run each value completes: 1 for the first of a run. */
+  /** Position of each value in its run: 1 for the first. */
   readonly runs: Int32Array
 }
 
-/** `seams`: buckets with which a new run begins in any case, in order. */
+/** `seams`: buckets at which a new run begins in any case, in ascending order. */
 export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
   const count = sparse.reduce((sum, value) => (Number.isNaN(value) ? sum : sum + 1), 0)
   const values = new Float64Array(count)
@@ -36,8 +36,8 @@ export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = [
   return { values, buckets, runs }
 }
 
-/** Lays a column of dense values back onto buckets; NaN elsewhere. */
-export function spreadOut(dense: DenseValues, column: Float64Array, length: number): Float64Array {
+/** Writes a column of dense values back to their buckets; NaN elsewhere. */
+export function toSparse(dense: DenseValues, column: Float64Array, length: number): Float64Array {
   const sparse = new Float64Array(length).fill(Number.NaN)
   for (let i = 0; i < column.length; i++) sparse[dense.buckets[i] ?? 0] = at(column, i)
   return sparse

@@ -1,11 +1,11 @@
-// The fast transform against the plain sum.
+// The fast transform compared with the plain sum.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fourier } from './fourier.ts'
 import { seededNormal } from './seeded-noise.ts'
 
-test('it is the sum it stands for, and undoes itself with its arguments exchanged', () => {
+test('the transform is the sum that defines it, and exchanged arguments give its inverse', () => {
   const next = seededNormal(1)
   const size = 64
   const signal = Float64Array.from({ length: size }, () => next())

@@ -1,11 +1,11 @@
-// Which days are holidays, and what is usual on one. Holidays have a past of their own and are kept out of every other: a
-// bank holiday must not lower what is expected of the Mondays after it.
+// Which days are holidays, and what is usual on one. Holidays have a history of their own and are left out of every
+// other: a bank holiday must not lower what is expected of the Mondays after it.
 //
-// The band of a holiday comes from the holidays before it, of whatever name: they are few, and most are alike. The first one
-// has none to compare with, and nobody says what kind it is: a day off, half a day off, or a day like any other in this
-// town. So its band reaches over both, what is usual at this hour by the clock that is followed, and what is usual on the
-// day of the week that is most unlike the others, which is what a day off looks like here: Sunday, mostly.
-// docs/decisions/0017 has what else was tried.
+// The band of a holiday comes from all earlier holidays, whatever their names: they are few, and most are alike. The
+// first one has no earlier one to compare with, and nobody says which kind it is: a day off, half a day off, or an
+// ordinary day at this place. So its band covers both what is usual at this time on the day's own schedule, and what is
+// usual on the day of the week that differs most from the others. That day shows what a day off looks like in this
+// series; mostly it is Sunday. docs/decisions/0017 lists what else was tried.
 
 import { SeasonalPast, type Usual } from './season.ts'
 
@@ -22,8 +22,8 @@ export interface Band {
 }
 
 /**
- * Whether a local day, counted from 1970-01-01, is one of `entries`: `2026-12-25`, or `12-25` for every year. What a year
- * lacks, as most lack 02-29, is no holiday in it.
+ * Returns a function that tells whether a local day, counted from 1970-01-01, is one of `entries`: `2026-12-25`, or
+ * `12-25` for every year. An entry for a day that a year does not have (02-29) has no effect in that year.
  */
 export function holidayTest(entries: readonly string[]): (day: number) => boolean {
   if (entries.length === 0) return () => false
@@ -39,22 +39,22 @@ export function holidayTest(entries: readonly string[]): (day: number) => boolea
   }
 }
 
-/** What is usual at one moment of a holiday, by each past there is. */
-export interface HolidayViews {
-  /** The same hour of the holidays before; null at the first. */
+/** What is usual at one moment of a holiday, according to each history. */
+export interface HolidayEstimates {
+  /** At the same time of earlier holidays; null for the first holiday. */
   readonly earlier: Usual | null
-  /** The same hour of the day of the week that is most unlike the others; null while weeks are not known. */
+  /** At the same time of the day of the week that differs most from the others; null while too few weeks are known. */
   readonly dayOff: Usual | null
-  /** What would be expected, were it no holiday. */
+  /** What would be expected on an ordinary day. */
   readonly ordinary: Usual
 }
 
 /** `k`: half the width of a band, in standard deviations. */
-export type HolidayRule = (views: HolidayViews, k: number) => Band
+export type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
 
 /**
- * The earlier ones, no narrower than the kind of day they are nearest to: few of them can't say how much one differs from
- * the next. Without any, all that is usual at this hour on a day off or on a working day.
+ * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to, because a few of
+ * them do not show how much holidays vary. Without: the band from a day off to a working day at this time.
  */
 export const holidayBand: HolidayRule = ({ dayOff, earlier, ordinary }, k) => {
   const other = dayOff ?? ordinary
@@ -68,7 +68,7 @@ export const holidayBand: HolidayRule = ({ dayOff, earlier, ordinary }, k) => {
   return { expected: other.centre, below: Math.max(off, own - apart), above: Math.max(off, own + apart) }
 }
 
-/** The same on both sides. */
+/** A band of equal width on both sides. */
 export function bandOf(usual: Usual, k: number): Band {
   const half = halfWidth(usual, k)
   return { expected: usual.centre, below: half, above: half }
@@ -78,20 +78,23 @@ function halfWidth({ sigma }: Usual, k: number): number {
   return Math.min(k * sigma, 1e305)
 }
 
-/** What the holidays of a series were like, hour by hour. */
+/** What was usual on the holidays of a series, by time of day. */
 export class HolidayPast {
   readonly #past: SeasonalPast
   readonly #week: SeasonalPast
   #today = Number.NaN
   #dayOff: number | null = null
 
-  /** `week`: the past of the days that are no holidays. `depth`: how many holidays are kept. */
+  /** `week`: the history of ordinary days. `depth`: how many holidays are kept. */
   constructor(week: SeasonalPast, stepMinutes: number, depth: number) {
     this.#past = new SeasonalPast(minutesPerDay, stepMinutes, depth, 1)
     this.#week = week
   }
 
-  views(local: { readonly day: number; readonly minuteOfDay: number }, ordinary: Usual): HolidayViews {
+  estimatesAt(
+    local: { readonly day: number; readonly minuteOfDay: number },
+    ordinary: Usual,
+  ): HolidayEstimates {
     if (local.day !== this.#today) {
       this.#today = local.day
       this.#dayOff = dayUnlikeOthers(this.#week)
@@ -107,7 +110,10 @@ export class HolidayPast {
   }
 }
 
-/** From 0, Monday; null while fewer than three days of the week are known, which can't tell the odd one. */
+/**
+ * The day of the week, from 0 for Monday. Null while fewer than three days of the week are known, which is too few to
+ * find the one that differs.
+ */
 function dayUnlikeOthers(week: SeasonalPast): number | null {
   const distances = new Map<number, number>()
   for (let minute = 0; minute < minutesPerDay; minute += minutesPerHour) {

@@ -1,4 +1,4 @@
-// The running sums against the definition, computed plainly.
+// The running sums compared with the definition, computed plainly.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -47,7 +47,7 @@ test('the sums do not drift over thousands of values, nor after a spike', () => 
   sameAsPlain(values, [12], 200, 1e-4)
 })
 
-test('a rhythm is expected to go on, and its break is far from everything before', () => {
+test('a rhythm is expected to continue, and its break is far from everything before', () => {
   const wave = Array.from({ length: 400 }, (_, i) => Math.round(100 * Math.sin((i * 2 * Math.PI) / 40)))
   const broken = [...wave, ...Array(12).fill(100)]
   const { distances, expected } = profileOf(broken, [12])
@@ -56,13 +56,13 @@ test('a rhythm is expected to go on, and its break is far from everything before
   assert.ok((distances[0]?.[411] ?? 0) > 10)
 })
 
-test('the first move of a constant series is seen at once', () => {
+test('the first change of a constant series is seen at once', () => {
   const { distances } = profileOf([...Array(100).fill(5), 6], [4])
   assert.equal(distances[0]?.[99], 0)
   assert.equal(distances[0]?.[100], 0.5)
 })
 
-test('no shape reaches across a long gap', () => {
+test('no shape crosses a long gap', () => {
   const values = [
     ...Array.from({ length: 40 }, (_, i) => i % 4),
     ...Array(6).fill(Number.NaN),

@@ -1,34 +1,40 @@
-// How far is the newest stretch of a series from the most similar earlier stretch? That distance is the left matrix
-// profile (Yeh et al. 2016; its use on streams with the past only: DAMP, Lu et al. 2022), and a stretch with a large
-// one is a discord: it resembles nothing before it. Values are not normalised per stretch: a shape at another height
-// is another shape to whoever operates the thing.
+// The distance from the newest stretch of a series to the most similar earlier stretch. This is the left matrix profile
+// (Yeh et al. 2016; with the past only, on streams: DAMP, Lu et al. 2022). A stretch with a large distance is a
+// discord: it resembles nothing before it. Values are not normalised per stretch, because to an operator the same shape
+// at another level is a different shape.
 //
-// For one lag the squared distance of two stretches of length m is a sum of m squared differences, and from one
-// value to the next one difference enters and one leaves. So each new value costs one addition per lag and length,
-// whatever the length: exact, no index, no pruning, and the same cost on every kind of data. DAMP's pruning is
-// faster on smooth data and no faster on noise, and a budget must hold for both.
+// For one lag, the squared distance of two stretches of length m is a sum of m squared differences. From one value to
+// the next, one difference enters the sum and one leaves it. So each new value costs one addition per lag and length,
+// whatever the length: the result is exact, needs no index and no pruning, and costs the same on every kind of data.
+// DAMP's pruning is faster on smooth data and no faster on noise, and the time limit must hold for both.
 //
-// Lag by lag and not value by value: along a lag the sums stay in registers, what enters one length leaves it and all
-// others later, and all that is read lies side by side. Three lengths go together, because one alone waits for its own last sum.
+// The outer loop is over lags and not over values: along a lag the sums stay in registers, a difference that leaves a
+// short sum leaves the longer ones later, and memory is read in order. Three lengths are summed in one loop, because
+// one alone waits for its previous sum.
 //
-// Sums that only ever add and subtract drift, and squares of 1e300 overflow. So values are held in units of their own
-// spread, cut off far outside it, and the sums begin anew every thousand values: drift stays below 1e-10.
+// Sums that are only added to and subtracted from drift, and squares of 1e300 overflow. So values are scaled by their
+// own spread and limited far outside it, and the sums are rebuilt every thousand values: the drift stays below 1e-10.
 
 import type { DenseValues } from './dense-values.ts'
 import { at } from './series.ts'
 
 const rebuildEvery = 1024
-/** In spreads; further out there is only "far out". */
+/** In units of the spread. Values farther out are set to this limit. */
 const cutOff = 1e3
 
 interface LeftProfile {
-  /** Per length the distance per value to the nearest earlier stretch that does not overlap; NaN where none is. */
+  /**
+   * Per length: the distance per value to the nearest earlier stretch that does not overlap; NaN where there is none.
+   */
   readonly distances: readonly Float64Array[]
-  /** What followed the most similar past of the shortest length, that is, without the value itself; NaN without one. */
+  /**
+   * The value that followed the stretch most similar to the values before (of the shortest length, without the value
+   * itself); NaN where there is none.
+   */
   readonly expected: Float64Array
 }
 
-/** `lengths` ascending; stretches begin at most `historyPoints` values earlier. */
+/** `lengths` is ascending. Stretches begin at most `historyPoints` values earlier. */
 export function leftProfile(
   dense: DenseValues,
   lengths: readonly number[],
@@ -42,21 +48,21 @@ export function leftProfile(
   const distances = lengths.map(() => new Float64Array(count).fill(Number.NaN))
   const expected = new Float64Array(count).fill(Number.NaN)
   for (let from = 0, to = 0; from < count; from = to) {
-    to = scaled.layOut(from, historyPoints + longest)
+    to = scaled.scaleBlock(from, historyPoints + longest)
     for (const search of searches) search.begin(from, to)
     for (let lag = 1; lag <= historyPoints && lag < to; lag++) {
       squareDifferences(scaled.values.subarray(0, to), lag, squares, from - longest)
       slideAll(searches, squares, lag)
     }
     for (const [which, search] of searches.entries()) {
-      search.tellDistances(distances[which] ?? expected, scaled.spread)
-      if (which === 0) search.tellFollowers(expected, dense.values)
+      search.writeDistances(distances[which] ?? expected, scaled.spread)
+      if (which === 0) search.writeFollowers(expected, dense.values)
     }
   }
   return { distances, expected }
 }
 
-/** The values in units of the spread they had when they were last laid out. */
+/** The values in units of their spread, which is measured anew for each block. */
 class ScaledValues {
   readonly values: Float64Array
   spread = 0
@@ -68,12 +74,14 @@ class ScaledValues {
     this.values = new Float64Array(raw.length)
   }
 
-  /** Lays out values on a new scale, from `reach` before `from` to the one before which the next scale begins: the answer. */
-  layOut(from: number, reach: number): number {
+  /**
+   * Scales the values of the block that begins at `from`, and `reach` values before it. Returns the end of the block.
+   */
+  scaleBlock(from: number, reach: number): number {
     const first = Math.max(0, from - reach)
     this.#rescale(first, from)
     let next = from + 1
-    // A series that was constant so far has no spread until it moves.
+    // A series that was constant so far has no spread until it changes.
     const mustRescale = () => this.spread === 0 && at(this.#raw, next) !== this.#centre
     while (next < this.#raw.length && next % rebuildEvery !== 0 && !mustRescale()) next++
     for (let i = first; i < next; i++) {
@@ -83,7 +91,7 @@ class ScaledValues {
     return next
   }
 
-  /** Takes centre and spread from the values between. */
+  /** Measures centre and spread of the values from `first` up to `i`. */
   #rescale(first: number, i: number): void {
     const sorted = this.#raw.slice(first, i).sort()
     const quantile = (share: number) => at(sorted, Math.floor(share * (sorted.length - 1)))
@@ -95,8 +103,8 @@ class ScaledValues {
 }
 
 /**
- * Of each value from `first` on the squared difference to the one a lag earlier; 0 where there is none, so that it
- * can enter and leave a sum all the same.
+ * The squared difference of each value from `first` on to the value one lag earlier. It is 0 where there is no earlier
+ * value, so that every difference can enter and leave a sum.
  */
 function squareDifferences(values: Float64Array, lag: number, squares: Float64Array, first: number): void {
   const begin = Math.max(first, lag)
@@ -107,16 +115,16 @@ function squareDifferences(values: Float64Array, lag: number, squares: Float64Ar
   }
 }
 
-/** For one length and each value of a block, the nearest of the earlier stretches looked at so far. */
+/** For one length: the nearest of the earlier stretches compared so far, for each value of a block. */
 class Search {
   readonly length: number
   from = 0
   to = 0
-  /** Where in an array of squares the first of the block is. */
+  /** Position of the block's first value in an array of squares. */
   readonly lead: number
   /** Squared distance to the nearest stretch. */
   readonly nearest = new Float64Array(rebuildEvery)
-  /** The same without the newest value, and the index of the value that followed there. */
+  /** The same without the newest value, and the index of the value that followed the nearest stretch. */
   readonly nearestPast = new Float64Array(rebuildEvery)
   readonly followers = new Int32Array(rebuildEvery)
   readonly #runs: Int32Array
@@ -134,25 +142,25 @@ class Search {
     this.nearestPast.fill(Number.POSITIVE_INFINITY)
   }
 
-  /** The sum of the squares before one of the block. */
-  sumBefore(squares: Float64Array, place: number): number {
+  /** The sum of the squares just before an offset of the block. */
+  sumBefore(squares: Float64Array, offset: number): number {
     let sum = 0
-    for (let i = this.lead + place - this.length; i < this.lead + place; i++) sum += at(squares, i)
+    for (let i = this.lead + offset - this.length; i < this.lead + offset; i++) sum += at(squares, i)
     return sum
   }
 
-  /** Whether the stretch at that lag is one, and does not overlap. */
-  isStretch(place: number, lag: number): boolean {
-    return lag >= this.length && (this.#runs[this.from + place - lag] ?? 0) >= this.length
+  /** Whether the earlier stretch at that lag has no gap and does not overlap. */
+  isStretch(offset: number, lag: number): boolean {
+    return lag >= this.length && (this.#runs[this.from + offset - lag] ?? 0) >= this.length
   }
 
-  follow(place: number, lag: number, past: number): void {
-    if (!this.isStretch(place, lag)) return
-    this.nearestPast[place] = past
-    this.followers[place] = this.from + place - lag
+  follow(offset: number, lag: number, past: number): void {
+    if (!this.isStretch(offset, lag)) return
+    this.nearestPast[offset] = past
+    this.followers[offset] = this.from + offset - lag
   }
 
-  tellDistances(into: Float64Array, spread: number): void {
+  writeDistances(into: Float64Array, spread: number): void {
     for (let i = this.from; i < this.to; i++) {
       const nearest = at(this.nearest, i - this.from)
       if (!this.#isKnown(i)) continue
@@ -160,7 +168,7 @@ class Search {
     }
   }
 
-  tellFollowers(into: Float64Array, values: Float64Array): void {
+  writeFollowers(into: Float64Array, values: Float64Array): void {
     for (let i = this.from; i < this.to; i++) {
       if (this.#isKnown(i)) into[i] = at(values, this.followers[i - this.from] ?? -1)
     }
@@ -172,7 +180,10 @@ class Search {
   }
 }
 
-/** Compares the stretches of a block with those at one lag. Only the shortest length looks for what followed. */
+/**
+ * Compares the stretches of a block with those one lag earlier. Only the shortest length looks for the value that
+ * followed.
+ */
 function slideAll(searches: readonly Search[], squares: Float64Array, lag: number): void {
   const [shortest, middle, long] = searches
   const isThree = shortest !== undefined && middle !== undefined && long !== undefined

@@ -1,4 +1,4 @@
-// The local day and week, across a change to summer time.
+// Local day and week, across a change to summer time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +15,7 @@ test('weeks begin on Monday', () => {
   assert.equal(localClock(from('2026-03-29T23:00:00Z'), 'UTC')(0).minuteOfWeek, 7 * 1440 - 60)
 })
 
-test('the clock jumps with summer time, and the bucket count does not', () => {
+test('local time jumps where summer time begins, and bucket numbers do not', () => {
   const clock = localClock(from('2026-03-29T00:00:00Z'), 'Europe/Berlin')
   assert.deepEqual(
     [0, 1, 2].map((i) => clock(i).minuteOfDay / 60),
@@ -23,12 +23,12 @@ test('the clock jumps with summer time, and the bucket count does not', () => {
   )
 })
 
-test('zones that are not whole hours away are right too, and so is time before 1970', () => {
+test('offsets of parts of an hour are right, and so are times before 1970', () => {
   assert.equal(localClock(from('2026-01-01T00:00:00Z'), 'Asia/Kathmandu')(0).minuteOfDay, 345)
   assert.equal(localClock(from('1969-12-31T23:00:00Z'), 'UTC')(0).minuteOfDay, 1380)
 })
 
-test('the buckets with which a change of the clock begins are found, and there are none in UTC', () => {
+test('the buckets at which the offset to UTC changes are found, and there are none in UTC', () => {
   const year = { ...from('2026-01-01T00:30:00Z'), values: new Float64Array(365 * 24) }
   const instants = (timezone: string) =>
     clockChanges(year, timezone).map((i) =>

@@ -1,5 +1,6 @@
-// Where in its local day and week a bucket stands, for whatever follows people's clocks. Summer time moves the local
-// day against UTC, so the offset is asked of the time zone database once per hour of UTC: offsets change only then.
+// The position of a bucket in its local day and week, for series that follow local time. Summer time moves the local
+// day against UTC, so the time zone database is asked for the offset once per hour of UTC: offsets change only at full
+// hours.
 
 import type { Series } from './series.ts'
 import { bucketStartNs } from './series.ts'
@@ -17,7 +18,7 @@ interface LocalTime {
   readonly day: number
 }
 
-/** A function from bucket to local time. `timezone` is an IANA name. */
+/** Returns a function from bucket number to local time. `timezone` is an IANA name. */
 export function localClock(
   series: Pick<Series, 'startNs' | 'stepMinutes'>,
   timezone: string,
@@ -34,8 +35,8 @@ export function localClock(
 }
 
 /**
- * The buckets with which a new offset to UTC begins, oldest first: from the one before to them the local clock jumped, as
- * it does to and from summer time. Days at both ends of which the offset is the same are not looked into.
+ * The buckets at which the offset to UTC changes, as it does where summer time begins or ends; oldest first. A day with
+ * the same offset at both ends is not searched.
  */
 export function clockChanges(
   series: Pick<Series, 'startNs' | 'stepMinutes' | 'values'>,

@@ -1,4 +1,4 @@
-// Peers at a moment: who counts as one, what is said of them, and what a series is that has too few.
+// Peers in a bucket: which series count as peers, how they are summarised, and the state of a series that has too few.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ function seriesOf(values: readonly number[]): Series {
 
 const buckets = 300
 const busy = (i: number) => 300 + 100 * Math.sin(i / 40)
-/** Hosts whose latency follows the same load, each with its own noise; `change` makes some of them different. */
+/** Hosts whose latency follows the same load, each with its own noise. `change` makes some of them different. */
 function hosts(
   count: number,
   change: (host: number, i: number, usual: number) => number = (_, __, v) => v,
@@ -29,7 +29,7 @@ function hosts(
   })
 }
 
-/** What each host raised. */
+/** The evaluation of each host. */
 function judge(group: readonly Series[], params: object = {}) {
   const own = { ...choice, params: methodParams.peer_outlier.parse(params) }
   const peers = peersOf(group, own)
@@ -38,7 +38,7 @@ function judge(group: readonly Series[], params: object = {}) {
 const alarmsOf = (group: readonly Series[], params: object = {}) =>
   judge(group, params).map(({ incidents }) => incidents.length)
 
-test('the one host that is slow is found, and no other', () => {
+test('the one slow host is found, and no other', () => {
   const group = hosts(12, (host, i, usual) => (host === 7 && i >= 250 && i < 260 ? 1900 : usual))
   const evaluations = judge(group)
   assert.deepEqual(
@@ -51,19 +51,19 @@ test('the one host that is slow is found, and no other', () => {
   assert.ok(Math.abs((incident?.expected ?? 0) - busy(250)) < 20)
 })
 
-test('what all do together is no news, however far it goes', () => {
+test('a change that all hosts share raises nothing, however large it is', () => {
   const exploding = hosts(8, (_, i, usual) => (i >= 250 ? usual * 1e6 : usual))
   assert.deepEqual(alarmsOf(exploding), Array(8).fill(0))
   const resetting = hosts(8, (_, i, usual) => (i % 60) * 1000 + usual)
   assert.deepEqual(alarmsOf(resetting), Array(8).fill(0))
 })
 
-test('a group of two minds has no outliers', () => {
+test('a group that is divided into two halves has no outliers', () => {
   const rollout = hosts(12, (host, i, usual) => (i >= 200 && host < 6 ? usual * 3 : usual))
   assert.deepEqual(alarmsOf(rollout), Array(12).fill(0))
 })
 
-test('of five hosts one may be off without hiding another', () => {
+test('of five hosts one may be an outlier without hiding another', () => {
   const group = hosts(6, (host, i, usual) => (host === 0 || (host === 1 && i >= 250) ? 3000 : usual))
   assert.deepEqual(alarmsOf(group), [1, 1, 0, 0, 0, 0])
 })
@@ -77,7 +77,7 @@ test('a host that joins late is judged from its first buckets', () => {
   assert.equal(usual?.state.status, 'ok')
 })
 
-test('counts that are nearly always zero leave one error alone and find many', () => {
+test('among counts that are nearly always zero, one error raises nothing and many do', () => {
   const noise = seededNormal(99)
   const group = (last: number) =>
     hosts(10, (host, i) => (host === 3 && i >= 290 ? last : noise() > 1.5 ? 1 : 0))
@@ -85,14 +85,14 @@ test('counts that are nearly always zero leave one error alone and find many', (
   assert.equal(alarmsOf(group(20))[3], 1)
 })
 
-test('peers that never differ make any real difference news, and dust none', () => {
+test('where peers never differ, a small difference raises nothing and a large one does', () => {
   const same = (odd: number) => hosts(6, (host, i) => (host === 2 && i >= 290 ? odd : 100))
   assert.deepEqual(alarmsOf(same(100)), Array(6).fill(0))
   assert.equal(alarmsOf(same(105))[2], 0, 'within min_rel_dev')
   assert.equal(alarmsOf(same(150))[2], 1)
 })
 
-test('too few peers judge nothing and say how many are wanting', () => {
+test('a group with too few peers is not judged, and its state says how many are missing', () => {
   for (const count of [1, 2, 4]) {
     const group = hosts(count, (host, _, usual) => (host === 0 ? 1e6 : usual))
     for (const { incidents, state } of judge(group)) {
@@ -103,7 +103,7 @@ test('too few peers judge nothing and say how many are wanting', () => {
   assert.equal(judge(hosts(5))[0]?.state.status, 'ok')
 })
 
-test('until the peers have a history the series is learning, and then no longer', () => {
+test('the state is learning until the peers have a history', () => {
   const stateAfter = (length: number) =>
     judge(hosts(5).map((series) => seriesOf([...series.values.subarray(0, length)])))[0]?.state
   assert.deepEqual(stateAfter(1), { status: 'learning', pointsNeeded: 16 })
@@ -111,14 +111,14 @@ test('until the peers have a history the series is learning, and then no longer'
   assert.deepEqual(stateAfter(17), { status: 'ok' })
 })
 
-test('a series without data is no_data among its peers, and an empty group is quiet', () => {
+test('a series without data is no_data among its peers, and an empty group raises nothing', () => {
   const group = hosts(6, (host, _, usual) => (host === 1 ? Number.NaN : usual))
   assert.equal(judge(group)[1]?.state.status, 'no_data')
   assert.deepEqual(judge([]), [])
   assert.equal(judge(Array.from({ length: 6 }, () => seriesOf([])))[0]?.state.status, 'no_data')
 })
 
-test('hard groups keep scores finite and edges in order', () => {
+test('difficult groups keep scores finite and edges in order', () => {
   const groups: Record<string, Series[]> = {
     'two points': Array.from({ length: 6 }, (_, host) => seriesOf([host, -host])),
     'all without data': hosts(6, () => Number.NaN),
@@ -140,7 +140,7 @@ test('hard groups keep scores finite and edges in order', () => {
   }
 })
 
-test('erased time is unknown for all of the group and leaves no trace of what was there', () => {
+test('erased time is unknown for the whole group, and no trace of its values remains', () => {
   const range = { startNs: startNs + 100n * 60_000_000_000n, endNs: startNs + 120n * 60_000_000_000n }
   const erased = (factor: number) =>
     judge(
@@ -151,7 +151,7 @@ test('erased time is unknown for all of the group and leaves no trace of what wa
   assert.deepEqual(erased(50), erased(1))
 })
 
-test('thin buckets are no peers', () => {
+test('series with too little volume are no peers', () => {
   const group = hosts(6).map((series, host) => ({
     ...series,
     volumes: new Float64Array(buckets).fill(host < 3 ? 100 : 1),
@@ -163,14 +163,14 @@ test('thin buckets are no peers', () => {
   assert.equal(judge(group, { min_volume: 1 })[0]?.state.status, 'ok')
 })
 
-test('values of peers come in order, without those that have none', () => {
+test('values of peers are sorted, and series without a value are left out', () => {
   const peers = [3, Number.NaN, -1, 2].map((value) => seriesOf([value]))
   const into = new Float64Array(4)
   assert.equal(peerValuesAt(peers, 0, into), 3)
   assert.deepEqual([...into.subarray(0, 3)], [-1, 2, 3])
 })
 
-test('peers are told by the range of those that are within the band', () => {
+test('peers are described by the range of those within the band', () => {
   const peers = [300, 280, 340, 1950].map((value) => seriesOf([value]))
   assert.deepEqual(summarisePeers(peers, 0, { lower: 200, upper: 420 }), {
     count: 4,

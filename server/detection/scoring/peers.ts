@@ -1,18 +1,19 @@
-// What the other series of a group say about one bucket. Peers are the other series a detector made of its `group_by`, in
-// the very same buckets, each weighed by the same policies (evidence.ts), so that what is thin, missing or erased is no
-// peer at that moment. A series is never its own peer: one that is off can't pull towards itself what it is measured by.
+// What the other series of a group show in one bucket. Peers are the other series that a detector made by its
+// `group_by`, in the same buckets. The same policies (evidence.ts) apply to each, so a series that is thin, missing or
+// erased in a bucket is no peer there. A series is never its own peer: an outlier must not move the band by which it is
+// judged.
 
 import { at, type Series } from './series.ts'
 
-/** The values of peers in a bucket in order of size, written to the front of `into`; answers how many there are. */
+/** Writes the values of peers in a bucket to the front of `into`, in ascending order. Returns how many there are. */
 export function peerValuesAt(peers: readonly Series[], bucket: number, into: Float64Array): number {
   let count = 0
   for (const { values } of peers) {
     const value = at(values, bucket)
     if (Number.isNaN(value)) continue
-    let place = count++
-    for (; place > 0 && at(into, place - 1) > value; place--) into[place] = at(into, place - 1)
-    into[place] = value
+    let position = count++
+    for (; position > 0 && at(into, position - 1) > value; position--) into[position] = at(into, position - 1)
+    into[position] = value
   }
   return count
 }
@@ -20,14 +21,14 @@ export function peerValuesAt(peers: readonly Series[], bucket: number, into: Flo
 interface PeerSummary {
   /** Peers with a value in the bucket. */
   readonly count: number
-  /** Of them, those inside the band. */
+  /** Peers inside the band. */
   readonly within: number
-  /** Range of those inside the band, of all where none is; NaN without any. */
+  /** Range of the peers inside the band, or of all peers where none is inside; NaN without any. */
   readonly lowest: number
   readonly highest: number
 }
 
-/** How peers stood in a bucket, against a band; an absent edge is null. */
+/** Summarises the peers in a bucket against a band. An edge that does not exist is null. */
 export function summarisePeers(
   peers: readonly Series[],
   bucket: number,

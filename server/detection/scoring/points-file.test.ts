@@ -1,4 +1,4 @@
-// Files as people and benchmarks write them, and what is refused rather than guessed.
+// Files in the forms in which people and benchmarks write them, and input that is rejected instead of guessed.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -6,7 +6,7 @@ import { parseGroupedPoints, parsePoints, stepOfPoints } from './points-file.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 
-test('timestamps come in four spellings, with or without a head', () => {
+test('timestamps come in four forms, with or without a header line', () => {
   const expected = [{ timeNs: ns('2026-09-11T12:00:00Z'), value: 1.5 }]
   for (const text of [
     'timestamp,value\n2026-09-11 12:00:00,1.5\n',
@@ -18,7 +18,7 @@ test('timestamps come in four spellings, with or without a head', () => {
   }
 })
 
-test('an empty value is no data, and what is not understood is refused by its line', () => {
+test('an empty value is no data, and a line that cannot be read is rejected by its number', () => {
   assert.deepEqual(
     parsePoints('1789128000,\n1789128060,NaN').map(({ value }) => value),
     [Number.NaN, Number.NaN],
@@ -29,7 +29,7 @@ test('an empty value is no data, and what is not understood is refused by its li
   assert.throws(() => parsePoints('t,v\n'), /no points/)
 })
 
-test('a file of groups has a name between timestamp and value', () => {
+test('a file of groups has the group between timestamp and value', () => {
   const groups = parseGroupedPoints('time,host,ms\n1789128000,a,1\n1789128000,b,2\n1789128060,a,\n')
   assert.deepEqual(
     [...groups].map(([group, points]) => [group, points.map(({ value }) => value)]),
@@ -43,7 +43,7 @@ test('a file of groups has a name between timestamp and value', () => {
   assert.throws(() => parsePoints('1789128000,a,1'), /Line 1: write it as timestamp,value/)
 })
 
-test('the step is the usual distance, whatever the order and the gaps', () => {
+test('the step is the most frequent distance, whatever the order and the gaps', () => {
   const at = (minute: number) => ({ timeNs: BigInt(minute) * 60_000_000_000n, value: 1 })
   assert.equal(stepOfPoints([10, 0, 5, 15, 60, 65].map(at)), 5)
   assert.equal(stepOfPoints([at(3)]), 1)

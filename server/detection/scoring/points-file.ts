@@ -1,19 +1,22 @@
-// Series in a file: two columns, timestamp and value, as exports and benchmarks have them, or with the name of a group
-// between the two. A file that is read wrongly gives a wrong verdict with a straight face, so every line that is not
-// understood is an error with its number.
+// Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with the name
+// of a group between them. A file that is read wrongly gives a wrong result without any sign of it, so every line that
+// cannot be read is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/instant.ts'
 import type { SeriesPoint } from './series.ts'
 
 /**
- * Reads `timestamp,value` lines, with or without a head. A timestamp is RFC 3339, `2026-09-11 12:00:00` (then UTC), or
- * seconds or milliseconds since 1970. An empty value, or NaN, is no data. Throws an Error that names the line.
+ * Reads lines of `timestamp,value`, with or without a header line. A timestamp is RFC 3339, `2026-09-11 12:00:00`
+ * (taken as UTC), or seconds or milliseconds since 1970. An empty value, or NaN, is no data. Throws an Error that names
+ * the line.
  */
 export function parsePoints(text: string): SeriesPoint[] {
   return readLines(text, false).map(({ timeNs, value }) => ({ timeNs, value }))
 }
 
-/** The same for `timestamp,group,value` lines: points by group, in the order in which groups first appear. */
+/**
+ * The same for lines of `timestamp,group,value`. Returns points by group, in the order in which groups first appear.
+ */
 export function parseGroupedPoints(text: string): Map<string, SeriesPoint[]> {
   return Map.groupBy(readLines(text, true), ({ group }) => group)
 }
@@ -26,9 +29,9 @@ function readLines(text: string, isGrouped: boolean): (SeriesPoint & { group: st
     const cells = line.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'))
     const [time = ''] = cells
     const timeNs = timeOf(time)
-    // A head is what a first line without a timestamp is.
+    // A first line without a timestamp is the header.
     if (timeNs === null && points.length === 0 && i === 0) return
-    if (timeNs === null) throw new Error(`Line ${i + 1}: "${time}" is no timestamp.`)
+    if (timeNs === null) throw new Error(`Line ${i + 1}: "${time}" is not a timestamp.`)
     const [group = '', value = ''] = isGrouped ? cells.slice(1) : ['', cells[1]]
     const isWhole = isGrouped ? cells.length === 3 : cells.length <= 2
     const isEmpty = value === '' || value.toLowerCase() === 'nan'
@@ -45,12 +48,12 @@ function readLines(text: string, isGrouped: boolean): (SeriesPoint & { group: st
 function timeOf(text: string): Ns | null {
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return BigInt(Math.round(Number(text) * 1000)) * nsPerMs
   if (/^\d{12,14}$/.test(text)) return BigInt(text) * nsPerMs
-  const spelt = text.replace(' ', 'T')
-  const read = parseInstant(/(?:[Zz]|[+-]\d{2}:\d{2})$/.test(spelt) ? spelt : `${spelt}Z`)
+  const withT = text.replace(' ', 'T')
+  const read = parseInstant(/(?:[Zz]|[+-]\d{2}:\d{2})$/.test(withT) ? withT : `${withT}Z`)
   return 'ns' in read ? read.ns : null
 }
 
-/** The most frequent distance between neighbours, in whole minutes, 1 at least. */
+/** The most frequent distance between neighbours, in whole minutes; at least 1. */
 export function stepOfPoints(points: readonly SeriesPoint[]): number {
   const times = points.map(({ timeNs }) => timeNs).sort((a, b) => (a < b ? -1 : 1))
   const counts = new Map<bigint, number>()

@@ -1,5 +1,5 @@
-// Short-term summaries of a run of values, one per value, each from that value and those before it; NaN until enough
-// are there. Values lie within ±1e300, and so does every result.
+// Statistics over the last few values of a run, one per value, computed from that value and those before it; NaN until
+// there are enough values. Values lie within ±1e300, and so do all results.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
@@ -12,7 +12,7 @@ export function rollingMeans(values: Float64Array, points: number): Float64Array
   return values.map((_, i) => (i < points - 1 ? Number.NaN : meanAt(values, i, points)))
 }
 
-/** How far the mean of the last `points` values is above that of as many before. */
+/** Difference between the mean of the last `points` values and the mean of as many values before them. */
 export function rollingSteps(values: Float64Array, points: number): Float64Array {
   const means = rollingMeans(values, points)
   return means.map((mean, i) => mean - at(means, i - points))
@@ -36,7 +36,7 @@ export function rollingSpreads(values: Float64Array, points: number): Float64Arr
   })
 }
 
-/** Distance from each value to the nearest of the values seen lately. */
+/** Distance from each value to the nearest of the last 4096 values before it; NaN until there are 30. */
 export function valueGaps(values: Float64Array): Float64Array {
   const past = new SortedWindow(Math.min(gapHistory, values.length))
   return values.map((value) => {

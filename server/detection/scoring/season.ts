@@ -1,14 +1,14 @@
-// What was usual at this time of the day, or of the week: the same moment of earlier seasons and its close
-// neighbours, summarised by median and MAD so that an outage last Tuesday does not become part of Tuesdays. Bounded:
-// each moment keeps its newest values only.
+// What was usual at this time of the day or of the week: the values at the same moment of earlier seasons and at its
+// close neighbours, summarised by median and MAD, so that an outage last Tuesday does not change what is expected on
+// Tuesdays. Memory is bounded: each moment keeps only its newest values.
 
 import { at } from './series.ts'
 
 const sigmaPerMad = 1.4826
-/** Neighbours on either side of the moment: rhythms of people are not on time to the minute. */
+/** Neighbours on either side of the moment: people's rhythms are not exact to the minute. */
 const neighbourMinutes = 20
 const mostNeighbours = 2
-/** Two seasons or more: a single one says what is usual, but not how far from it is. */
+/** At least two seasons: one season says what is usual, but not how much that varies. */
 const fewestSeasons = 2
 const fewestValues = 5
 
@@ -18,11 +18,11 @@ export interface Usual {
   readonly sigma: number
 }
 
-/** Buckets by their moment of a season. */
+/** Values by their moment of a season. */
 export class SeasonalPast {
   readonly #values: Float64Array
   readonly #counts: Uint32Array
-  /** Written anew for each moment that is asked for. */
+  /** Overwritten for each moment. */
   readonly #pool: Float64Array
   readonly #depth: number
   readonly #moments: number
@@ -30,7 +30,9 @@ export class SeasonalPast {
   readonly #neighbours: number
   readonly #fewestSeasons: number
 
-  /** `depth`: how many earlier seasons are kept. `fewest`: from how many on it has an opinion; one may have no width. */
+  /**
+   * `depth`: how many earlier seasons are kept. `fewest`: how many seasons `usualAt` needs; with one, sigma may be 0.
+   */
   constructor(seasonMinutes: number, stepMinutes: number, depth: number, fewest = fewestSeasons) {
     this.#fewestSeasons = fewest
     this.#moments = Math.max(1, Math.ceil(seasonMinutes / stepMinutes))
@@ -49,7 +51,7 @@ export class SeasonalPast {
     this.#counts[moment] = count + 1
   }
 
-  /** Null where too few seasons, or too few values, were seen. */
+  /** What is usual at a moment; null where too few seasons or too few values were seen. */
   usualAt(minuteOfSeason: number): Usual | null {
     const pool = this.#poolAround(this.#momentOf(minuteOfSeason))
     if (pool === null) return null

@@ -1,5 +1,5 @@
 // Repeatable noise for tests, benchmarks and demonstrations: the same seed gives the same numbers on every machine,
-// because a false-alarm rate that can't be measured twice is not a measurement.
+// because a false-alarm rate must be measurable a second time.
 
 import { seededUniform } from './seeded-random.ts'
 
@@ -9,7 +9,7 @@ export function seededNormal(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
 }
 
-/** Noise families, from tame to those that break naive detectors. Scale is about 1, mean about 0. */
+/** Families of noise, from well-behaved ones to those that break simple detectors. Scale is about 1, mean about 0. */
 export const noises = {
   normal: seededNormal,
   /** Laplace: exponential tails, as latencies have. */
@@ -25,7 +25,7 @@ export const noises = {
     const normal = seededNormal(seed)
     return () => normal() / Math.sqrt((normal() ** 2 + normal() ** 2 + normal() ** 2) / 3)
   },
-  /** First-order autoregressive: scores come in bursts. */
+  /** First-order autoregressive: high scores come in bursts. */
   sluggish(seed: number) {
     const normal = seededNormal(seed)
     let level = 0

@@ -1,4 +1,4 @@
-// Points into buckets: three kinds of absence (no data, unknown, outside) that must not be mistaken for zero.
+// Sorts points into buckets: three kinds of absence (no data, unknown, outside) that must not be taken for zero.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -8,7 +8,7 @@ const minuteNs = 60_000_000_000n
 const span = { startNs: 1_000n * minuteNs, stepMinutes: 5, length: 4 }
 const inBucket = (i: number) => span.startNs + BigInt(i) * 5n * minuteNs
 
-test('points are laid into their buckets whatever their order, and the rest has no data', () => {
+test('points are sorted into their buckets whatever their order, and the other buckets have no data', () => {
   const series = buildSeries(span, [
     { timeNs: inBucket(2) + 5n * minuteNs - 1n, value: 7 },
     { timeNs: inBucket(0), value: 3, volume: 12 },
@@ -17,7 +17,7 @@ test('points are laid into their buckets whatever their order, and the rest has 
   assert.deepEqual([...(series.volumes ?? [])], [12, Number.NaN, Number.NaN, Number.NaN])
 })
 
-test('points outside the span are ignored, and of several in one bucket the last one given wins', () => {
+test('points outside the span are ignored, and the last point of a bucket wins', () => {
   const series = buildSeries(span, [
     { timeNs: inBucket(0) - 1n, value: 99 },
     { timeNs: inBucket(4), value: 99 },
@@ -28,7 +28,7 @@ test('points outside the span are ignored, and of several in one bucket the last
   assert.equal(series.volumes, null)
 })
 
-test('infinite and enormous readings are kept as the largest value', () => {
+test('infinite and enormous values are stored as the largest value', () => {
   const readings = [Number.POSITIVE_INFINITY, -Number.MAX_VALUE, Number.NaN]
   const series = buildSeries(
     span,
@@ -37,7 +37,7 @@ test('infinite and enormous readings are kept as the largest value', () => {
   assert.deepEqual([...series.values], [1e300, -1e300, Number.NaN, Number.NaN])
 })
 
-test('a bucket is unknown as soon as an erased range touches it, and then has no value', () => {
+test('a bucket that an erased range touches is unknown and has no value', () => {
   const full = buildSeries(
     span,
     [0, 1, 2, 3].map((i) => ({ timeNs: inBucket(i), value: i, volume: 9 })),
@@ -49,12 +49,12 @@ test('a bucket is unknown as soon as an erased range touches it, and then has no
   assert.deepEqual([...full.values], [0, 1, 2, 3], 'the original is left alone')
 })
 
-test('an erased range ends before its end', () => {
+test('the end of an erased range is not part of it', () => {
   const series = buildSeries(span, [], [{ startNs: null, endNs: inBucket(1) }])
   assert.deepEqual([...series.unknown], [1, 0, 0, 0])
 })
 
-test('a span without whole buckets is our mistake', () => {
+test('a span without whole buckets throws', () => {
   assert.throws(() => buildSeries({ ...span, stepMinutes: 0.5 }, []), RangeError)
   assert.throws(() => buildSeries({ ...span, length: -1 }, []), RangeError)
 })

@@ -1,15 +1,15 @@
-// The regular series a detection method sees: one metric of one group, in equal buckets from oldest to newest.
-// Three things that look alike are kept apart, because confusing them is how a detector lies: a bucket with a
-// value, a bucket in which nothing arrived (missing), and a bucket of which nothing may be known any more because
-// its telemetry was erased (unknown). An unknown bucket never has a value, so no method can remember one.
+// The regular series that a detection method receives: one metric of one group, in equal buckets from oldest to newest.
+// Three cases that look alike are kept apart, because a detector that confuses them gives wrong results: a bucket with
+// a value, a bucket in which nothing arrived (missing), and a bucket whose telemetry was erased (unknown). An unknown
+// bucket never has a value, so no method can use one.
 //
-// A bucket that an erased range merely touches is unknown as a whole: what is left of it would look like a dip.
+// A bucket is unknown as a whole if an erased range touches it: the rest of its values would look like a dip.
 
 import type { TimeRange } from '../../core/time-range.ts'
 
 const nsPerMinute = 60_000_000_000n
 
-/** Readings beyond this count as this, so that sums and differences of two of them stay finite. */
+/** Values beyond this limit are set to it, so that the sum or difference of two values stays finite. */
 export const largestValue = 1e300
 
 export interface Series {
@@ -21,11 +21,11 @@ export interface Series {
   readonly values: Float64Array
   /** 1 where the bucket's time was erased, in whole or in part. Its value is then NaN. */
   readonly unknown: Uint8Array
-  /** Events behind each value, NaN where not known; null when not known at all. */
+  /** Number of events behind each value, NaN where it is not known; null when it is never known. */
   readonly volumes: Float64Array | null
 }
 
-/** One row of the engine's answer. */
+/** One row of a result of the engine. */
 export interface SeriesPoint {
   readonly timeNs: bigint
   readonly value: number
@@ -39,9 +39,9 @@ export interface SeriesSpan {
 }
 
 /**
- * Lays points into buckets. Points may come in any order; those outside the span are ignored; of several in one
- * bucket the last one given wins. NaN is no data; infinities become ±1e300. `erased` ranges, with null bounds
- * open, mark the buckets they touch as unknown whatever the points say.
+ * Sorts points into buckets. Points may come in any order. Points outside the span are ignored; the last point given
+ * for a bucket wins. NaN is no data; infinities become ±1e300. Every bucket that an `erased` range touches becomes
+ * unknown, whatever its points. A null bound of a range is open.
  */
 export function buildSeries(
   span: SeriesSpan,
@@ -65,7 +65,7 @@ export function buildSeries(
   return eraseFrom({ startNs, stepMinutes, values, unknown, volumes: hasVolumes ? volumes : null }, erased)
 }
 
-/** The same series with the buckets that the ranges touch made unknown. */
+/** Returns a copy of the series in which the buckets that the ranges touch are unknown. */
 export function eraseFrom(series: Series, erased: Iterable<TimeRange>): Series {
   const values = series.values.slice()
   const unknown = series.unknown.slice()
@@ -84,12 +84,12 @@ export function bucketStartNs(series: Pick<Series, 'startNs' | 'stepMinutes'>, i
   return series.startNs + BigInt(i) * BigInt(series.stepMinutes) * nsPerMinute
 }
 
-/** An element of an array at an index the caller knows to be inside; NaN outside. */
+/** The element at an index that is known to be inside the array; NaN outside. */
 export function at(values: Float64Array, i: number): number {
   return values[i] ?? Number.NaN
 }
 
-/** From the first touched bucket to the one after the last, which may lie beyond the series. */
+/** Index of the first bucket that the range touches, and of the one after the last, which may lie beyond the series. */
 function bucketsTouchedBy(series: Series, range: TimeRange): [number, number] {
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const sinceStart = (ns: bigint) => (ns > series.startNs ? ns - series.startNs : 0n)

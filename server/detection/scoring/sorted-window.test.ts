@@ -1,4 +1,4 @@
-// The window against its definition: sorting the last numbers anew each time.
+// The window compared with its definition: sorting the last numbers each time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ const sorted = (numbers: number[]) => [...numbers].sort((a, b) => a - b)
 /** Few distinct numbers, so that ties are common. */
 const pushes = fc.array(fc.integer({ min: -4, max: 4 }), { minLength: 1, maxLength: 60 })
 
-test('it holds the last numbers in order of size, and their ranks agree with sorting', () => {
+test('it keeps the last numbers in ascending order, and their ranks agree with sorting', () => {
   fc.assert(
     fc.property(pushes, fc.integer({ min: 1, max: 20 }), (numbers, capacity) => {
       const window = new SortedWindow(capacity)
@@ -31,11 +31,11 @@ test('median, median distance and nearest other number agree with their definiti
     fc.property(pushes, fc.integer({ min: 1, max: 20 }), (numbers, capacity) => {
       const window = new SortedWindow(capacity)
       for (const number of numbers) window.push(number)
-      const held = sorted(numbers.slice(-capacity))
-      const median = ((held[(held.length - 1) >> 1] ?? 0) + (held[held.length >> 1] ?? 0)) / 2
+      const kept = sorted(numbers.slice(-capacity))
+      const median = ((kept[(kept.length - 1) >> 1] ?? 0) + (kept[kept.length >> 1] ?? 0)) / 2
       assert.equal(window.median(), median)
-      const distances = sorted(held.map((number) => Math.abs(number - median)))
-      assert.equal(window.medianDistanceTo(median), distances[held.length >> 1])
+      const distances = sorted(kept.map((number) => Math.abs(number - median)))
+      assert.equal(window.medianDistanceTo(median), distances[kept.length >> 1])
       assert.equal(window.nearestOtherDistance(median), distances.find((distance) => distance > 0) ?? 0)
     }),
   )

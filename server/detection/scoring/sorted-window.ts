@@ -1,8 +1,8 @@
-// The last `capacity` numbers, kept in order of size beside their order of arrival, so that a rolling median or
-// any other rank costs a look instead of a sort. A newcomer finds its place by binary search and one block move
-// shifts what lies between it and the place of the number that leaves: linear on paper, but a move of a few
-// kilobytes, which up to some thousand numbers beats the balanced trees and paired heaps that are better on
-// paper (the alternatives), and needs no rebalancing and no deletion marks.
+// The last `capacity` numbers, both in ascending order and in order of arrival, so that a rolling median or any other
+// rank is an array access instead of a sort. A new number finds its position by binary search, and one block move
+// shifts the numbers between it and the position of the number that is removed. The time is linear, but the move is a
+// few kilobytes. Up to some thousand numbers this is faster than balanced trees or paired heaps, which have better
+// complexity, and it needs no rebalancing and no deletion marks.
 
 import { at } from './series.ts'
 
@@ -21,7 +21,7 @@ export class SortedWindow {
     return this.#size
   }
 
-  /** Adds a number (not NaN); when full, the oldest leaves. */
+  /** Adds a number, which must not be NaN. A full window drops its oldest number. */
   push(value: number): void {
     const capacity = this.#sorted.length
     if (this.#size < capacity) {
@@ -52,8 +52,8 @@ export class SortedWindow {
   }
 
   /**
-   * Median of the distances to `centre`, the higher one of an even number; NaN when empty. The nearest half of
-   * the numbers is a run of neighbours in `#sorted`, so a binary search for where that run begins is enough.
+   * Median of the distances to `centre`, the higher of the two middle ones for an even count; NaN when empty. The
+   * nearest half of the numbers are neighbours in `#sorted`, so a binary search for the first of them is enough.
    */
   medianDistanceTo(centre: number): number {
     if (this.#size === 0) return Number.NaN
@@ -80,25 +80,25 @@ export class SortedWindow {
   }
 
   #insert(value: number): void {
-    const place = this.countBelow(value)
-    this.#sorted.copyWithin(place + 1, place, this.#size)
-    this.#sorted[place] = value
+    const position = this.countBelow(value)
+    this.#sorted.copyWithin(position + 1, position, this.#size)
+    this.#sorted[position] = value
     this.#size++
   }
 
   #replace(leaving: number, value: number): void {
     const from = this.countBelow(leaving)
-    const place = this.countBelow(value)
-    if (place <= from) {
-      this.#sorted.copyWithin(place + 1, place, from)
-      this.#sorted[place] = value
+    const position = this.countBelow(value)
+    if (position <= from) {
+      this.#sorted.copyWithin(position + 1, position, from)
+      this.#sorted[position] = value
     } else {
-      this.#sorted.copyWithin(from, from + 1, place)
-      this.#sorted[place - 1] = value
+      this.#sorted.copyWithin(from, from + 1, position)
+      this.#sorted[position - 1] = value
     }
   }
 
-  /** How many numbers are smaller than `value`, which is also the first rank it could take. */
+  /** How many numbers are smaller than `value`; also the lowest rank that `value` would get. */
   countBelow(value: number): number {
     let low = 0
     let high = this.#size

@@ -1,24 +1,24 @@
-// How unusual is a number, in a unit that all methods share? Minus the decimal logarithm of the probability that the
-// past of the very same series gives to something at least as large: 2 is "one in a hundred". Distances, residuals
-// and spreads are measured in units that can't be added; their surprises can. Averaging calibrated scores of simple
-// detectors is what held up best among 73 ways to choose or combine them (TSB-AutoAD 2025).
+// Surprise: how unusual a number is, in a unit that all methods share. It is minus the decimal logarithm of the
+// probability, according to the past of the same series, of a number at least as large: 2 means one in a hundred.
+// Distances, residuals and spreads have units that cannot be added; their surprises can. Averaging calibrated scores of
+// simple detectors was among the best of 73 ways to choose or combine detectors (TSB-AutoAD 2025).
 //
-// The probability is counted, by rank, among the numbers seen lately. Beyond the largest of them ranks run out, so
-// there the mean excess over the 98 % quantile extends the tail as an exponential one (the peaks over threshold of
-// tail-calibration.ts with shape 0), cut off at `mostBeyond` digits: a member that saw a spike of any size has said
-// all that one member can say, and the others decide.
+// The probability is counted, by rank, among the numbers seen recently. There are no ranks above the largest of them,
+// so there the tail is extended as an exponential one, with the mean excess over the 98 % quantile (peaks over
+// threshold as in tail-calibration.ts, with shape 0). The extension is limited to `mostBeyond` digits: one member may
+// not outweigh all others, however large its spike.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
 const tailQuantile = 0.98
 const mostBeyond = 2
-/** Fewer numbers than this can't call anything rare. */
+/** With fewer numbers than this nothing can be called rare. */
 const fewestNumbers = 64
-/** Rarity needs a long memory: with 2,048 numbers everything is a one in 2,000 event once a week. */
+/** Rarity needs a long memory: with 2,048 numbers, every series has a one-in-2,000 event once a week. */
 const capacity = 16_384
 
-/** Surprise of each number given those before it; 0 until enough were seen, and where there is no number (NaN). */
+/** Surprise of each number given the numbers before it; 0 until enough were seen, and for NaN. */
 export function surprisesOf(numbers: Float64Array): Float64Array {
   const past = new SortedWindow(Math.min(capacity, numbers.length))
   return numbers.map((number) => {
@@ -29,7 +29,7 @@ export function surprisesOf(numbers: Float64Array): Float64Array {
   })
 }
 
-/** The same for numbers that are unusual on either side. */
+/** The same for numbers that are unusual if they are very high or very low. */
 export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
   const past = new SortedWindow(Math.min(capacity, numbers.length))
   return numbers.map((number) => {
@@ -58,13 +58,13 @@ function twoSidedSurprise(past: SortedWindow, number: number): number {
   return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
 }
 
-/** Among fewer numbers than this records are everyday, and their range is too small to say what is far beyond it. */
+/** Among fewer numbers than this, records are common, and the range is too small to tell what is far outside it. */
 const fewestForRecord = 144
 
 /**
- * Surprise of values that leave the whole range seen before by more than `tolerance` of it; 0 for all others, and until
- * enough were seen. Among n values without order the newest is the highest or the lowest with probability 2/n; going far
- * beyond adds up to 3.
+ * Surprise of values outside the range seen before, by more than `tolerance` times that range; 0 for all others, and
+ * until enough values were seen. Among n values in random order the newest is the highest or the lowest with
+ * probability 2/n. The distance outside the range adds up to 3.
  */
 export function recordSurprisesOf(values: Float64Array, tolerance: number): Float64Array {
   let lowest = Number.POSITIVE_INFINITY
@@ -83,9 +83,9 @@ export function recordSurprisesOf(values: Float64Array, tolerance: number): Floa
 }
 
 /**
- * The surprises of several members as one: the quadratic mean, element by element, of arrays of equal length. Between
- * the plain mean, in which seven calm members drown the one that is sure, and the maximum, in which the one that is
- * wrong decides.
+ * Combines the surprises of several members: the quadratic mean, element by element, of arrays of equal length. It lies
+ * between the plain mean, in which seven low members hide a high one, and the maximum, in which one wrong member
+ * decides.
  */
 export function combinedSurprise(members: readonly Float64Array[]): Float64Array {
   const squares = new Float64Array(members[0]?.length ?? 0)
