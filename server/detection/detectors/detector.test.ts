@@ -79,7 +79,7 @@ function createProblems(raw: unknown) {
   return 'problems' in read ? read.problems : []
 }
 
-const places = (problems: readonly ValidationProblem[]) =>
+const locations = (problems: readonly ValidationProblem[]) =>
   problems.map(({ loc, type }) => `${loc.join('.')} ${type}`)
 
 const before = definitionOf(draft)
@@ -166,14 +166,14 @@ test('the result of a merge is checked, not the patch', () => {
 })
 
 test('parameters of another method are refused one by one', () => {
-  assert.deepEqual(places(patchProblems(before, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
+  assert.deepEqual(locations(patchProblems(before, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
     'body.params.k extra_forbidden',
     'body.params.window_points extra_forbidden',
   ])
 })
 
 test('a new method needs its params; naming the same method does not', () => {
-  assert.deepEqual(places(patchProblems(before, { method_key: 'robust_band' }, false)), [
+  assert.deepEqual(locations(patchProblems(before, { method_key: 'robust_band' }, false)), [
     'body.params missing',
   ])
   assert.deepEqual(patchProblems(before, { method_key: 'threshold' }, false), [])
@@ -302,10 +302,10 @@ test('a method that compares peers needs a group, wherever a definition comes fr
   assert.deepEqual(createProblems({ ...alone, scope: { group_by: 'host.name' } }), [])
   assert.deepEqual(createProblems({ ...draft, scope: {} }), [], 'no other method needs one')
 
-  assert.deepEqual(places(patchProblems(grouped, { scope: {} }, false)), missing)
-  assert.deepEqual(places(patchProblems(grouped, { scope: { group_by: null } }, true)), missing)
+  assert.deepEqual(locations(patchProblems(grouped, { scope: {} }, false)), missing)
+  assert.deepEqual(locations(patchProblems(grouped, { scope: { group_by: null } }, true)), missing)
   assert.deepEqual(patchProblems(grouped, { scope: { service: 'checkout' } }, true), [])
-  assert.deepEqual(places(patchProblems(before, { method_key: 'peer_outlier', params: {} }, false)), missing)
+  assert.deepEqual(locations(patchProblems(before, { method_key: 'peer_outlier', params: {} }, false)), missing)
   const both = { method_key: 'peer_outlier', params: {}, scope: { group_by: 'service' } }
   assert.deepEqual(patchProblems(before, both, false), [])
   assert('problems' in patched(grouped, { scope: {} }, false))

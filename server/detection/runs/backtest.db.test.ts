@@ -176,7 +176,7 @@ async function runOnSchedule(): Promise<Map<string, object[]>> {
     const known = rows.findIndex((row) => row.atNs >= BigInt(ms) * 1_000_000n)
     await insert(rows.splice(0, known < 0 ? rows.length : known))
     const stepRunner = new DetectorRunner({ store, engine, gate, clock, logger })
-    for (const [name, definition] of Object.entries(tried)) {
+    for (const [name, definition] of Object.entries(definitions)) {
       const id = ids.get(name) ?? (await store.createDetector('acme', definition, tokenNamed('me'))).id
       ids.set(name, id)
       await (ms === noonMs ? runner : stepRunner).run(acme, id)
