@@ -18,10 +18,10 @@ export const tags = {
   Organisation: 'Who you are, and access tokens.',
   Operations: 'For whoever runs the service.',
 } as const
-export type Tag = keyof typeof tags
+type Tag = keyof typeof tags
 
 /** The roles that may call, or `public` where no access token is asked for. */
-export type Access = readonly Role[] | 'public'
+type Access = readonly Role[] | 'public'
 
 /** What an operation that is dear is limited to, per organisation. Each operation counts for itself. */
 export interface Rate {
@@ -46,7 +46,7 @@ export interface Success<Body extends z.ZodType> {
 }
 
 /** The form in which a protocol of its own answers refusals. */
-export interface RefusalForm {
+interface RefusalForm {
   readonly types: readonly string[]
   readonly body: z.ZodType
 }

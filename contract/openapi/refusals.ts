@@ -30,7 +30,7 @@ const guarded: readonly ErrorCode[] = [
 ]
 
 /** The codes of all refusals that the operation may answer, but for input that is not valid; each once. */
-export function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
+function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
   const { access, isUnmetered, method, protocol, refusals = [] } = operation
   const isGuarded = access !== 'public'
   const mayWrite = method !== 'GET'

@@ -11,7 +11,7 @@ export interface JsonSchema {
 }
 
 /** Whether a schema describes what is sent to the service or what it answers. */
-export type Direction = 'input' | 'output'
+type Direction = 'input' | 'output'
 
 const componentPath = '#/components/schemas/'
 

@@ -43,12 +43,12 @@ export interface SentInput<Params, Body> {
 }
 
 /** How whoever serves an operation reads its body further; see `Serving` of `serve.ts`. */
-export interface BodyRule<Params, Body, Value> {
+interface BodyRule<Params, Body, Value> {
   readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
   readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
 }
 
-export interface Reading {
+interface Reading {
   readonly request: FastifyRequest
   /** Aborts when whoever asked has gone. */
   readonly signal: AbortSignal

@@ -36,7 +36,7 @@ export interface Answer<Body> {
 }
 
 /** What the server alone knows of an operation. */
-export interface Serving<Result, Params, Query, Body, Headers, Value> {
+interface Serving<Result, Params, Query, Body, Headers, Value> {
   /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
   readonly usesReserve?: boolean
   /**
@@ -116,7 +116,7 @@ function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
 }
 
 /** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
-export function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
+function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
   const { method, url } = request.routeOptions
   http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
 }

@@ -96,7 +96,7 @@ function localTime(timeZone: string, instantNs: Ns): { day: number; minute: numb
 }
 
 /** The body of a new mute as it was sent: read by its schema, and the fields of it that are good. */
-export interface SentMute {
+interface SentMute {
   /** Undefined where the schema refuses it. */
   readonly body: CreateMute | undefined
   readonly fields: Partial<CreateMute>

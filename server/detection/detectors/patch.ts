@@ -8,7 +8,7 @@ import type { Parsed } from '../../core/parsed.ts'
 import { type DetectorChange, readPatch, type SentBody, type StoredDetector } from './detector.ts'
 import type { DetectionStore } from './store.ts'
 
-export interface PatchTarget {
+interface PatchTarget {
   readonly tenantId: string
   readonly id: string
 }
