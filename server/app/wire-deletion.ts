@@ -11,22 +11,23 @@ import type { Clock } from '../core/clock.ts'
 import { secondPersonCause } from '../deletion/asked-alone.ts'
 import { Decisions } from '../deletion/decisions.ts'
 import { queuesOf, workingStatuses } from '../deletion/deletion.ts'
-import type { StoredDeletion } from '../deletion/deletion-record.ts'
+import type { RecordedErasure, StoredDeletion } from '../deletion/deletion-record.ts'
 import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
 import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { LateRowCounts } from '../deletion/late-row-counts.ts'
-import { DeletionLedger, type RecordedErasure } from '../deletion/ledger.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/policy.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
+import { RequestStore } from '../deletion/request-store.ts'
 import { DeletionRequests } from '../deletion/requests.ts'
 import { RetentionStore } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
+import { Visibility } from '../deletion/visibility.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
 import {
   countAnomaliesIn,
@@ -60,7 +61,6 @@ interface DeletionNeeds {
 
 export interface WiredDeletion {
   readonly worker: DeletionWorker
-  readonly ledger: DeletionLedger
   readonly requests: DeletionRequests
   readonly holds: LegalHolds
   readonly backups: BackupRegister
@@ -77,22 +77,21 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
-  const ledger = new DeletionLedger(control, clock, findRelated)
+  const visibility = new Visibility(needs.gate, clock)
+  const requestStore = new RequestStore({ control, clock, findRelated, visibility })
   const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
-  const worker = createWorker(needs, { holds, ledger, requests })
-  const lateRows = new LateRowCounts(ledger)
+  const worker = createWorker(needs, { holds, requests, requestStore, visibility })
+  const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
   // The loop is made after this; until it is, there is nothing to tell it.
   let nudgeLoop = () => {}
   const rooms = {
     backups,
     holds,
-    ledger,
     requests,
+    requestStore,
     worker,
     retentionStore,
-    hide: worker.hide.bind(worker),
-    unhide: worker.unhide.bind(worker),
     activeHolds: holds.active.bind(holds),
     findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
     nudge: () => {
@@ -108,7 +107,6 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   })
   return {
     worker,
-    ledger,
     requests,
     holds,
     backups,
@@ -132,12 +130,10 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
 interface Rooms {
   readonly backups: BackupRegister
   readonly holds: LegalHolds
-  readonly ledger: DeletionLedger
   readonly requests: DeletionRequests
+  readonly requestStore: RequestStore
   readonly worker: DeletionWorker
   readonly retentionStore: RetentionStore
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
   readonly activeHolds: LegalHolds['active']
   readonly nudge: () => void
 }
@@ -187,7 +183,12 @@ function createWorker(
     tenancy,
     trustedNowMs,
   }: DeletionNeeds,
-  rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
+  rooms: {
+    readonly holds: LegalHolds
+    readonly requests: DeletionRequests
+    readonly requestStore: RequestStore
+    readonly visibility: Visibility
+  },
 ): DeletionWorker {
   const journal = new ErasureJournal(config.backupDir, journalSeal)
   return new DeletionWorker({

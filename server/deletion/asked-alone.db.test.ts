@@ -1,4 +1,4 @@
-// What one person can erase alone where full erasures need two: tokens of a real control plane ask the real ledger, on
+// What one person can erase alone where full erasures need two: tokens of a real control plane ask the real store of requests, on
 // a clock that is moved by hand. Each abuse is a way to erase in pieces what nobody may erase at once.
 
 import assert from 'node:assert/strict'
@@ -11,8 +11,7 @@ import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret, tokenIdIn } from '../tenancy/tenancy.ts'
 import { secondPersonCause } from './asked-alone.ts'
 import type { DeletionDraft } from './deletion.ts'
-import { all, between, monday } from './deletion-fixture.ts'
-import { DeletionLedger } from './ledger.ts'
+import { all, between, monday, requestStoreOn } from './deletion-fixture.ts'
 import { DeletionPolicies } from './policy.ts'
 import { retentionRequester } from './retention/retention.ts'
 
@@ -35,7 +34,7 @@ async function scene() {
   await tenancy.createOrganisation({ tenantId, name: tenantId, actor: 'operator' }, async () => {})
   const policies = new DeletionPolicies(control, clock)
   await policies.set(tenantId, 'full_erasures', 'owner')
-  const ledger = new DeletionLedger(control, clock, findRelated)
+  const requestStore = requestStoreOn(control, clock)
   const make = async (actor: string) => {
     const secret = newTokenSecret('admin')
     await tenancy.createToken({ tenantId, name: 'x', role: 'admin', secret, expiresAtMs: null, actor })
@@ -50,13 +49,13 @@ async function scene() {
     tenantId,
     tenancy,
     policies,
-    ledger,
+    requestStore,
     make,
     ada: await make('operator'),
     /** Asks for it, and lets it come to its end at once where it needs nobody else; answers the status it is born in. */
     async erase(draft: DeletionDraft, requester: string): Promise<string> {
       const by = { requester, idempotencyKey: null }
-      const { isNew, row } = await ledger.create(tenantId, draft, by, () => {})
+      const { isNew, row } = await requestStore.create(tenantId, draft, by)
       assert.ok(isNew)
       if (row.status === 'running') {
         await set(row.request_id, { status: 'completed', finished_at_ms: clock.nowMs() })
@@ -66,7 +65,7 @@ async function scene() {
     /** Asks and leaves it as it is; answers its id. */
     async ask(draft: DeletionDraft, requester: string): Promise<string> {
       const by = { requester, idempotencyKey: null }
-      return (await ledger.create(tenantId, draft, by, () => {})).row.request_id
+      return (await requestStore.create(tenantId, draft, by)).row.request_id
     },
     set,
   }
@@ -171,11 +170,11 @@ describe('where full erasures need two people, one person', () => {
   })
 
   test('does not get two requests through at once', async () => {
-    const { ada, ledger, tenantId } = await scene()
+    const { ada, requestStore, tenantId } = await scene()
     const by = { requester: ada, idempotencyKey: null }
     const born = await Promise.all(
       [days(0, 31), days(31, 62)].map(async (draft) => {
-        const { row } = await ledger.create(tenantId, draft, by, () => {})
+        const { row } = await requestStore.create(tenantId, draft, by)
         return row.status
       }),
     )

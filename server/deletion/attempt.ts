@@ -8,16 +8,8 @@ import type { StorageFault } from '../core/storage-fault.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
-import {
-  attemptsMax,
-  crashesMax,
-  type ErasureTarget,
-  erasedTime,
-  fencingStatuses,
-  keepsWhole,
-  retryDelayMs,
-} from './deletion.ts'
-import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
+import { attemptsMax, crashesMax, type ErasureTarget, keepsWhole, retryDelayMs } from './deletion.ts'
+import type { DeletionProgress, MoveChanges, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
 import {
   type ErasureAction,
@@ -29,20 +21,22 @@ import {
 import { ErasureTurns } from './erasure-turns.ts'
 import { reasonOf } from './failure-reason.ts'
 import { type ActiveHold, promised } from './holds-and-steps.ts'
-import type { DeletionLedger, MoveChanges } from './ledger.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
+import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import { type CountAnomalies, type ReadBack, readBackBeside } from './verifier.ts'
+import type { Visibility } from './visibility.ts'
 
 export interface AttemptDeps {
-  readonly ledger: DeletionLedger
+  readonly requestStore: RequestStore
   readonly requests: DeletionRequests
   readonly steps: StepStore
   readonly doneMarks: DoneMarks
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
+  readonly visibility: Visibility
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
@@ -75,55 +69,27 @@ export class Attempts {
     this.#deps = deps
   }
 
-  /** From now on no reader sees the selection, and detectors take its time as unknown. */
-  hide(request: StoredDeletion): void {
-    this.#deps.gate.hide(request.tenantId, selectionOf(request))
-  }
-
-  /** From now on no writer adds to the selection either. */
-  fence(request: StoredDeletion): void {
-    this.#deps.gate.fence(request.tenantId, selectionOf(request))
-  }
-
-  unhide(request: StoredDeletion): void {
-    this.#deps.gate.unhide(request.tenantId, request.requestId)
-    this.#deps.gate.unfence(request.tenantId, request.requestId)
-  }
-
-  /** Takes the erased time as unknown, and refuses what still arrives for it where that was asked. */
-  markErased(request: StoredDeletion, doneAtMs: number): void {
-    const range = erasedTime(request, doneAtMs)
-    if (range === null) return
-    const erased = { ...selectionOf(request), range }
-    this.#deps.gate.markErased(request.tenantId, erased)
-    if (request.refuseLate) this.#deps.gate.refuseLate(request.tenantId, erased)
-  }
-
   /** Never throws for what goes wrong with the erasure itself; the request's state says it. */
   async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { ledger } = this.#deps
+    const { requestStore } = this.#deps
     if (found.crashes > crashesMax || found.attempts - found.attemptsForgiven >= attemptsMax) {
       return this.#giveUp(found)
     }
     let request: StoredDeletion | null = found
     // An attempt whose end could not be recorded left it running or verifying; it goes on from there.
     if (found.status !== 'running' && found.status !== 'verifying') {
-      this.fence(found)
-      request = await ledger.move(found, 'start', { actor })
+      request = await requestStore.move(found, 'start', { actor })
     }
-    // A request that was cancelled meanwhile has been unhidden, and its fence lowered, by whoever won.
-    if (request === null) return this.#reconcileGate(found)
+    // Somebody else moved it first, such as by a cancellation.
+    if (request === null) return
     const holds = await this.#deps.activeHolds(request.tenantId)
     const wholeHold = holds.find((hold) => keepsWhole(hold, found))
     if (wholeHold !== undefined) {
       // Before the attempt is counted or journalled: nothing has begun, so it can still be cancelled.
       return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
     }
-    request = await ledger.saveProgress(request, {
-      attempts: request.attempts + 1,
-      retryAtMs: null,
-      blockedReason: null,
-    })
+    request = await requestStore.countAttempt(request)
+    if (request === null) return
     try {
       await this.#carryOut(request, signal)
     } catch (error) {
@@ -141,21 +107,12 @@ export class Attempts {
   }
 
   /**
-   * Completes a request that has nothing left to erase although no attempt of its own ended so: a wider one erased
-   * it, or somebody had it counted again. Answers whether it did.
+   * Completes a request that has nothing left to erase although no attempt of its own ended so: a wider one erased it, or
+   * somebody had it counted again. Returns whether it did. Writers are kept away meanwhile: what they added between the
+   * count and the completion would be neither erased nor new.
    */
-  async completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
-    const { gate } = this.#deps
-    const isFenced = fencingStatuses.some((status) => status === request.status)
-    let isCompleted = false
-    // What comes between the count and the completion would be neither erased nor new.
-    this.fence(request)
-    try {
-      isCompleted = await this.#completeFenced(request, erasedBy)
-      return isCompleted
-    } finally {
-      if (!isCompleted && !isFenced) gate.unfence(request.tenantId, request.requestId)
-    }
+  completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
+    return this.#deps.visibility.whileFenced(request, () => this.#completeFenced(request, erasedBy))
   }
 
   async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
@@ -181,7 +138,7 @@ export class Attempts {
   }
 
   async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { activeHolds, clock, failpoint, findPlace, gate, journal, ledger, steps } = this.#deps
+    const { activeHolds, clock, failpoint, findPlace, gate, journal, requestStore, steps } = this.#deps
     let request = found
     const place = await findPlace(request.tenantId)
     if (place === null) throw new ErasureError('The organisation is unknown')
@@ -193,7 +150,7 @@ export class Attempts {
       const progress = progressOf(await steps.list(request.requestId), null)
       const isWhole = (await activeHolds(request.tenantId)).length === 0
       const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
-      const removed = await ledger.move(request, 'removed', { actor, facts: { ...progress } }, changes)
+      const removed = await requestStore.move(request, 'removed', { actor, facts: { ...progress } }, changes)
       if (removed === null) return
       request = removed
     }
@@ -239,9 +196,9 @@ export class Attempts {
     done: readonly StoredStep[],
     action: ErasureAction | 'removed',
   ): Promise<void> {
-    const { clock, ledger, steps } = this.#deps
+    const { clock, requestStore, steps } = this.#deps
     await steps.done(request.requestId, done, action, clock.nowMs())
-    await ledger.saveProgress(request, { progress: progressOf(await steps.list(request.requestId), null) })
+    await requestStore.saveProgress(request, progressOf(await steps.list(request.requestId), null))
   }
 
   async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {
@@ -265,12 +222,12 @@ export class Attempts {
   }
 
   async #verify(request: StoredDeletion): Promise<void> {
-    const { clock, ledger, logger, steps } = this.#deps
+    const { clock, logger, requestStore, steps } = this.#deps
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     const progress = progressOf(await steps.list(request.requestId), rowsLeft, heldBy)
     if (!isClean) {
       const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', clock.nowMs())
-      await ledger.move(
+      await requestStore.move(
         request,
         'left_over',
         { actor, facts: { left_over: rowsLeft } },
@@ -292,7 +249,7 @@ export class Attempts {
     facts: Record<string, unknown>,
     changes: MoveChanges,
   ): Promise<boolean> {
-    const { clock, doneMarks, failpoint, ledger } = this.#deps
+    const { clock, doneMarks, failpoint, requestStore } = this.#deps
     const nowMs = clock.nowMs()
     await doneMarks.mark(request.requestId, nowMs)
     await failpoint('marked done')
@@ -305,25 +262,20 @@ export class Attempts {
       hasMark: true,
       cameBack: false,
     }
-    if ((await ledger.move(request, 'verified', by, all)) === null) return false
-    this.markErased(request, nowMs)
-    this.unhide(request)
-    return true
+    return (await requestStore.move(request, 'verified', by, all)) !== null
   }
 
   /** What is held stays hidden, and what arrives is accepted again: a hold may last for years. */
   async #hold(request: StoredDeletion, progress: DeletionProgress): Promise<void> {
-    const { gate, ledger } = this.#deps
     const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
     const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
     // Nothing failed: what was tried before says nothing about the attempts after the release.
     const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
-    if ((await ledger.move(request, 'hold', { actor, facts, isPersonal: true }, changes)) === null) return
-    gate.unfence(request.tenantId, request.requestId)
+    await this.#deps.requestStore.move(request, 'hold', { actor, facts, isPersonal: true }, changes)
   }
 
   async #interrupted(attempted: StoredDeletion, error: unknown): Promise<void> {
-    const { clock, findPlace, gate, ledger, logger, requests, steps } = this.#deps
+    const { clock, findPlace, gate, logger, requests, requestStore, steps } = this.#deps
     const { requestId } = attempted
     logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
     const request = await requests.stored(attempted.tenantId, requestId)
@@ -346,7 +298,7 @@ export class Attempts {
     }
     // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
     const changes = isForgiven ? forgiven : this.#waitBeforeRetry(request, reason, nowMs)
-    await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+    await requestStore.move(request, 'interrupt', { actor, facts: { reason } }, changes)
   }
 
   #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
@@ -360,7 +312,7 @@ export class Attempts {
       request.crashes > crashesMax
         ? `The process ended ${request.crashes} times while this erasure was at work`
         : `${request.attempts - request.attemptsForgiven} attempts failed`
-    await this.#deps.ledger.move(
+    await this.#deps.requestStore.move(
       request,
       'give_up',
       { actor, facts: { reason } },
@@ -368,19 +320,8 @@ export class Attempts {
     )
     this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
   }
-
-  /** After a lost race: the gate shows what the winner decided. */
-  async #reconcileGate(lost: StoredDeletion): Promise<void> {
-    const { gate, requests } = this.#deps
-    const { status } = await requests.stored(lost.tenantId, lost.requestId)
-    if (status === 'held' || status === 'cancelled') gate.unfence(lost.tenantId, lost.requestId)
-  }
 }
 
 function hasPartition(step: StoredStep): step is StoredStep & { readonly partitionId: string } {
   return step.partitionId !== null
-}
-
-function selectionOf(request: StoredDeletion) {
-  return { id: request.requestId, signals: request.signals, range: request.range }
 }

@@ -5,19 +5,17 @@ import type { DeletionStatus } from '../../contract/deletion.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { hasBegun, hidingStatuses, transitions } from './deletion.ts'
-import type { StoredDeletion } from './deletion-record.ts'
-import type { DeletionLedger } from './ledger.ts'
+import { type DeletionEvent, hasBegun, transitions } from './deletion.ts'
+import type { MoveChanges, StoredDeletion } from './deletion-record.ts'
 import { ownRequest } from './policy.ts'
+import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 import type { ReadBack } from './verifier.ts'
 
-interface DecisionDeps {
-  readonly ledger: DeletionLedger
+export interface DecisionDeps {
+  readonly requestStore: RequestStore
   readonly requests: DeletionRequests
   readonly clock: Clock
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
   readonly verifyAgain: (
     request: StoredDeletion,
     requester: string,
@@ -50,26 +48,16 @@ export class Decisions {
       })
     }
     await this.#move(request, 'cancel', caller)
-    this.#deps.unhide(request)
   }
 
   async approve(caller: Caller, requestId: string): Promise<void> {
-    const { clock, hide, ledger, unhide } = this.#deps
     const request = await this.#awaiting(caller, requestId)
     if (await this.#deps.areRelated(caller.tenantId, request.requestedBy, caller.requester)) {
       throw ownRequest('A deletion')
     }
-    const nowMs = clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     const changes = { approvedBy: caller.requester, approvedAtMs: nowMs, hiddenAtMs: nowMs }
-    try {
-      const by = { actor: caller.requester, isPersonal: true }
-      if ((await ledger.move(request, 'approve', by, changes, hide)) === null) throw lostRace()
-    } catch (error) {
-      // Whoever won may have hidden it as well; what is open is hidden again before anything can go wrong with it.
-      const now = await this.#deps.requests.stored(caller.tenantId, requestId)
-      if (!hidingStatuses.some((status) => status === now.status)) unhide(request)
-      throw error
-    }
+    await this.#move(request, 'approve', caller, {}, changes)
   }
 
   async reject(caller: Caller, requestId: string, reason: string): Promise<void> {
@@ -92,8 +80,7 @@ export class Decisions {
       blockedReason: null,
       removedAtMs: null,
     }
-    const by = { actor: caller.requester, facts, isPersonal: true }
-    if ((await this.#deps.ledger.move(request, 'start', by, changes)) === null) throw lostRace()
+    await this.#move(request, 'start', caller, facts, changes)
   }
 
   async verify(caller: Caller, requestId: string): Promise<ReadBack> {
@@ -121,17 +108,15 @@ export class Decisions {
 
   async #move(
     request: StoredDeletion,
-    event: 'cancel' | 'reject',
+    event: DeletionEvent,
     caller: Caller,
     facts: Record<string, unknown> = {},
+    changes: MoveChanges = {},
   ): Promise<void> {
-    const moved = await this.#deps.ledger.move(request, event, { actor: caller.requester, facts })
-    if (moved === null) throw lostRace()
+    const by = { actor: caller.requester, facts, isPersonal: true }
+    if ((await this.#deps.requestStore.move(request, event, by, changes)) !== null) return
+    throw new AppError('deletion_state', {
+      sentence: 'The deletion has just been moved by someone else; read it again.',
+    })
   }
-}
-
-function lostRace(): AppError {
-  return new AppError('deletion_state', {
-    sentence: 'The deletion has just been moved by someone else; read it again.',
-  })
 }

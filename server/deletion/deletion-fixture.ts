@@ -1,8 +1,9 @@
 // Erasing on real stores, for the tests of this room: two organisations with identical rows in every table, and a
-// worker over them with the real ledger, holds and engine. Every scene has places of its own, so scenes share stores.
+// worker over them with the real store of requests, holds and engine. Every scene has places of its own, so scenes share stores.
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
+import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
@@ -14,11 +15,13 @@ import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import type { DeletionDraft } from './deletion.ts'
+import type { RecordedErasure } from './deletion-record.ts'
 import { DoneMarks } from './done-marks.ts'
 import { LegalHolds } from './holds.ts'
-import { DeletionLedger, type RecordedErasure } from './ledger.ts'
+import { RequestStore } from './request-store.ts'
 import { DeletionRequests } from './requests.ts'
 import { StepStore } from './steps.ts'
+import { Visibility } from './visibility.ts'
 import { DeletionWorker } from './worker.ts'
 
 export const hourNs = 3_600_000_000_000n
@@ -63,20 +66,20 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
   await new DoneMarks(stores.engine).prepare()
-  const ledger = new DeletionLedger(stores.control, clock, findRelated)
   const requests = new DeletionRequests(stores.control, async () => ({ all: [], fromBefore: () => [] }))
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
   const founded: { hash: string | null } = { hash: 'first entry' }
-  const newWorker = (gate: TelemetryGate) =>
+  const newWorker = (gate: TelemetryGate, visibility: Visibility, requestStore: RequestStore) =>
     new DeletionWorker({
-      ledger,
+      requestStore,
       requests,
       steps: new StepStore(stores.control),
       doneMarks: new DoneMarks(stores.engine),
       engine: stores.engine,
       gate,
+      visibility,
       clock: waitingFor(clock),
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,
@@ -93,16 +96,21 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,
     })
-  const gate = new TelemetryGate()
-  const worker = newWorker(gate)
+  /** The part of a service that a new start makes anew. */
+  const started = () => {
+    const gate = new TelemetryGate()
+    const visibility = new Visibility(gate, clock)
+    const requestStore = new RequestStore({ control: stores.control, clock, findRelated, visibility })
+    return { gate, visibility, requestStore, worker: newWorker(gate, visibility, requestStore) }
+  }
+  const first = started()
+  const { gate, requestStore, worker } = first
   return {
+    ...first,
     own,
     neighbour,
-    gate,
-    ledger,
     requests,
     holds,
-    worker,
     faults,
     journal,
     /** Hash of the first audit entry of the organisations. */
@@ -112,20 +120,21 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     visible: (place: TenantPlace, table: TableName, through = gate) =>
       visibleRows(stores, place, table, through),
     /** A worker with an empty gate, as the next start of the service has. */
-    restarted: () => {
-      const nextGate = new TelemetryGate()
-      return { gate: nextGate, worker: newWorker(nextGate) }
-    },
+    restarted: started,
     async request(draft: DeletionDraft, requester = 'owner') {
       const by = { requester, idempotencyKey: null }
-      const { isNew, row } = await ledger.create(own.tenantId, draft, by, (created) => {
-        if (created.status !== 'awaiting_approval') worker.hide(created)
-      })
+      const { isNew, row } = await requestStore.create(own.tenantId, draft, by)
       return { isNew, request: await requests.wireForm(row) }
     },
     status: (requestId: string) => requests.get(own.tenantId, requestId),
     round: () => worker.round(new AbortController().signal),
   }
+}
+
+/** A store of requests whose readers and writers are nobody's concern. */
+export function requestStoreOn(control: Control, clock: Clock): RequestStore {
+  const visibility = new Visibility(new TelemetryGate(), clock)
+  return new RequestStore({ control, clock, findRelated, visibility })
 }
 
 async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {

@@ -112,6 +112,108 @@ export function toStored(row: RequestRow): StoredDeletion {
   }
 }
 
+/** What a move changes beside the status. */
+export interface MoveChanges {
+  readonly hiddenAtMs?: number
+  /** Null where a read-back showed that it had been said too early. */
+  readonly removedAtMs?: number | null
+  readonly verifiedAtMs?: number | null
+  readonly attempts?: number
+  readonly crashes?: number
+  readonly attemptsForgiven?: number
+  readonly retryAtMs?: number | null
+  readonly blockedReason?: string | null
+  readonly approvedBy?: string
+  readonly approvedAtMs?: number
+  readonly hasMark?: boolean
+  readonly cameBack?: boolean
+  readonly progress?: DeletionProgress
+}
+
+/** A request as it is known from outside the control plane: from the journal beside the backups. */
+export interface RecordedErasure extends DeletionSelection {
+  readonly requestId: string
+  readonly tenantId: string
+  readonly requestedBy: string
+  readonly createdAtMs: number
+  readonly refuseLate: boolean
+  readonly reason: string | null
+  /** Hash of the first audit entry of the organisation that asked; null where nobody wrote it down. */
+  readonly foundingHash: string | null
+}
+
+/** A request that is about to be put on record. */
+export interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
+  readonly idempotencyKey: string | null
+  readonly selectionHash: string
+  readonly note: string | null
+  readonly status: 'awaiting_approval' | 'scheduled' | 'running' | 'completed'
+  readonly hiddenAtMs: number | null
+  readonly startsAtMs: number | null
+  readonly approveByMs: number | null
+  readonly finishedAtMs?: number | null
+  readonly cameBack?: boolean
+  /** Made before this control plane knew of it, and forgiven; none where absent. */
+  readonly attempts?: number
+}
+
+/** The row of a new request, the `seq`th of all. */
+export function newRow(request: NewRequest, seq: number): RequestRow {
+  return {
+    request_id: request.requestId,
+    tenant_id: request.tenantId,
+    scope: request.scope,
+    signals: JSON.stringify(request.signals),
+    range_start_ns: request.range.startNs?.toString() ?? null,
+    range_end_ns: request.range.endNs?.toString() ?? null,
+    reason: request.reason,
+    note: request.note,
+    requested_by: request.requestedBy,
+    created_at_ms: request.createdAtMs,
+    idempotency_key: request.idempotencyKey,
+    selection_hash: request.selectionHash,
+    status: request.status,
+    hidden_at_ms: request.hiddenAtMs,
+    removed_at_ms: null,
+    verified_at_ms: null,
+    finished_at_ms: request.finishedAtMs ?? null,
+    attempts: request.attempts ?? 0,
+    crashes: 0,
+    retry_at_ms: null,
+    blocked_reason: null,
+    progress: JSON.stringify(noProgress),
+    starts_at_ms: request.startsAtMs,
+    approve_by_ms: request.approveByMs,
+    approved_by: null,
+    approved_at_ms: null,
+    refuse_late: request.refuseLate ? 1 : 0,
+    late_rows: 0,
+    attempts_forgiven: request.attempts ?? 0,
+    has_mark: request.status === 'completed' ? 1 : 0,
+    came_back: request.cameBack === true ? 1 : 0,
+    seq,
+  }
+}
+
+/** The columns that a move changes beside the status. */
+export function columnsOf(changes: MoveChanges) {
+  return {
+    ...(changes.hiddenAtMs !== undefined && { hidden_at_ms: changes.hiddenAtMs }),
+    ...(changes.removedAtMs !== undefined && { removed_at_ms: changes.removedAtMs }),
+    ...(changes.verifiedAtMs !== undefined && { verified_at_ms: changes.verifiedAtMs }),
+    ...(changes.attempts !== undefined && { attempts: changes.attempts }),
+    ...(changes.crashes !== undefined && { crashes: changes.crashes }),
+    ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
+    ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
+    ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
+    ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
+    ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
+    ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
+    ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),
+    ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
+  }
+}
+
 /** A backup that may hold a copy of what was there when it was taken. */
 export interface HoldingBackup {
   readonly backup_id: string

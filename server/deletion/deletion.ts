@@ -6,6 +6,7 @@ import {
   CreateDeletion,
   type DeletionStatus,
   type deletionReasons,
+  deletionStatuses,
   finalDeletionStatuses,
   type PreviewDeletion,
 } from '../../contract/deletion.ts'
@@ -80,32 +81,38 @@ export const workingStatuses = [
   'incomplete',
 ] as const satisfies readonly DeletionStatus[]
 
-/** States in which the selection is hidden from every reader. Waiting for a second person hides nothing: that would be the act of one. */
-export const hidingStatuses = [
-  'scheduled',
-  'held',
-  'running',
-  'verifying',
-  'incomplete',
-  'failed',
-] as const satisfies readonly DeletionStatus[]
+/**
+ * What readers and writers meet at the selection of a request; visibility.ts says what each state means and in which order
+ * they change.
+ */
+export type VisibilityState = 'open' | 'hidden' | 'fenced' | 'erased'
 
 /**
- * States in which what arrives for the selection is refused. While a request only waits, telemetry is accepted and
- * waits with the rest: refusing it for days would lose it, and a cancelled request gives it back.
+ * Which state of visibility each status stands for. Waiting for a second person hides nothing: that would be the act of
+ * one. While a request only waits, telemetry is accepted and waits with the rest: refusing it for days would lose it, and
+ * a cancelled request gives it back.
  */
-export const fencingStatuses = [
-  'running',
-  'verifying',
-  'incomplete',
-  'failed',
-] as const satisfies readonly DeletionStatus[]
+export const visibilityOf = {
+  awaiting_approval: 'open',
+  scheduled: 'hidden',
+  held: 'hidden',
+  running: 'fenced',
+  verifying: 'fenced',
+  incomplete: 'fenced',
+  failed: 'fenced',
+  completed: 'erased',
+  cancelled: 'open',
+  rejected: 'open',
+  expired: 'open',
+} as const satisfies Record<DeletionStatus, VisibilityState>
 
-/** States of a request that isn't finished, or that hides its selection although it is. */
-export const openStatuses = [
-  'awaiting_approval',
-  ...hidingStatuses,
-] as const satisfies readonly DeletionStatus[]
+/** Statuses in which no reader sees the selection. */
+export const hidingStatuses: readonly DeletionStatus[] = deletionStatuses.filter(
+  (status) => visibilityOf[status] === 'hidden' || visibilityOf[status] === 'fenced',
+)
+
+/** Statuses of a request that isn't finished, or that hides its selection although it is. */
+export const openStatuses: readonly DeletionStatus[] = ['awaiting_approval', ...hidingStatuses]
 
 export function isFinal(status: DeletionStatus): boolean {
   return finalDeletionStatuses.some((final) => final === status)

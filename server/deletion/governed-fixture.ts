@@ -78,11 +78,9 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
     callerOf,
     policies: new DeletionPolicies(stores.control, clock),
     decisions: new Decisions({
-      ledger: scene.ledger,
+      requestStore: scene.requestStore,
       requests: scene.requests,
       clock,
-      hide: (request) => scene.worker.hide(request),
-      unhide: (request) => scene.worker.unhide(request),
       verifyAgain: (request, requester) => scene.worker.verifyAgain(request, requester),
       areRelated: async (tenant, first, second) =>
         areRelated(stores.control, tenant, await personOf(first), await personOf(second)),

@@ -2,14 +2,14 @@
 // to the requests now and then, so that a stubborn exporter costs no transaction for each of its tries. What the end
 // of the process takes with it is at most the last second's.
 
-import type { DeletionLedger } from './ledger.ts'
+import type { RequestStore } from './request-store.ts'
 
 export class LateRowCounts {
-  readonly #ledger: DeletionLedger
+  readonly #store: RequestStore
   #counts = new Map<string, number>()
 
-  constructor(ledger: DeletionLedger) {
-    this.#ledger = ledger
+  constructor(store: RequestStore) {
+    this.#store = store
   }
 
   add(late: ReadonlyMap<string, number>): void {
@@ -23,7 +23,7 @@ export class LateRowCounts {
     const counts = this.#counts
     this.#counts = new Map()
     try {
-      await this.#ledger.countLateRows(counts)
+      await this.#store.countLateRows(counts)
     } catch (error) {
       this.add(counts)
       throw error

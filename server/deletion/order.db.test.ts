@@ -111,8 +111,7 @@ test('one that waits for its next attempt holds up those behind it, and nobody e
   const first = await ask(scene, firstWeek)
   const second = await ask(scene, secondWeek)
   const by = { requester: 'owner', idempotencyKey: null }
-  const hide = scene.worker.hide.bind(scene.worker)
-  const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
   scene.faults.failOnceAt('planned')
   await scene.round()
   const attempts = async (id: string) => (await scene.status(id)).detail.attempts
@@ -133,8 +132,7 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
   const scene = await governedSceneOf(stores)
   const id = await ask(scene, between(null, monday + hourNs))
   const by = { requester: 'owner', idempotencyKey: null }
-  const hide = scene.worker.hide.bind(scene.worker)
-  const theirs = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
   const goOn = await stores.plane.shell.failMoves(scene.own.tenantId, ['completed', 'incomplete'])
   try {
     await scene.round()
@@ -159,8 +157,7 @@ test('what a neighbour asks for while an attempt is at work is carried out befor
   scene.faults.runAt('planned', async () => {
     if (theirs !== 'not yet') return
     theirs = 'asked'
-    const hide = scene.worker.hide.bind(scene.worker)
-    const { row } = await scene.ledger.create(scene.neighbour.tenantId, firstWeek, by, hide)
+    const { row } = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
     scene.worker.wake()
     for (let look = 0; look < 20_000 && theirs !== 'completed'; look++) {
       await new Promise((resolve) => setImmediate(resolve))
@@ -178,10 +175,9 @@ test('what a neighbour asks for while an attempt is at work is carried out befor
 test('a long rewrite gives way after a partition, also to an organisation of the same placement in its turn', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
   const by = { requester: 'owner', idempotencyKey: null }
-  const hide = scene.worker.hide.bind(scene.worker)
   const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }
   const { request } = await scene.request(between(monday + hourNs, monday + weekNs + hourNs))
-  const theirs = await scene.ledger.create(scene.neighbour.tenantId, halfAnHour, by, hide)
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, halfAnHour, by)
   let wasRemoved: boolean | null = null
   scene.faults.runAt('step recorded', async () => {
     const theirSteps = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
@@ -197,9 +193,7 @@ test('a long rewrite gives way after a partition, also to an organisation of the
 
   const shared = await sceneOf(stores, { attemptsAtOnce: 4, isShared: true })
   const own = await shared.request(between(monday + hourNs, monday + weekNs + hourNs))
-  const beside = await shared.ledger.create(shared.neighbour.tenantId, halfAnHour, by, (created) =>
-    shared.worker.hide(created),
-  )
+  const beside = await shared.requestStore.create(shared.neighbour.tenantId, halfAnHour, by)
   await shared.round()
   assert.equal((await shared.status(own.request.request_id)).status, 'completed')
   const besideDone = await shared.requests.get(shared.neighbour.tenantId, beside.row.request_id)

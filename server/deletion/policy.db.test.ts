@@ -9,9 +9,7 @@ import { openControlPlane } from '../../tests/control-planes.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { findRelated } from '../tenancy/lineage.ts'
-import { all, between, monday, weekNs } from './deletion-fixture.ts'
-import { DeletionLedger } from './ledger.ts'
+import { all, between, monday, requestStoreOn, weekNs } from './deletion-fixture.ts'
 import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
 
 const { control, close, shell } = await openControlPlane()
@@ -24,7 +22,7 @@ function scene() {
   const clock = new ManualClock(1_763_717_400_000)
   const tenantId = `organisation-${++organisations}`
   const policies = new DeletionPolicies(control, clock)
-  const ledger = new DeletionLedger(control, clock, findRelated)
+  const requestStore = requestStoreOn(control, clock)
   return {
     clock,
     tenantId,
@@ -33,7 +31,7 @@ function scene() {
     rule: () => approvalRuleOf(control, tenantId, clock.nowMs()),
     /** The status a request is born in. */
     async born(draft = all, requester = 'owner') {
-      const { row } = await ledger.create(tenantId, draft, { requester, idempotencyKey: null }, () => {})
+      const { row } = await requestStore.create(tenantId, draft, { requester, idempotencyKey: null })
       await control.deleteFrom('deletion_requests').where('tenant_id', '=', tenantId).execute()
       return row.status
     },

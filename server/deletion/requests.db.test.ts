@@ -6,10 +6,8 @@ import { after, test } from 'node:test'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { findRelated } from '../tenancy/lineage.ts'
-import { all } from './deletion-fixture.ts'
+import { all, requestStoreOn } from './deletion-fixture.ts'
 import type { HoldingBackup, HoldingBackups } from './deletion-record.ts'
-import { DeletionLedger } from './ledger.ts'
 import { DeletionRequests } from './requests.ts'
 
 const { control, close } = await openControlPlane()
@@ -32,13 +30,13 @@ const known = (all: readonly HoldingBackup[], before: readonly HoldingBackup[]):
 /** What a request in this state says, as it is read alone and in its list. */
 async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: HoldingBackups) {
   const tenantId = `organisation-${++organisations}`
-  const ledger = new DeletionLedger(control, new ManualClock(nowMs), findRelated)
+  const requestStore = requestStoreOn(control, new ManualClock(nowMs))
   const asked: string[] = []
   const requests = new DeletionRequests(control, async (ids) => {
     asked.push(...ids)
     return backups
   })
-  const { row } = await ledger.create(tenantId, all, { requester: 'owner', idempotencyKey: null }, () => {})
+  const { row } = await requestStore.create(tenantId, all, { requester: 'owner', idempotencyKey: null })
   await control
     .updateTable('deletion_requests')
     .set({ status, removed_at_ms: status === 'running' ? null : nowMs })

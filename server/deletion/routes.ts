@@ -21,19 +21,15 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { Decisions } from './decisions.ts'
-import { crossFieldProblems, type DeletionSelection, draftOf, hidingStatuses, isFinal } from './deletion.ts'
-import type { StoredDeletion } from './deletion-record.ts'
-import type { DeletionLedger } from './ledger.ts'
+import { crossFieldProblems, type DeletionSelection, draftOf, isFinal } from './deletion.ts'
+import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 
-interface DeletionRoutesDeps {
-  readonly ledger: DeletionLedger
+export interface DeletionRoutesDeps {
+  readonly requestStore: RequestStore
   readonly requests: DeletionRequests
   readonly decisions: Decisions
   readonly clock: Clock
-  /** Hides the selection of a request that is about to be committed, and shows it again should that fail. */
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
   /** Throws where what was previewed under this id isn't what would be erased now. */
   readonly checkPreview: (caller: Caller, previewId: string, selection: DeletionSelection) => Promise<void>
   /** Tells the worker that there is something to do. */
@@ -86,17 +82,17 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),
     ],
-    onInvalid: (caller, problems) => recordMisconfirmed(deps.ledger, caller, problems),
+    onInvalid: (caller, problems) => recordMisconfirmed(deps.requestStore, caller, problems),
     handle: async ({ caller, body, headers }) => {
       const draft = draftOf(body)
       const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
       // What is asked for again is hidden already, so a preview of it could only look stale.
-      const isRepeat = await deps.ledger.isRepeat(caller.tenantId, draft, idempotencyKey)
+      const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, idempotencyKey)
       if (body.preview_id !== undefined && !isRepeat) {
         await deps.checkPreview(caller, body.preview_id, draft)
       }
       const by = { requester: caller.requester, idempotencyKey }
-      const { isNew, row } = await createHidden(deps, caller.tenantId, draft, by)
+      const { isNew, row } = await deps.requestStore.create(caller.tenantId, draft, by)
       if (isNew) deps.nudge()
       const request = await deps.requests.wireForm(row)
       return {
@@ -231,26 +227,6 @@ function answerOf(request: DeletionRequest) {
   return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
 }
 
-/** Hides before the transaction commits, so that no moment lies between being on record and being hidden. */
-async function createHidden(
-  deps: DeletionRoutesDeps,
-  tenantId: string,
-  draft: Parameters<DeletionLedger['create']>[1],
-  by: Parameters<DeletionLedger['create']>[2],
-) {
-  let hidden: StoredDeletion | null = null
-  try {
-    return await deps.ledger.create(tenantId, draft, by, (request) => {
-      if (!hidingStatuses.some((status) => status === request.status)) return
-      hidden = request
-      deps.hide(request)
-    })
-  } catch (error) {
-    if (hidden !== null) deps.unhide(hidden)
-    throw error
-  }
-}
-
 function keyProblems(header: string | string[] | undefined): ValidationProblem[] {
   if (header === undefined || (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header))) return []
   const sentence = 'Use 1 to 200 visible ASCII characters'
@@ -258,14 +234,14 @@ function keyProblems(header: string | string[] | undefined): ValidationProblem[]
 }
 
 async function recordMisconfirmed(
-  ledger: DeletionLedger,
+  store: RequestStore,
   caller: Caller,
   problems: readonly ValidationProblem[],
 ): Promise<void> {
   const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
   if (!isMisconfirmed) return
   const places = new Set(problems.map(placeOf))
-  await ledger.recordRefusal(caller.tenantId, caller.requester, [...places])
+  await store.recordRefusal(caller.tenantId, caller.requester, [...places])
 }
 
 /** For the audit log, which keeps nothing that the sender made up: names of fields are ours, or left out. */

@@ -49,7 +49,7 @@ test('a request that is counted again beside the copy of a neighbour’s survivo
   await assertRows(scene, times.length / 2)
   const by = { requester: 'theirs', idempotencyKey: null }
   const edge = between(null, monday + weekNs + 5n * hourNs)
-  await scene.ledger.create(scene.neighbour.tenantId, edge, by, (created) => scene.worker.hide(created))
+  await scene.requestStore.create(scene.neighbour.tenantId, edge, by)
   const found: unknown[] = []
   scene.faults.runAt('survivors copied', async () => {
     const { isClean, rowsLeft } = await scene.decisions.verify(scene.callerOf('owner'), request.request_id)

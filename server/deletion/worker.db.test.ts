@@ -410,8 +410,8 @@ test('of two movers that saw the same state one moves the request and the other 
   )
   assert.ok(seen)
   const moves = await Promise.all([
-    erasing.ledger.move(seen, 'interrupt', { actor: 'one' }),
-    erasing.ledger.move(seen, 'give_up', { actor: 'other' }),
+    erasing.requestStore.move(seen, 'interrupt', { actor: 'one' }),
+    erasing.requestStore.move(seen, 'give_up', { actor: 'other' }),
   ])
   assert.deepEqual(
     moves.map((moved) => moved?.status ?? null),

@@ -5,18 +5,10 @@
 import { deletionStatuses } from '../../contract/deletion.ts'
 import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
-import {
-  fencingStatuses,
-  hasBegun,
-  hidingStatuses,
-  includesSelection,
-  queuesOf,
-  workingStatuses,
-} from './deletion.ts'
-import type { StoredDeletion } from './deletion-record.ts'
+import { hasBegun, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
+import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
 import { settleSideTables } from './eraser.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
-import type { RecordedErasure } from './ledger.ts'
 
 interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
   /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
@@ -61,21 +53,19 @@ export class DeletionWorker {
    * A request whose attempt was ended by the end of the process is moved on, and the crash is counted, once.
    */
   async restore(): Promise<void> {
-    const { clock, doneMarks, ledger, requests } = this.#deps
+    const { doneMarks, requests, requestStore, visibility } = this.#deps
     await doneMarks.prepare()
     await this.#settle()
     for (const request of await requests.inStatus(hidingStatuses)) {
-      this.hide(request)
+      visibility.restore(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
       // Without an attempt since it was asked for, or asked for again, nothing was at work.
       if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
       const reason = 'The process ended while this erasure was at work'
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
-      await ledger.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+      await requestStore.move(request, 'interrupt', { actor, facts: { reason } }, changes)
     }
-    for (const request of await requests.inStatus(['completed'])) {
-      this.#attempts.markErased(request, request.finishedAtMs ?? clock.nowMs())
-    }
+    for (const request of await requests.inStatus(['completed'])) visibility.restore(request)
     await this.#hideWhatCameBack()
     await this.#completeJournal()
   }
@@ -95,16 +85,6 @@ export class DeletionWorker {
       await this.round(signal)
       if ((await requests.inStatus(workingStatuses)).some(isOpen)) await clock.sleep(guardPauseMs, signal)
     }
-  }
-
-  /** From now on no reader sees the selection, and where the request is at work no writer adds to it. */
-  hide(request: StoredDeletion): void {
-    this.#attempts.hide(request)
-    if (fencingStatuses.some((status) => status === request.status)) this.#attempts.fence(request)
-  }
-
-  unhide(request: StoredDeletion): void {
-    this.#attempts.unhide(request)
   }
 
   /** One pass over everything that can move by itself. */
@@ -154,7 +134,7 @@ export class DeletionWorker {
   async verifyAgain(request: StoredDeletion, requester: string, signal?: AbortSignal) {
     const share = { tenantId: request.tenantId, kind: 'asked', signal } as const
     const found = await this.#attempts.readBack(request, onBehalfOf(this.#deps.engine, share))
-    await this.#deps.ledger.recordReadBack(request, requester, found.rowsLeft)
+    await this.#deps.requestStore.recordReadBack(request, requester, found.rowsLeft)
     const mayComplete = request.status === 'failed' || request.status === 'incomplete'
     if (mayComplete && found.isClean && found.heldBy.length === 0) {
       await this.#attempts.completeIfClean(request, null)
@@ -180,7 +160,7 @@ export class DeletionWorker {
    * that still waits for approval is withdrawn, since there is nothing left to approve.
    */
   async #completeCovered(wide: StoredDeletion): Promise<void> {
-    const { ledger, requests } = this.#deps
+    const { requests, requestStore } = this.#deps
     const open = await requests.inStatus(
       ['awaiting_approval', 'scheduled', 'running', 'incomplete', 'failed'],
       wide.tenantId,
@@ -188,30 +168,28 @@ export class DeletionWorker {
     for (const request of open) {
       if (request.seq > wide.seq || !includesSelection(wide, request)) continue
       if (request.status === 'awaiting_approval') {
-        await ledger.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
+        await requestStore.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
       } else await this.#attempts.completeIfClean(request, wide.requestId)
     }
   }
 
   async #expireUnanswered(): Promise<void> {
-    const { clock, ledger, requests } = this.#deps
+    const { clock, requests, requestStore } = this.#deps
     for (const request of await requests.inStatus(['awaiting_approval'])) {
       if ((request.approveByMs ?? Number.POSITIVE_INFINITY) > clock.nowMs()) continue
-      await ledger.move(request, 'expire', { actor, facts: { reason: 'Nobody approved it in time' } })
+      await requestStore.move(request, 'expire', { actor, facts: { reason: 'Nobody approved it in time' } })
     }
   }
 
   /** A request goes on as soon as one of the holds that stopped it is released; it stops again at the others. */
   async #releaseHeld(): Promise<void> {
-    const { activeHolds, gate, ledger, requests } = this.#deps
+    const { activeHolds, requests, requestStore } = this.#deps
     for (const request of await requests.inStatus(['held'])) {
       const active = new Set((await activeHolds(request.tenantId)).map(({ holdId }) => holdId))
       const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
       if (released.length === 0 && request.progress.held_by.length > 0) continue
-      this.#attempts.fence(request)
       const by = { actor, facts: { released }, isPersonal: true }
-      const moved = await ledger.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
-      if (moved === null) gate.unfence(request.tenantId, request.requestId)
+      await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
     }
   }
 
@@ -242,9 +220,9 @@ export class DeletionWorker {
   }
 
   async #reapply(request: StoredDeletion, reason: string): Promise<void> {
-    const { gate, ledger } = this.#deps
+    const { clock, requestStore } = this.#deps
     const changes = {
-      hiddenAtMs: this.#deps.clock.nowMs(),
+      hiddenAtMs: clock.nowMs(),
       verifiedAtMs: null,
       removedAtMs: null,
       retryAtMs: null,
@@ -255,11 +233,7 @@ export class DeletionWorker {
       cameBack: true,
     }
     const by = { actor: guard, facts: { reason }, isPersonal: true }
-    const again = await ledger.move(request, 'reapply', by, changes)
-    if (again === null) return
-    gate.acceptLate(request.tenantId, request.requestId)
-    gate.unmarkErased(request.tenantId, request.requestId)
-    this.hide(again)
+    await requestStore.move(request, 'reapply', by, changes)
   }
 
   /**
@@ -267,7 +241,7 @@ export class DeletionWorker {
    * known, it counts as the one that asked.
    */
   async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
-    const { findPlace, foundingHash, ledger, logger } = this.#deps
+    const { findPlace, foundingHash, logger, requestStore } = this.#deps
     const founded = await foundingHash(erasure.tenantId)
     const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
     if ((await findPlace(erasure.tenantId)) === null || isOther) {
@@ -277,9 +251,7 @@ export class DeletionWorker {
       )
       return
     }
-    const request = await ledger.takeUp(erasure, guard, doneAtMs)
-    if (doneAtMs !== null) this.#attempts.markErased(request, doneAtMs)
-    else this.hide(request)
+    await requestStore.takeUp(erasure, guard, doneAtMs)
   }
 
   /** A journal that was lost, or is younger than the requests, is filled up: the next restore relies on it. */

@@ -31,7 +31,7 @@ async function retained() {
   const newWorker = () =>
     new RetentionWorker({
       store,
-      ledger: scene.ledger,
+      requestStore: scene.requestStore,
       engine: stores.engine,
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,
@@ -39,8 +39,6 @@ async function retained() {
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
       ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
       activeHolds: (tenantId) => scene.holds.active(tenantId),
-      hide: (request) => scene.worker.hide(request),
-      unhide: (request) => scene.worker.unhide(request),
       nudge: () => {},
     })
   return { clock, scene, store, retention: newWorker(), newWorker }
@@ -148,7 +146,7 @@ test('a rule that is taken back while it is carried out erases nothing', async (
   await store.set(scene.own.tenantId, { logs_days: 14 }, 'owner')
   const retention = new RetentionWorker({
     store,
-    ledger: scene.ledger,
+    requestStore: scene.requestStore,
     engine: stores.engine,
     trustedNowMs: async () => clock.nowMs(),
     logger: silent,
@@ -159,8 +157,6 @@ test('a rule that is taken back while it is carried out erases nothing', async (
       return 'none'
     },
     activeHolds: (tenantId) => scene.holds.active(tenantId),
-    hide: (request) => scene.worker.hide(request),
-    unhide: (request) => scene.worker.unhide(request),
     nudge: () => {},
   })
   await retention.round(signal)

@@ -7,15 +7,14 @@ import type { ControlTransaction } from '../../control/database.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
 import type { DeletionDraft, HeldPart } from '../deletion.ts'
-import type { StoredDeletion } from '../deletion-record.ts'
-import type { DeletionLedger } from '../ledger.ts'
 import { planErasure } from '../planner.ts'
+import type { RequestStore } from '../request-store.ts'
 import { cutOffNs, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
   readonly store: RetentionStore
-  readonly ledger: DeletionLedger
+  readonly requestStore: RequestStore
   readonly engine: TelemetryEngine
   /** The time to erase by; null while the clock is in doubt, and then nothing is asked for. */
   readonly trustedNowMs: () => Promise<number | null>
@@ -24,8 +23,6 @@ interface RetentionWorkerDeps {
   /** Which deletions of the organisation need a second person. */
   readonly ruleOf: (tenantId: string) => Promise<ApprovalRule>
   readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
   /** Tells the deletion loop that there is something to do. */
   readonly nudge: () => void
 }
@@ -86,23 +83,12 @@ export class RetentionWorker {
   }
 
   async #request(tenantId: string, draft: DeletionDraft, nowMs: number): Promise<void> {
-    const { hide, ledger, nudge, unhide } = this.#deps
-    let hidden: StoredDeletion | null = null
-    try {
-      const by = {
-        requester: retentionRequester,
-        idempotencyKey: retentionKey(draft, nowMs),
-        precondition: (trx: ControlTransaction) => requireRule(trx, tenantId, draft, nowMs),
-      }
-      await ledger.create(tenantId, draft, by, (request) => {
-        hidden = request
-        hide(request)
-      })
-    } catch (error) {
-      if (hidden !== null) unhide(hidden)
-      throw error
-    }
-    nudge()
+    await this.#deps.requestStore.create(tenantId, draft, {
+      requester: retentionRequester,
+      idempotencyKey: retentionKey(draft, nowMs),
+      precondition: (trx: ControlTransaction) => requireRule(trx, tenantId, draft, nowMs),
+    })
+    this.#deps.nudge()
   }
 
   #hasSeen(tenantId: string, key: string): boolean {

@@ -1,10 +1,20 @@
-// The deletion requests of all organisations and every change of their status. A change is one transaction: the new
-// state by compare-and-set, its ledger entry, and an audit entry where people care. Order goes by numbers, not clocks.
+// Every write to the deletion requests of all organisations. Three methods change a stored request: `move` its state, by
+// compare-and-set; `countAttempt` and `saveProgress` what is known of the attempt under way; `countLateRows` a counter.
+// No other file updates the table, and an update that changes no row returns null or throws. A move is one transaction: the
+// new state, its ledger entry, for the moves that people care about an audit entry, and what readers and writers see of it
+// (visibility.ts), so none of these can fall behind the others. Requests are counted as they come, and a completion notes
+// the backups that exist, because clocks can't be trusted to say what was before what.
 
+import type { Updateable } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
 import { hashOf } from '../audit/chain.ts'
 import { appendAudit, appendLedger } from '../audit/log.ts'
-import { type Control, type ControlTransaction, holdingStatuses } from '../control/database.ts'
+import {
+  type Control,
+  type ControlTransaction,
+  type DeletionRequestsTable,
+  holdingStatuses,
+} from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import {
@@ -25,13 +35,18 @@ import {
   transitions,
 } from './deletion.ts'
 import {
+  columnsOf,
   type DeletionProgress,
-  noProgress,
+  type MoveChanges,
+  type NewRequest,
+  newRow,
+  type RecordedErasure,
   type RequestRow,
   type StoredDeletion,
   toStored,
 } from './deletion-record.ts'
 import { requireRow } from './requests.ts'
+import type { Visibility } from './visibility.ts'
 
 interface Created {
   readonly row: RequestRow
@@ -39,51 +54,29 @@ interface Created {
   readonly isNew: boolean
 }
 
-/** What a move changes beside the status. */
-export interface MoveChanges {
-  readonly hiddenAtMs?: number
-  /** Null where a read-back showed that it had been said too early. */
-  readonly removedAtMs?: number | null
-  readonly verifiedAtMs?: number | null
-  readonly attempts?: number
-  readonly crashes?: number
-  readonly attemptsForgiven?: number
-  readonly retryAtMs?: number | null
-  readonly blockedReason?: string | null
-  readonly approvedBy?: string
-  readonly approvedAtMs?: number
-  readonly hasMark?: boolean
-  readonly cameBack?: boolean
-  readonly progress?: DeletionProgress
+export interface RequestStoreDeps {
+  readonly control: Control
+  readonly clock: Clock
+  readonly findRelated: FindRelated
+  readonly visibility: Visibility
 }
 
-/** A request as it is known from outside the control plane: from the journal beside the backups. */
-export interface RecordedErasure extends DeletionSelection {
-  readonly requestId: string
-  readonly tenantId: string
-  readonly requestedBy: string
-  readonly createdAtMs: number
-  readonly refuseLate: boolean
-  readonly reason: string | null
-  /** Hash of the first audit entry of the organisation that asked; null where nobody wrote it down. */
-  readonly foundingHash: string | null
-}
-
-export class DeletionLedger {
+export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #findRelated: FindRelated
+  readonly #visibility: Visibility
 
-  constructor(control: Control, clock: Clock, findRelated: FindRelated) {
+  constructor({ clock, control, findRelated, visibility }: RequestStoreDeps) {
     this.#control = control
     this.#clock = clock
     this.#findRelated = findRelated
+    this.#visibility = visibility
   }
 
   /**
-   * Writes the request, its first ledger entry and its audit entry in one transaction. `beforeCommit` hides the
-   * selection while the transaction can still fail. Throws `deletion_conflict` while a full erasure of the same
-   * signals is at work, InvalidInput where the Idempotency-Key stands for another request.
+   * Writes the request, its first ledger entry and its audit entry in one transaction. Throws `deletion_conflict` while a
+   * full erasure of the same signals is at work, InvalidInput where the Idempotency-Key stands for another request.
    */
   async create(
     tenantId: string,
@@ -94,11 +87,10 @@ export class DeletionLedger {
       /** Throws where the reason for the request is gone; reads in the transaction that would write it. */
       precondition?: (trx: ControlTransaction) => Promise<void>
     },
-    beforeCommit: (request: StoredDeletion) => void,
   ): Promise<Created> {
     const nowMs = this.#clock.nowMs()
     const selectionHash = hashOf(draftText(draft))
-    return this.#control.transaction().execute(async (trx) => {
+    return this.#change(async (trx, announce) => {
       const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
@@ -133,8 +125,9 @@ export class DeletionLedger {
           ...(waits && { approval_cause: approvalCause }),
         },
       })
-      beforeCommit(request)
-      return { row: await requireRow(trx, tenantId, request.requestId), isNew: true }
+      const row = await requireRow(trx, tenantId, request.requestId)
+      announce(request)
+      return { row, isNew: true }
     })
   }
 
@@ -154,7 +147,7 @@ export class DeletionLedger {
   async takeUp(erasure: RecordedErasure, actor: string, doneAtMs: number | null): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
     const isDone = doneAtMs !== null
-    return this.#control.transaction().execute(async (trx) => {
+    return this.#change(async (trx, announce) => {
       const request = await insertRequest(trx, {
         ...erasure,
         idempotencyKey: null,
@@ -175,6 +168,7 @@ export class DeletionLedger {
         requested_at: instantText(erasure.createdAtMs),
       }
       await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
+      announce(request)
       return request
     })
   }
@@ -193,51 +187,49 @@ export class DeletionLedger {
   }
 
   /**
-   * Moves a request by compare-and-set and records it. Answers the request as it then is, or null where it is
-   * no longer in the state it was seen in: the lost race of two movers. `beforeCommit` runs while the move can
-   * still fail. `isPersonal` asks for an audit entry although the state isn't final.
+   * Moves a request by compare-and-set and records it. Returns the request as it then is, or null where it is no longer
+   * in the state it was seen in, because somebody else moved it first. `isPersonal` asks for an audit entry although the
+   * state isn't final.
    */
   async move(
     seen: StoredDeletion,
     event: DeletionEvent,
     by: { actor: string; facts?: Record<string, unknown>; isPersonal?: boolean },
     changes: MoveChanges = {},
-    beforeCommit: (request: StoredDeletion) => void = () => {},
   ): Promise<StoredDeletion | null> {
     const to = transitions[seen.status][event]
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
-      const { numUpdatedRows } = await trx
-        .updateTable('deletion_requests')
-        .set({ ...columnsOf(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null })
-        .where('request_id', '=', seen.requestId)
-        .where('status', '=', seen.status)
-        // The same state may have been left and entered again since; an attempt in between always counts.
-        .where('attempts', '=', seen.attempts)
-        .executeTakeFirst()
-      if (numUpdatedRows === 0n) return null
+    return this.#change(async (trx, announce) => {
+      const columns = { ...columnsOf(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
+      const request = await updateSeen(trx, seen, columns)
+      if (request === null) return null
       if (to === 'completed') await noteBackups(trx, seen.requestId)
-      const request = toStored(await requireRow(trx, seen.tenantId, seen.requestId))
       await this.#record(trx, seen, request, {
         actor: by.actor,
         action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
         facts: { event, ...by.facts },
       })
-      beforeCommit(request)
+      announce(request)
       return request
     })
   }
 
-  /** Records progress within a state; not a move, so no ledger entry. */
-  async saveProgress(seen: StoredDeletion, changes: MoveChanges): Promise<StoredDeletion> {
-    await this.#control
-      .updateTable('deletion_requests')
-      .set(columnsOf(changes))
-      .where('request_id', '=', seen.requestId)
-      .where('status', '=', seen.status)
-      .execute()
-    return toStored(await requireRow(this.#control, seen.tenantId, seen.requestId))
+  /** Counts an attempt before it acts; not a move. Returns null as {@link move} does. */
+  async countAttempt(seen: StoredDeletion): Promise<StoredDeletion | null> {
+    return this.#control
+      .transaction()
+      .execute((trx) =>
+        updateSeen(trx, seen, { attempts: seen.attempts + 1, retry_at_ms: null, blocked_reason: null }),
+      )
+  }
+
+  /** Records progress of the attempt under way; not a move. Throws where the request has been moved since. */
+  async saveProgress(seen: StoredDeletion, progress: DeletionProgress): Promise<void> {
+    const saved = await this.#control
+      .transaction()
+      .execute((trx) => updateSeen(trx, seen, { progress: JSON.stringify(progress) }))
+    if (saved === null) throw new Error(`${seen.requestId} was moved while an attempt was at work on it.`)
   }
 
   /** Somebody asked for another count of what a deletion erased. */
@@ -257,18 +249,29 @@ export class DeletionLedger {
     )
   }
 
-  /** Adds to the rows that came too late for a range that is refused for good. */
+  /** Adds to the rows that came too late for a range that is refused for good. Throws where a request is unknown. */
   async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
     if (counts.size === 0) return
     await this.#control.transaction().execute(async (trx) => {
       for (const [requestId, rows] of counts) {
-        await trx
+        const { numUpdatedRows } = await trx
           .updateTable('deletion_requests')
           .set((columns) => ({ late_rows: columns('late_rows', '+', rows) }))
           .where('request_id', '=', requestId)
-          .execute()
+          .executeTakeFirstOrThrow()
+        if (numUpdatedRows !== 1n)
+          throw new Error(`Late rows were counted for ${requestId}, which is unknown.`)
       }
     })
+  }
+
+  /** Runs a transaction that decides what readers and writers see; see {@link Visibility.change}. */
+  #change<T>(
+    work: (trx: ControlTransaction, announce: (after: StoredDeletion) => void) => Promise<T>,
+  ): Promise<T> {
+    return this.#visibility.change((announce) =>
+      this.#control.transaction().execute((trx) => work(trx, announce)),
+    )
   }
 
   async #record(
@@ -297,59 +300,29 @@ export class DeletionLedger {
   }
 }
 
-interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
-  readonly idempotencyKey: string | null
-  readonly selectionHash: string
-  readonly note: string | null
-  readonly status: 'awaiting_approval' | 'scheduled' | 'running' | 'completed'
-  readonly hiddenAtMs: number | null
-  readonly startsAtMs: number | null
-  readonly approveByMs: number | null
-  readonly finishedAtMs?: number | null
-  readonly cameBack?: boolean
-  /** Made before this control plane knew of it, and forgiven; none where absent. */
-  readonly attempts?: number
+/**
+ * Updates a request where it is still as it was seen; returns null otherwise. The same state may have been left and entered
+ * again since, and an attempt in between always counts.
+ */
+async function updateSeen(
+  trx: ControlTransaction,
+  seen: StoredDeletion,
+  columns: Updateable<DeletionRequestsTable>,
+): Promise<StoredDeletion | null> {
+  const { numUpdatedRows } = await trx
+    .updateTable('deletion_requests')
+    .set(columns)
+    .where('request_id', '=', seen.requestId)
+    .where('status', '=', seen.status)
+    .where('attempts', '=', seen.attempts)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return null
+  return toStored(await requireRow(trx, seen.tenantId, seen.requestId))
 }
 
 async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
   const seq = await nextSeq(trx)
-  await trx
-    .insertInto('deletion_requests')
-    .values({
-      request_id: request.requestId,
-      tenant_id: request.tenantId,
-      scope: request.scope,
-      signals: JSON.stringify(request.signals),
-      range_start_ns: request.range.startNs?.toString() ?? null,
-      range_end_ns: request.range.endNs?.toString() ?? null,
-      reason: request.reason,
-      note: request.note,
-      requested_by: request.requestedBy,
-      created_at_ms: request.createdAtMs,
-      idempotency_key: request.idempotencyKey,
-      selection_hash: request.selectionHash,
-      status: request.status,
-      hidden_at_ms: request.hiddenAtMs,
-      removed_at_ms: null,
-      verified_at_ms: null,
-      finished_at_ms: request.finishedAtMs ?? null,
-      attempts: request.attempts ?? 0,
-      crashes: 0,
-      retry_at_ms: null,
-      blocked_reason: null,
-      progress: JSON.stringify(noProgress),
-      starts_at_ms: request.startsAtMs,
-      approve_by_ms: request.approveByMs,
-      approved_by: null,
-      approved_at_ms: null,
-      refuse_late: request.refuseLate ? 1 : 0,
-      late_rows: 0,
-      attempts_forgiven: request.attempts ?? 0,
-      has_mark: request.status === 'completed' ? 1 : 0,
-      came_back: request.cameBack === true ? 1 : 0,
-      seq,
-    })
-    .execute()
+  await trx.insertInto('deletion_requests').values(newRow(request, seq)).execute()
   if (request.status === 'completed') await noteBackups(trx, request.requestId)
   return toStored(await requireRow(trx, request.tenantId, request.requestId))
 }
@@ -378,23 +351,5 @@ function selectionFacts({ scope, signals, range }: DeletionSelection): Record<st
     signals: [...signals],
     range_start: range.startNs === null ? null : formatInstant(range.startNs),
     range_end: range.endNs === null ? null : formatInstant(range.endNs),
-  }
-}
-
-function columnsOf(changes: MoveChanges) {
-  return {
-    ...(changes.hiddenAtMs !== undefined && { hidden_at_ms: changes.hiddenAtMs }),
-    ...(changes.removedAtMs !== undefined && { removed_at_ms: changes.removedAtMs }),
-    ...(changes.verifiedAtMs !== undefined && { verified_at_ms: changes.verifiedAtMs }),
-    ...(changes.attempts !== undefined && { attempts: changes.attempts }),
-    ...(changes.crashes !== undefined && { crashes: changes.crashes }),
-    ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
-    ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
-    ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
-    ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
-    ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
-    ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
-    ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),
-    ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
   }
 }
