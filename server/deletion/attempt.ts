@@ -11,21 +11,16 @@ import type { WeighRows } from '../telemetry/row-weights.ts'
 import { attemptsMax, crashesMax, type ErasureTarget, keepsWhole, retryDelayMs } from './deletion.ts'
 import type { DeletionProgress, MoveChanges, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
-import {
-  type ErasureAction,
-  ErasureError,
-  ErasureStopped,
-  erasePartitions,
-  type Failpoint,
-} from './eraser.ts'
+import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
+import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
 import { ErasureTurns } from './erasure-turns.ts'
-import { reasonOf } from './failure-reason.ts'
 import { type ActiveHold, promised } from './holds-and-steps.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
+import type { SwapRecovery } from './swap-recovery.ts'
 import { type CountAnomalies, type ReadBack, readBackBeside } from './verifier.ts'
 import type { Visibility } from './visibility.ts'
 
@@ -52,8 +47,7 @@ export interface AttemptDeps {
   readonly failpoint: Failpoint
   /** What failed work says of the disk; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
-  /** Makes promised swaps of a placement; see eraser.ts. */
-  readonly settle: (placement: number) => Promise<void>
+  readonly swapRecovery: SwapRecovery
 }
 
 /** Ledger entries of moves that nobody asked for name this actor. */
@@ -159,8 +153,8 @@ export class Attempts {
   }
 
   async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
-    const { clock, failpoint, gate, settle, steps } = this.#deps
-    await settle(place.placement)
+    const { clock, failpoint, gate, steps, swapRecovery } = this.#deps
+    await swapRecovery.run(place.placement)
     if (gate.isClosed(place.placement))
       throw new ErasureError('An unfinished swap keeps the placement closed')
     const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())

@@ -9,7 +9,6 @@ import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtur
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { all, between, monday, times, weekNs } from './deletion-fixture.ts'
-import { sideTables } from './eraser.ts'
 import {
   dayMs,
   FailingEngine,
@@ -18,6 +17,7 @@ import {
   minuteMs,
   refuses,
 } from './governed-fixture.ts'
+import { sideTables } from './side-tables.ts'
 
 let stores: Stores
 let engine: FailingEngine

@@ -1,18 +1,17 @@
-// Takes selected rows out of a partition; removed-parts.ts waits until their bytes have left the disk. A partition that
-// holds nothing else is dropped whole, a metadata step; otherwise the survivors are copied to a side table and
-// swapped in by REPLACE PARTITION, which leaves no mutation file and costs only that partition. REPLACE PARTITION
-// is not atomic when the process is killed: the old parts and the survivors may then both be there. So the copy is
-// renamed once it is whole and counted; a table under the second name is a promise to repeat the swap before
-// anything else is written, which ends right however often it is interrupted (docs/decisions/0002).
+// Removes selected rows from a partition; removed-parts.ts waits until their bytes have left the disk. A partition that
+// holds nothing else is dropped whole, a metadata step; otherwise the rows that survive are copied to a side table and
+// swapped in by REPLACE PARTITION, which leaves no mutation file and costs only that partition. side-tables.ts says how an
+// interrupted swap is completed.
 
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import { LeaseLost } from '../worker/lease.ts'
 import type { DeletionSelection, ErasureTarget } from './deletion.ts'
+import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import type { ActiveHold } from './holds-and-steps.ts'
 import { selectedIn } from './planner.ts'
+import { copyName, makeSwap, swapName } from './side-tables.ts'
 
 /** Named places at which a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
@@ -32,31 +31,6 @@ interface EraserDeps {
  * What of a neighbour lies there shows in neither.
  */
 export type ErasureAction = 'none' | 'dropped' | 'rewritten'
-
-/** The engine or the disk is not as it must be for going on; the attempt ends and is repeated later. */
-export class ErasureError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ErasureError'
-  }
-}
-
-/** The work is stopped, by the signal whose reason it names; nothing failed, and the attempt doesn't count. */
-export class ErasureStopped extends ErasureError {
-  constructor({ reason }: AbortSignal) {
-    super(
-      reason instanceof LeaseLost
-        ? 'The process lost the lease on erasures; the erasure goes on where the lease is'
-        : 'The service was stopped; the erasure goes on when it starts again',
-    )
-  }
-}
-
-/** A table named this, placement and table is an unfinished copy of survivors. */
-const copyPrefix = 'erasure_copy_'
-
-/** A table named this, placement and table is a whole copy, and the promise to swap it in. */
-const swapPrefix = 'erasure_swap_'
 
 /** A partition of a table to erase from. */
 interface PartitionStep {
@@ -165,86 +139,10 @@ async function eraseLocked<Step extends PartitionStep>(
   deps.gate.closePlacement(place.placement)
   await table.promiseSwap()
   await deps.failpoint('swap promised')
-  await swap(deps.engine, table.swapName)
+  await makeSwap(deps.engine, table.swapName)
   deps.gate.openPlacement(place.placement)
   await deps.failpoint('partition replaced')
   return selected === own ? 'dropped' : 'rewritten'
-}
-
-/**
- * Ends what an interrupted erasure began: promised swaps are made, unfinished copies thrown away (their rows are
- * all still in place). A placement whose swap can't be made is closed, and stays so until a later call makes it;
- * the others are open afterwards. With `only` this is about that one placement: attempts may be at work in the others.
- * Answers the placements that are still closed, with what went wrong.
- */
-export async function settleSideTables(
-  { engine, gate }: Pick<EraserDeps, 'engine' | 'gate'>,
-  only?: number,
-): Promise<ReadonlyMap<number, unknown>> {
-  const unsettled = new Map<number, unknown>()
-  const isMeant = (placement: number) => only === undefined || placement === only
-  for (const { name } of await sideTables(engine)) {
-    if (!isMeant(placementIn(name))) continue
-    if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
-    else await settleSwap(engine, gate, name, unsettled)
-  }
-  for (const placement of gate.closedPlacements())
-    if (isMeant(placement) && !unsettled.has(placement)) gate.openPlacement(placement)
-  return unsettled
-}
-
-async function settleSwap(
-  engine: TelemetryEngine,
-  gate: TelemetryGate,
-  name: string,
-  unsettled: Map<number, unknown>,
-): Promise<void> {
-  const placement = partsOf(name).placement
-  gate.closePlacement(placement)
-  try {
-    await gate.exclusively([placement], () => swap(engine, name))
-  } catch (error) {
-    unsettled.set(placement, error)
-  }
-}
-
-/** Makes the promised swap of a table, or makes it again; then the promise is kept and its table goes. */
-async function swap(engine: TelemetryEngine, name: string): Promise<void> {
-  const { table } = partsOf(name)
-  const partitionId = await swapPartition(engine, name)
-  await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
-  await engine.command(raw(`DROP TABLE ${name} SYNC`))
-}
-
-/** The placement that a side table of either kind belongs to. */
-function placementIn(name: string): number {
-  const [, placement] = /^erasure_(?:copy|swap)_(\d+)_/.exec(name) ?? []
-  if (placement === undefined) throw new ErasureError(`Not a side table: ${name}`)
-  return Number(placement)
-}
-
-/** What the name of a promised swap says; the placement can be closed even where the table can't be read. */
-function partsOf(name: string): { placement: number; table: string } {
-  const [, placement, table] = /^erasure_swap_(\d+)_(\w+)$/.exec(name) ?? []
-  if (placement === undefined || table === undefined) throw new ErasureError(`Not a promised swap: ${name}`)
-  return { placement: Number(placement), table }
-}
-
-/** The one partition whose survivors wait to be swapped in. */
-async function swapPartition(engine: TelemetryEngine, name: string): Promise<string> {
-  const ids = await engine.select<{ id: string }>(raw(`SELECT DISTINCT _partition_id AS id FROM ${name}`))
-  const [only] = ids
-  if (only === undefined || ids.length > 1) {
-    throw new ErasureError(`The survivors in ${name} lie in ${ids.length} partitions instead of one`)
-  }
-  return only.id
-}
-
-/** Tables of erasures that haven't ended, of both kinds. */
-export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
-  return engine.select<{ name: string }>(sql`
-    SELECT name FROM system.tables WHERE database = currentDatabase()
-      AND (startsWith(name, ${copyPrefix}) OR startsWith(name, ${swapPrefix}))`)
 }
 
 /** One table, seen from one organisation's selection. */
@@ -263,8 +161,8 @@ class ErasedTable {
     this.#engine = engine
     this.table = spec.name
     this.#tenantId = place.tenantId
-    this.#copy = `${copyPrefix}${place.placement}_${spec.name}`
-    this.swapName = `${swapPrefix}${place.placement}_${spec.name}`
+    this.#copy = copyName(place.placement, spec.name)
+    this.swapName = swapName(place.placement, spec.name)
     this.#selected = selectedIn(spec, place.tenantId, target)
   }
 

@@ -9,8 +9,8 @@ import { newId } from '../core/ids.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
 import { DoneMarks } from './done-marks.ts'
-import { sideTables } from './eraser.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from './governed-fixture.ts'
+import { sideTables } from './side-tables.ts'
 
 let stores: Stores
 before(async () => {

@@ -7,7 +7,7 @@ import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { type Signal, tablesOf } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import { ErasureError, ErasureStopped } from './eraser.ts'
+import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
 interface RemovalDeps {
   readonly engine: TelemetryEngine

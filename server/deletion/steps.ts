@@ -4,7 +4,8 @@
 import type { Control } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
-import { type ErasureAction, ErasureError } from './eraser.ts'
+import type { ErasureAction } from './eraser.ts'
+import { ErasureError } from './erasure-error.ts'
 import { type ActiveHold, acting, hasUnseenHold, promised } from './holds-and-steps.ts'
 import type { PlannedStep } from './planner.ts'
 

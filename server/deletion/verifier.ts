@@ -7,8 +7,8 @@ import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type DeletionSelection, type ErasureTarget, type HeldPart, holdsWithin } from './deletion.ts'
-import { sideTables } from './eraser.ts'
 import type { ActiveHold } from './holds-and-steps.ts'
+import { sideTables } from './side-tables.ts'
 
 /** Counts anomalies that were derived from the target. */
 export type CountAnomalies = (tenantId: string, target: ErasureTarget) => Promise<number>

@@ -27,8 +27,8 @@ import {
   times,
   weekNs,
 } from './deletion-fixture.ts'
-import { sideTables } from './eraser.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
+import { sideTables } from './side-tables.ts'
 
 let stores: Stores
 before(async () => {

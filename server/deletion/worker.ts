@@ -7,10 +7,10 @@ import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
 import { hasBegun, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
 import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
-import { settleSideTables } from './eraser.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
+import { SwapRecovery } from './swap-recovery.ts'
 
-interface DeletionWorkerDeps extends Omit<AttemptDeps, 'settle'> {
+export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'> {
   /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
   readonly trustedNowMs: () => Promise<number | null>
   /** Erasures that began at any time, as written down outside the control plane. */
@@ -41,11 +41,13 @@ const guardPauseMs = 1000
 export class DeletionWorker {
   readonly #deps: DeletionWorkerDeps
   readonly #attempts: Attempts
+  readonly #swapRecovery: SwapRecovery
   #asked = Promise.withResolvers<void>()
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
-    this.#attempts = new Attempts({ ...deps, settle: (placement) => this.#settle(placement) })
+    this.#swapRecovery = new SwapRecovery(deps)
+    this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
   }
 
   /**
@@ -55,7 +57,7 @@ export class DeletionWorker {
   async restore(): Promise<void> {
     const { doneMarks, requests, requestStore, visibility } = this.#deps
     await doneMarks.prepare()
-    await this.#settle()
+    await this.#swapRecovery.run()
     for (const request of await requests.inStatus(hidingStatuses)) {
       visibility.restore(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
@@ -98,7 +100,7 @@ export class DeletionWorker {
       requests,
       trustedNowMs,
     } = this.#deps
-    if (gate.closedPlacements().length > 0) await this.#settle()
+    if (gate.closedPlacements().length > 0) await this.#swapRecovery.run()
     await this.#expireUnanswered()
     await this.#releaseHeld()
     await carryOutDue(
@@ -266,21 +268,5 @@ export class DeletionWorker {
       logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
       await journal(request, place)
     }
-  }
-
-  /**
-   * What can't be settled keeps its placement closed, and the log names the cause; of one placement where given, because
-   * attempts may be at work in the others. Throws what the stores throw.
-   */
-  async #settle(placement?: number): Promise<void> {
-    const { logger, steps } = this.#deps
-    const unsettled = await settleSideTables(this.#deps, placement)
-    for (const [closed, err] of unsettled) {
-      logger.error(
-        { err, placement: closed },
-        'a promised swap could not be made; its placement stays closed',
-      )
-    }
-    await steps.keptPromises([...unsettled.keys()], placement)
   }
 }
