@@ -16,7 +16,6 @@ import { DoneMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
-import { readActiveHolds } from '../deletion/holds-and-steps.ts'
 import { LateRowCounts } from '../deletion/late-row-counts.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/policy.ts'
 import { Previews } from '../deletion/preview/preview.ts'
@@ -29,18 +28,13 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { StepStore } from '../deletion/steps.ts'
 import { Visibility } from '../deletion/visibility.ts'
 import { DeletionWorker } from '../deletion/worker.ts'
-import {
-  countAnomaliesIn,
-  countVersionsIn,
-  redactAnomaliesIn,
-  removeAnomaliesIn,
-} from '../detection/anomalies/anomaly-erasure.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
+import { derivedStores } from './derived-stores.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
 interface DeletionNeeds {
@@ -145,7 +139,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...needs,
     ...rooms,
     weighRows: weighingForAnswers(needs),
-    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    derivedStores: derivedStores(control),
     knownBackups: async () => (await backups.holding()).all,
     approvalCause: (asker, selection) =>
       secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
@@ -209,17 +203,7 @@ function createWorker(
     journal: async (request, { placement }) =>
       journal.append(entryOf(request, placement, await tenancy.foundingHash(request.tenantId))),
     journalled: async () => journal.read().map(erasureOf),
-    countAnomalies: async (tenantId, { signals, range, held }) => {
-      const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
-      return inRange + learntFrom + (await countVersionsIn(control, tenantId, signals, range, held))
-    },
-    removeAnomalies: (tenantId, { signals, range }) =>
-      control.transaction().execute(async (trx) => {
-        // Read here, because another process, which shares no lock with this one, may have placed a hold just now.
-        const held = await readActiveHolds(trx, tenantId)
-        const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
-        return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
-      }),
+    derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
     flushControl: () => dialectOf(control).flushErased(control),
   })

@@ -5,23 +5,25 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../core/clock.ts'
 import type { StorageFault } from '../core/storage-fault.ts'
+import type { DerivedStore } from '../telemetry/derived-store.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ActiveHold } from '../telemetry/held-part.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
-import { attemptsMax, crashesMax, type ErasureTarget, keepsWhole, retryDelayMs } from './deletion.ts'
+import { attemptsMax, crashesMax, keepsWhole, retryDelayMs } from './deletion.ts'
 import type { DeletionProgress, MoveChanges, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
 import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
 import { ErasureTurns } from './erasure-turns.ts'
-import { type ActiveHold, promised } from './holds-and-steps.ts'
+import { promised } from './holds-and-steps.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
-import { type CountAnomalies, type ReadBack, readBackBeside } from './verifier.ts'
+import { type ReadBack, readBackBeside } from './verifier.ts'
 import type { Visibility } from './visibility.ts'
 
 export interface AttemptDeps {
@@ -39,9 +41,7 @@ export interface AttemptDeps {
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
   readonly weighRows: WeighRows
-  /** Anomalies are derived from telemetry and live in the control plane; these reach them. */
-  readonly countAnomalies: CountAnomalies
-  readonly removeAnomalies: (tenantId: string, target: ErasureTarget) => Promise<number>
+  readonly derivedStores: readonly DerivedStore[]
   /** Makes removed control-plane rows leave the disk. */
   readonly flushControl: () => Promise<void>
   readonly failpoint: Failpoint
@@ -52,8 +52,6 @@ export interface AttemptDeps {
 
 /** Ledger entries of moves that nobody asked for name this actor. */
 export const actor = 'system:deletion'
-
-const anomaliesStore = 'anomalies'
 
 export class Attempts {
   readonly #deps: AttemptDeps
@@ -96,8 +94,8 @@ export class Attempts {
     request: StoredDeletion,
     engine: TelemetryEngine = this.#deps.engine,
   ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
-    const { activeHolds, countAnomalies } = this.#deps
-    return readBackBeside(engine, countAnomalies, request, await activeHolds(request.tenantId))
+    const { activeHolds, derivedStores } = this.#deps
+    return readBackBeside(engine, derivedStores, request, await activeHolds(request.tenantId))
   }
 
   /**
@@ -168,19 +166,30 @@ export class Attempts {
     }
     const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#turns.take(request, work) }
     await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
-    for (const step of undone) if (!hasPartition(step)) await this.#eraseAnomalies(place, request, step)
-    // Also where this attempt found no anomaly: one before it may have removed them and ended before this.
-    await this.#removeAnomalies(request, place)
+    for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, place, store, undone)
     await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
   }
 
-  async #eraseAnomalies(place: TenantPlace, request: StoredDeletion, step: StoredStep): Promise<void> {
-    const { activeHolds, failpoint, steps } = this.#deps
-    await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
-    await this.#removeAnomalies(request, place)
-    await failpoint('anomalies removed')
+  /**
+   * Under the lock of the placement, as every step is: a hold that was placed before keeps what it covers. Also where this
+   * attempt planned no step for the store: one before it may have been interrupted after it had removed a part.
+   */
+  async #eraseDerived(
+    request: StoredDeletion,
+    { placement }: TenantPlace,
+    store: DerivedStore,
+    undone: readonly StoredStep[],
+  ): Promise<void> {
+    const { activeHolds, failpoint, gate, steps } = this.#deps
+    const step = undone.find((one) => !hasPartition(one) && one.store === store.name)
+    if (step !== undefined) {
+      await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
+    }
+    await gate.exclusively([placement], () => store.remove(request.tenantId, request))
+    if (step === undefined) return
+    await failpoint(`${store.name} removed`)
     await this.#recordDone(request, [step], 'removed')
     await failpoint('step recorded')
   }
@@ -195,24 +204,15 @@ export class Attempts {
     await requestStore.saveProgress(request, progressOf(await steps.list(request.requestId), null))
   }
 
-  async #targetOf(request: StoredDeletion): Promise<ErasureTarget> {
-    return { ...request, held: await this.#deps.activeHolds(request.tenantId) }
-  }
-
-  /** Under the lock of the placement, as every step is: a hold that was placed before keeps what it covers. */
-  async #removeAnomalies(request: StoredDeletion, { placement }: TenantPlace): Promise<void> {
-    await this.#deps.gate.exclusively([placement], async () => {
-      await this.#deps.removeAnomalies(request.tenantId, await this.#targetOf(request))
-    })
-  }
-
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
-    const target = await this.#targetOf(request)
-    const { engine, weighRows } = this.#deps
-    const plan = await planErasure(engine, place, target, await weighRows(place))
-    const anomalies = await this.#deps.countAnomalies(request.tenantId, target)
-    if (anomalies === 0) return plan
-    return [...plan, { store: anomaliesStore, partitionId: null, rows: anomalies, bytes: 0 }]
+    const { activeHolds, derivedStores, engine, weighRows } = this.#deps
+    const held = await activeHolds(request.tenantId)
+    const plan = await planErasure(engine, place, { ...request, held }, await weighRows(place))
+    for (const store of derivedStores) {
+      const rows = await store.count(request.tenantId, request, held)
+      if (rows > 0) plan.push({ store: store.name, partitionId: null, rows, bytes: 0 })
+    }
+    return plan
   }
 
   async #verify(request: StoredDeletion): Promise<void> {

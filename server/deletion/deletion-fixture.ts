@@ -3,10 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
+import { derivedStores as derivedStoresOf } from '../app/derived-stores.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import type { DerivedStore } from '../telemetry/derived-store.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { weighRows } from '../telemetry/row-weights.ts'
@@ -51,6 +53,8 @@ export interface SceneOptions {
   /** Both organisations in one placement. */
   readonly isShared?: boolean
   readonly clock?: Clock
+  /** Those of the service where absent. */
+  readonly derivedStores?: readonly DerivedStore[]
   /** One after the other where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
 }
@@ -62,6 +66,7 @@ let serial = 0
 /** Two organisations with the same rows in every table, and a worker over them that has been started. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const { attemptsAtOnce = 1, isShared = false, clock = systemClock } = options
+  const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
@@ -89,8 +94,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       activeHolds: (tenantId) => holds.active(tenantId),
       journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,
-      countAnomalies: async () => 0,
-      removeAnomalies: async () => 0,
+      derivedStores,
       flushControl: () => dialectOf(stores.control).flushErased(stores.control),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),

@@ -14,6 +14,7 @@ import type { ValidationProblem } from '../../contract/errors.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../contract/instant.ts'
 import { problem } from '../core/app-error.ts'
 import { allTime, covers, overlaps, type TimeRange } from '../core/time-range.ts'
+import type { HeldPart } from '../telemetry/held-part.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 
 export const deletionEvents = [
@@ -121,12 +122,6 @@ export function isFinal(status: DeletionStatus): boolean {
 /** What is to be erased. `all` has no bounds. */
 export interface DeletionSelection {
   readonly scope: 'range' | 'all'
-  readonly signals: readonly Signal[]
-  readonly range: TimeRange
-}
-
-/** A part of an organisation's telemetry that a legal hold keeps. */
-export interface HeldPart {
   readonly signals: readonly Signal[]
   readonly range: TimeRange
 }

@@ -5,11 +5,11 @@
 
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ActiveHold } from '../telemetry/held-part.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { DeletionSelection, ErasureTarget } from './deletion.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
-import type { ActiveHold } from './holds-and-steps.ts'
 import { selectedIn } from './planner.ts'
 import { copyName, makeSwap, swapName } from './side-tables.ts'
 

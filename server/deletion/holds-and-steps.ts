@@ -4,12 +4,9 @@
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
-import { type DeletionSelection, type HeldPart, holdsWithin } from './deletion.ts'
+import type { ActiveHold, HeldPart } from '../telemetry/held-part.ts'
+import { type DeletionSelection, holdsWithin } from './deletion.ts'
 import { readRange, readSignals } from './deletion-record.ts'
-
-export interface ActiveHold extends HeldPart {
-  readonly holdId: string
-}
 
 /** Action of a step that has begun to act, and may have done so when the attempt ended. */
 export const acting = 'acting'

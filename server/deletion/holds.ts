@@ -12,9 +12,10 @@ import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
+import type { ActiveHold } from '../telemetry/held-part.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
 import { readRange, readSignals } from './deletion-record.ts'
-import { type ActiveHold, readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
+import { readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
 
 /** Who placed it by the command line answers to the operator, not to the organisation. */
 const operatorPrefix = 'operator:'

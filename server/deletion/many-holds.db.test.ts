@@ -43,7 +43,7 @@ async function selected(target: ErasureTarget): Promise<number> {
 }
 
 async function left(target: ErasureTarget): Promise<number> {
-  const { rowsLeft } = await readBack(stores.engine, async () => 0, place.tenantId, target)
+  const { rowsLeft } = await readBack(stores.engine, [], place.tenantId, target)
   return rowsLeft.otel_logs ?? -1
 }
 

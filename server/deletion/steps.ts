@@ -3,10 +3,11 @@
 
 import type { Control } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import type { ActiveHold } from '../telemetry/held-part.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
 import type { ErasureAction } from './eraser.ts'
 import { ErasureError } from './erasure-error.ts'
-import { type ActiveHold, acting, hasUnseenHold, promised } from './holds-and-steps.ts'
+import { acting, hasUnseenHold, promised } from './holds-and-steps.ts'
 import type { PlannedStep } from './planner.ts'
 
 export interface StoredStep extends PlannedStep {

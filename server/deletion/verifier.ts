@@ -3,15 +3,13 @@
 // store that can hold a byte of telemetry. Only a count of zero in all of them lets a request complete.
 
 import { engineInstant } from '../core/time-range.ts'
+import type { DerivedStore } from '../telemetry/derived-store.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
+import type { ActiveHold, HeldPart } from '../telemetry/held-part.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import { type DeletionSelection, type ErasureTarget, type HeldPart, holdsWithin } from './deletion.ts'
-import type { ActiveHold } from './holds-and-steps.ts'
+import { type DeletionSelection, type ErasureTarget, holdsWithin } from './deletion.ts'
 import { sideTables } from './side-tables.ts'
-
-/** Counts anomalies that were derived from the target. */
-export type CountAnomalies = (tenantId: string, target: ErasureTarget) => Promise<number>
 
 export interface ReadBack {
   /** Rows found per store; every selected store is present, also at zero. */
@@ -21,7 +19,7 @@ export interface ReadBack {
 
 export async function readBack(
   engine: TelemetryEngine,
-  countAnomalies: CountAnomalies,
+  derivedStores: readonly DerivedStore[],
   tenantId: string,
   target: ErasureTarget,
 ): Promise<ReadBack> {
@@ -32,7 +30,11 @@ export async function readBack(
     if (!target.signals.includes(table.signal)) continue
     rowsLeft[table.name] = await countIn(engine, table.name, table, tenantId, target)
   }
-  rowsLeft.anomalies = await countAnomalies(tenantId, target)
+  for (const store of derivedStores) {
+    // One count must never take the place of another.
+    if (Object.hasOwn(rowsLeft, store.name)) throw new Error(`Two stores have the name ${store.name}.`)
+    rowsLeft[store.name] = await store.count(tenantId, target, target.held)
+  }
   rowsLeft.unfinished_copies = unfinished
   return { rowsLeft, isClean: Object.values(rowsLeft).every((rows) => rows === 0) }
 }
@@ -40,12 +42,12 @@ export async function readBack(
 /** What is left beside what these holds keep, and the ids of those that do. A hold that keeps nothing is none. */
 export async function readBackBeside(
   engine: TelemetryEngine,
-  countAnomalies: CountAnomalies,
+  derivedStores: readonly DerivedStore[],
   request: DeletionSelection & { readonly tenantId: string },
   holds: readonly ActiveHold[],
 ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
   const count = (held: readonly ActiveHold[]) =>
-    readBack(engine, countAnomalies, request.tenantId, { ...request, held })
+    readBack(engine, derivedStores, request.tenantId, { ...request, held })
   const found = await count(holds)
   const isKept = holds.length > 0 && !(await count([])).isClean
   const within = holdsWithin(request, holds)

@@ -78,6 +78,7 @@ const facts: CertificateFacts = {
     schemaVersion: '0002-proof',
     engineVersion: '26.5.1',
   },
+  derivedStores: ['anomalies'],
   organisationName: 'Acme Ltd.',
   request,
   steps: [step('otel_logs', 'dropped', 100)],

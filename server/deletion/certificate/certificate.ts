@@ -44,6 +44,8 @@ export interface CertificateFacts {
   readonly request: RequestRow
   readonly steps: readonly StoredStep[]
   readonly completion: Completion
+  /** Names of the stores of derived telemetry that a read-back has to count. */
+  readonly derivedStores: readonly string[]
   readonly backups: readonly CoveredBackup[]
   /** `jti` of the certificate of this request before; null where there is none. */
   readonly supersedes: string | null
@@ -100,7 +102,7 @@ export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
       backups_clear_by: clearByMs.length === 0 ? null : instantText(Math.max(...clearByMs)),
     },
     erasure: erasureOf(stored, facts.steps),
-    verification: verificationOf(stored),
+    verification: verificationOf(stored, facts.derivedStores),
     backups: facts.backups.map(({ backup_id, taken_at_ms, expires_at_ms }) => ({
       backup_id,
       taken_at: taken_at_ms === null ? null : instantText(taken_at_ms),
@@ -170,9 +172,9 @@ function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
   return [...found.values()]
 }
 
-function verificationOf({ requestId, signals, progress }: StoredDeletion) {
+function verificationOf({ requestId, signals, progress }: StoredDeletion, derivedStores: readonly string[]) {
   const counted = progress.left_over ?? {}
-  const expected = [...tablesOf(signals).map(({ name }) => name), 'anomalies']
+  const expected = [...tablesOf(signals).map(({ name }) => name), ...derivedStores]
   const uncounted = expected.filter((store) => !Object.hasOwn(counted, store))
   if (uncounted.length > 0) throw new Error(`The read-back of ${requestId} lacks ${uncounted.join(', ')}.`)
   const left = Object.entries(counted).filter(([, rows]) => rows !== 0)

@@ -29,6 +29,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
     control,
     clock,
     keys,
+    derivedStores: ['anomalies'],
     backupsHolding: async (requestId: string) => (requestId === 'del_1' ? backups : []),
     issuer: async () => ({
       instanceSha256: instanceOf('x').certificateIssuer,

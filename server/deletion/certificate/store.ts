@@ -21,6 +21,8 @@ interface CertificateDeps {
   readonly control: Control
   readonly clock: Clock
   readonly keys: Pick<SigningKeys, 'sign'>
+  /** Names of the stores of derived telemetry that a read-back has to count. */
+  readonly derivedStores: readonly string[]
   /** Known backups that may hold what this completed request has erased. */
   readonly backupsHolding: (requestId: string) => Promise<readonly CoveredBackup[]>
   readonly issuer: () => Promise<Issuer>
@@ -58,12 +60,13 @@ export class CertificateStore {
    * `not_verified` in every state but `completed`.
    */
   async issue(tenantId: string, requestId: string, actor: string): Promise<IssuedCertificate> {
-    const { clock, backupsHolding, control, issuer, keys } = this.#deps
+    const { clock, backupsHolding, control, derivedStores, issuer, keys } = this.#deps
     const read = () => control.transaction().execute((trx) => readCompleted(trx, tenantId, requestId))
     const completed = await read()
     if (isCurrent(completed)) return completed.kept
     const certificate = buildCertificate({
       ...completed,
+      derivedStores,
       issuer: await issuer(),
       backups: await backupsHolding(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,

@@ -16,21 +16,18 @@ import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { TimeRange } from '../../core/time-range.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import { type DeletionSelection, type HeldPart, holdsWithin, selectionText } from '../deletion.ts'
+import { type DeletionSelection, holdsWithin, selectionText } from '../deletion.ts'
 import type { ApprovalCause } from '../policy.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>
-
-/** A hold that is in force. */
-export interface PreviewedHold extends HeldPart {
-  readonly holdId: string
-}
 
 export interface PreviewedBackup {
   readonly backup_id: string
@@ -48,12 +45,8 @@ export interface PreviewsDeps {
   readonly weighRows: WeighRows
   readonly control: Control
   readonly clock: Clock
-  /** Anomalies about the selection, and those about other time that learnt from it. */
-  readonly countAnomalies: (
-    tenantId: string,
-    selection: DeletionSelection,
-  ) => Promise<{ inRange: number; learntFrom: number }>
-  readonly activeHolds: (tenantId: string) => Promise<readonly PreviewedHold[]>
+  readonly derivedStores: readonly DerivedStore[]
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
   /** Every backup that may hold a copy of what is there now. */
   readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
   /** Why the requester would need a second person for it; null where they would not. */
@@ -76,12 +69,13 @@ export class Previews {
 
   /** Counts the selection and remembers the counts. Removes what has expired, of every organisation. */
   async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
-    const { activeHolds, approvalCause, clock, control, countAnomalies, knownBackups, weighRows } = this.#deps
+    const { activeHolds, approvalCause, clock, control, derivedStores, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
     const weights = await weighRows(place)
     const counted = await countSelection(this.#reader(place), { ...selection, held }, weights)
-    const anomalies = await countAnomalies(tenantId, selection)
+    const derived = { ...nothingDerived }
+    for (const store of derivedStores) Object.assign(derived, await store.preview(tenantId, selection))
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
     const cause = await approvalCause(place, selection)
     const nowMs = clock.nowMs()
@@ -106,7 +100,7 @@ export class Previews {
       scope: selection.scope,
       ...boundsOf(selection.range),
       ...countsOf(counted),
-      derived: { anomalies: anomalies.inRange, anomalies_learned_from: anomalies.learntFrom },
+      derived,
       held: held.map(({ holdId, signals, range }) => ({
         hold_id: holdId,
         signals: [...signals],
@@ -164,6 +158,9 @@ export class Previews {
     return new TenantReader(this.#deps.engine, { tenantId, placement }, this.#deps.gate, { signal })
   }
 }
+
+/** What a preview says where no store counts anything. */
+const nothingDerived: Preview['derived'] = { anomalies: 0, anomalies_learned_from: 0 }
 
 /** A sender's clock may be ahead by so much. */
 const clockSkewMs = 60_000

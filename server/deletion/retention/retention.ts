@@ -3,8 +3,9 @@
 
 import { nsPerMs } from '../../../contract/instant.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import { type DeletionDraft, type HeldPart, selectionText } from '../deletion.ts'
+import { type DeletionDraft, selectionText } from '../deletion.ts'
 
 /** Days to keep by signal; a signal that is absent is kept for good. */
 export type RetentionRule = ReadonlyMap<Signal, number>

@@ -6,23 +6,19 @@
 import type { Selectable } from 'kysely'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
-import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { type AnomalySource, type Erasure, fateOf, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
-
-/** A legal hold that is in force. */
-export interface StandingHold extends HeldTelemetry {
-  readonly holdId: string
-}
 
 /** The holds of an organisation that are in force now. */
 export type ReadHolds = (
   control: Control | ControlTransaction,
   tenantId: string,
-) => Promise<readonly StandingHold[]>
+) => Promise<readonly ActiveHold[]>
 
 /** A change that is about to be made to a stored anomaly. */
-interface AnomalyChange {
-  readonly holds: readonly StandingHold[]
+export interface AnomalyChange {
+  readonly holds: readonly ActiveHold[]
   readonly nowMs: number
   readonly by: string
   /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
@@ -42,7 +38,7 @@ const chunkSize = 250
 const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
-function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): StandingHold[] {
+export function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHold[] {
   return holds.filter((hold) => isHeldBy(hold, anomaly))
 }
 
@@ -87,7 +83,7 @@ export async function refuseHeldDetector(
   trx: ControlTransaction,
   tenantId: string,
   detectorId: string,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
 ): Promise<void> {
   for (let i = 0; i < holds.length; i += holdsPerStatement) {
     const some = holds.slice(i, i + holdsPerStatement)
@@ -156,7 +152,7 @@ export async function versionsWithin(
 export async function forgetReleasedVersions(
   trx: ControlTransaction,
   tenantId: string,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
 ): Promise<void> {
   const released = await versionsWhere(trx, tenantId, (source) => holdsOn(source, holds).length === 0)
   await removeVersions(trx, released)

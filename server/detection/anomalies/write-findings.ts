@@ -4,9 +4,10 @@
 import type { ControlTransaction } from '../../control/database.ts'
 import { newId } from '../../core/ids.ts'
 import { without } from '../../core/time-range.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { RunFound, RunRecord } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
-import { keepVersion, type StandingHold } from './held-anomalies.ts'
+import { keepVersion } from './held-anomalies.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
@@ -20,7 +21,7 @@ interface RunEffect {
   readonly recorded: readonly RecordedAnomaly[]
   readonly seen: RunFound
   /** Those of the organisation that are in force. */
-  readonly holds: readonly StandingHold[]
+  readonly holds: readonly ActiveHold[]
 }
 
 /** Creates, updates and closes what a run's findings mean for the anomalies on record, which are `recorded`. */
@@ -80,7 +81,7 @@ function judgedBy({ detector }: RunRecord): string {
 async function keepHeld(
   trx: ControlTransaction,
   run: RunRecord,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
   const frozen = new Set<string>()
