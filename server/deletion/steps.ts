@@ -99,12 +99,15 @@ export class StepStore {
       }
       for (const [step, rows] of rowsByStep) {
         const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
-        await trx
+        const { numUpdatedRows } = await trx
           .updateTable('deletion_steps')
           .set({ action, rows, bytes })
           .where('request_id', '=', request.requestId)
           .where('ordinal', '=', step.ordinal)
-          .execute()
+          .where('done_at_ms', 'is', null)
+          .executeTakeFirstOrThrow()
+        // A hold is compared with the steps on record, so a step that is not on record must not act.
+        if (numUpdatedRows !== 1n) throw new ErasureError('A step began that is not on record')
       }
     })
   }
@@ -125,14 +128,17 @@ export class StepStore {
     await query.execute()
   }
 
-  /** Steps that found nothing to do erased nothing, whatever was planned. */
+  /**
+   * Records what became of steps. Those that found nothing to do erased nothing, whatever was planned. Throws
+   * ErasureError where one of them is not on record.
+   */
   async done(
     requestId: string,
     steps: readonly StoredStep[],
     action: ErasureAction | 'removed',
     nowMs: number,
   ): Promise<void> {
-    await this.#control
+    const { numUpdatedRows } = await this.#control
       .updateTable('deletion_steps')
       .set({ action, done_at_ms: nowMs, ...(action === 'none' && { rows: 0, bytes: 0 }) })
       .where('request_id', '=', requestId)
@@ -141,7 +147,8 @@ export class StepStore {
         'in',
         steps.map(({ ordinal }) => ordinal),
       )
-      .execute()
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows !== BigInt(steps.length)) throw new ErasureError('A step ended that is not on record')
   }
 
   async list(requestId: string): Promise<StoredStep[]> {
