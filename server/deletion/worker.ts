@@ -1,39 +1,21 @@
-// Moves everything that moves by itself: what may start, in its order; what nobody approved in time; what a hold has
-// let go. At the start of the service it puts the gate back as it was, and undoes what a restore from an older copy
-// has brought back, before anybody can read.
+// The loop that moves requests without a person: starts what is due in its order, expires what nobody approved in time,
+// and continues what a hold no longer keeps. At the start of the service it shows every request as it is stored and hides
+// what a restore from an older copy has brought back, before anything can be read.
 
-import { deletionStatuses } from '../../contract/deletion.ts'
 import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts, actor } from './attempt.ts'
-import { hasBegun, hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
-import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
+import { hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
+import type { StoredDeletion } from './deletion-record.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
+import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 
-export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'> {
+export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
   /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
   readonly trustedNowMs: () => Promise<number | null>
-  /** Erasures that began at any time, as written down outside the control plane. */
-  readonly journalled: () => Promise<readonly RecordedErasure[]>
-  /** Hash of the first audit entry of this name; null where it has none. */
-  readonly foundingHash: (tenantId: string) => Promise<string | null>
   /** Requests that are carried out at once, each in another placement. */
   readonly attemptsAtOnce?: number
 }
-
-/** Ledger entries of what a restore made necessary name this actor. */
-const guard = 'system:restore-guard'
-
-/** States that a request can be in without an attempt; where the control plane is older, the journal may know of one. */
-const notBegun = [
-  'awaiting_approval',
-  'scheduled',
-  'held',
-  'running',
-  'cancelled',
-  'rejected',
-  'expired',
-] as const
 
 /** Pause between two rounds of the guard while something can't be erased yet. */
 const guardPauseMs = 1000
@@ -41,11 +23,13 @@ const guardPauseMs = 1000
 export class DeletionWorker {
   readonly #deps: DeletionWorkerDeps
   readonly #attempts: Attempts
+  readonly #guard: RestoreGuard
   readonly #swapRecovery: SwapRecovery
   #asked = Promise.withResolvers<void>()
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
+    this.#guard = new RestoreGuard(deps)
     this.#swapRecovery = new SwapRecovery(deps)
     this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
   }
@@ -68,8 +52,8 @@ export class DeletionWorker {
       await requestStore.move(request, 'interrupt', { actor, facts: { reason } }, changes)
     }
     for (const request of await requests.inStatus(['completed'])) visibility.restore(request)
-    await this.#hideWhatCameBack()
-    await this.#completeJournal()
+    await this.#guard.hideWhatCameBack()
+    await this.#guard.completeJournal()
   }
 
   /**
@@ -192,81 +176,6 @@ export class DeletionWorker {
       if (released.length === 0 && request.progress.held_by.length > 0) continue
       const by = { actor, facts: { released }, isPersonal: true }
       await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
-    }
-  }
-
-  /**
-   * An erasure that the engine was told of and has never heard of: the engine's data is older. One that the journal
-   * knows and the ledger doesn't, or doesn't know to have begun: the control plane is older. Both are hidden here.
-   */
-  async #hideWhatCameBack(): Promise<void> {
-    const { doneMarks, journalled, requests } = this.#deps
-    const done = await doneMarks.all()
-    for (const request of await requests.inStatus(['completed'])) {
-      if (!request.hasMark || done.has(request.requestId)) continue
-      await this.#reapply(
-        request,
-        'The telemetry store does not know this erasure; it was restored from an older copy',
-      )
-    }
-    for (const erasure of await journalled()) {
-      const known = await requests.find(erasure.requestId)
-      if (known === null) await this.#takeUp(erasure, done.get(erasure.requestId) ?? null)
-      else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
-        await this.#reapply(
-          known,
-          'The journal shows that this erasure had begun; the control plane is older',
-        )
-      }
-    }
-  }
-
-  async #reapply(request: StoredDeletion, reason: string): Promise<void> {
-    const { clock, requestStore } = this.#deps
-    const changes = {
-      hiddenAtMs: clock.nowMs(),
-      verifiedAtMs: null,
-      removedAtMs: null,
-      retryAtMs: null,
-      crashes: 0,
-      // At least one attempt was made, also where this control plane is older than it: it can't be cancelled any more.
-      attempts: Math.max(1, request.attempts),
-      attemptsForgiven: Math.max(1, request.attempts),
-      cameBack: true,
-    }
-    const by = { actor: guard, facts: { reason }, isPersonal: true }
-    await requestStore.move(request, 'reapply', by, changes)
-  }
-
-  /**
-   * An organisation with another first audit entry is another one that bears the name. Where one of the two isn't
-   * known, it counts as the one that asked.
-   */
-  async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
-    const { findPlace, foundingHash, logger, requestStore } = this.#deps
-    const founded = await foundingHash(erasure.tenantId)
-    const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
-    if ((await findPlace(erasure.tenantId)) === null || isOther) {
-      logger.error(
-        { requestId: erasure.requestId },
-        'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
-      )
-      return
-    }
-    await requestStore.takeUp(erasure, guard, doneAtMs)
-  }
-
-  /** A journal that was lost, or is younger than the requests, is filled up: the next restore relies on it. */
-  async #completeJournal(): Promise<void> {
-    const { findPlace, journal, journalled, logger, requests } = this.#deps
-    const written = new Set((await journalled()).map(({ requestId }) => requestId))
-    for (const request of await requests.inStatus(deletionStatuses)) {
-      const isToBeKnown = hasBegun(request) || request.status === 'completed'
-      if (!isToBeKnown || written.has(request.requestId)) continue
-      const place = await findPlace(request.tenantId)
-      if (place === null) continue
-      logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
-      await journal(request, place)
     }
   }
 }
