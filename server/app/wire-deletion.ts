@@ -72,7 +72,13 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
   const visibility = new Visibility(needs.gate, clock)
-  const requestStore = new RequestStore({ control, clock, findRelated, visibility })
+  const requestStore = new RequestStore({
+    control,
+    clock,
+    visibility,
+    secondPersonCause: (trx, asker, selection, nowMs) =>
+      secondPersonCause(trx, findRelated, asker, selection, nowMs),
+  })
   const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)

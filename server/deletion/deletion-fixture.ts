@@ -16,6 +16,7 @@ import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
+import { secondPersonCause } from './asked-alone.ts'
 import type { DeletionDraft } from './deletion.ts'
 import type { RecordedErasure } from './deletion-record.ts'
 import { DoneMarks } from './done-marks.ts'
@@ -104,7 +105,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const started = () => {
     const gate = new TelemetryGate()
     const visibility = new Visibility(gate, clock)
-    const requestStore = new RequestStore({ control: stores.control, clock, findRelated, visibility })
+    const requestStore = storeShowing(visibility, stores.control, clock)
     return { gate, visibility, requestStore, worker: newWorker(gate, visibility, requestStore) }
   }
   const first = started()
@@ -137,8 +138,18 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
 
 /** A store of requests whose readers and writers are nobody's concern. */
 export function requestStoreOn(control: Control, clock: Clock): RequestStore {
-  const visibility = new Visibility(new TelemetryGate(), clock)
-  return new RequestStore({ control, clock, findRelated, visibility })
+  return storeShowing(new Visibility(new TelemetryGate(), clock), control, clock)
+}
+
+/** A store that asks for a second person as the service does. */
+export function storeShowing(visibility: Visibility, control: Control, clock: Clock): RequestStore {
+  return new RequestStore({
+    control,
+    clock,
+    visibility,
+    secondPersonCause: (trx, asker, selection, nowMs) =>
+      secondPersonCause(trx, findRelated, asker, selection, nowMs),
+  })
 }
 
 async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {

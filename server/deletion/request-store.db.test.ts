@@ -7,12 +7,11 @@ import { openControlPlane } from '../../tests/control-planes.ts'
 import { readChain } from '../audit/log.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
-import { findRelated } from '../tenancy/lineage.ts'
-import { all } from './deletion-fixture.ts'
+import { all, storeShowing } from './deletion-fixture.ts'
 import { noProgress, type StoredDeletion } from './deletion-record.ts'
 import { LateRowCounts } from './late-row-counts.ts'
 import { DeletionPolicies } from './policy.ts'
-import { RequestStore } from './request-store.ts'
+import type { RequestStore } from './request-store.ts'
 import { DeletionRequests } from './requests.ts'
 import { Visibility } from './visibility.ts'
 
@@ -30,8 +29,7 @@ let organisations = 0
 beforeEach(() => {
   tenantId = `organisation-${++organisations}`
   gate = new TelemetryGate()
-  const visibility = new Visibility(gate, clock)
-  store = new RequestStore({ control, clock, findRelated, visibility })
+  store = storeShowing(new Visibility(gate, clock), control, clock)
 })
 
 async function created(delayMinutes = 0): Promise<StoredDeletion> {

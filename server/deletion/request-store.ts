@@ -17,14 +17,7 @@ import {
 } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import {
-  findExisting,
-  nextSeq,
-  refuseBesideAll,
-  refuseTooManyDeletions,
-  refuseTooManyRefusing,
-} from './admission.ts'
-import { type FindRelated, secondPersonCause } from './asked-alone.ts'
+import { findExisting, nextSeq, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
 import {
   approvalWaitMs,
   type DeletionDraft,
@@ -57,21 +50,30 @@ interface Created {
 export interface RequestStoreDeps {
   readonly control: Control
   readonly clock: Clock
-  readonly findRelated: FindRelated
   readonly visibility: Visibility
+  /**
+   * Why a new request needs a second person; null where it needs none. Reads in the transaction that writes the request, so
+   * that two can't both pass.
+   */
+  readonly secondPersonCause: (
+    trx: ControlTransaction,
+    asker: { readonly tenantId: string; readonly requester: string },
+    selection: DeletionSelection,
+    nowMs: number,
+  ) => Promise<string | null>
 }
 
 export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
-  readonly #findRelated: FindRelated
   readonly #visibility: Visibility
+  readonly #secondPersonCause: RequestStoreDeps['secondPersonCause']
 
-  constructor({ clock, control, findRelated, visibility }: RequestStoreDeps) {
+  constructor({ clock, control, secondPersonCause, visibility }: RequestStoreDeps) {
     this.#control = control
     this.#clock = clock
-    this.#findRelated = findRelated
     this.#visibility = visibility
+    this.#secondPersonCause = secondPersonCause
   }
 
   /**
@@ -98,7 +100,7 @@ export class RequestStore {
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseBesideAll(trx, tenantId, draft)
       const asker = { tenantId, requester: by.requester }
-      const approvalCause = await secondPersonCause(trx, this.#findRelated, asker, draft, nowMs)
+      const approvalCause = await this.#secondPersonCause(trx, asker, draft, nowMs)
       const waits = approvalCause !== null
       const request = await insertRequest(trx, {
         ...draft,
