@@ -22,6 +22,7 @@ import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { RequestStore } from '../deletion/request-store.ts'
 import { DeletionRequests } from '../deletion/requests.ts'
+import { addRetentionRoutes } from '../deletion/retention/routes.ts'
 import { RetentionStore } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
@@ -160,12 +161,12 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
   addPreviewRoute(http, previews)
   addGovernanceRoutes(http, {
     ...rooms,
-    retention: rooms.retentionStore,
     policies: new DeletionPolicies(control, clock),
     // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
     placeHold: ({ tenantId, placement, requester }, body) =>
       gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
   })
+  addRetentionRoutes(http, { ...rooms, retention: rooms.retentionStore })
 }
 
 function createWorker(

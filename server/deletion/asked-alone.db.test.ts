@@ -13,7 +13,7 @@ import { secondPersonCause } from './asked-alone.ts'
 import type { DeletionDraft } from './deletion.ts'
 import { all, between, monday, requestStoreOn } from './deletion-fixture.ts'
 import { DeletionPolicies } from './policy.ts'
-import { retentionRequester } from './retention/retention.ts'
+import { retentionRequester } from './system-actors.ts'
 
 const { control, close } = await openControlPlane()
 after(close)

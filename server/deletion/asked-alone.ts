@@ -7,7 +7,7 @@ import { isClockInDoubt } from '../worker/clock-watch.ts'
 import { type DeletionSelection, hidingStatuses } from './deletion.ts'
 import { readRange } from './deletion-record.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
-import { retentionRequester } from './retention/retention.ts'
+import { retentionRequester } from './system-actors.ts'
 
 /** Which of `others` may be the same person as `requester`. */
 export type FindRelated = (

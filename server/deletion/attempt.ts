@@ -11,7 +11,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ActiveHold } from '../telemetry/held-part.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
 import { attemptsMax, crashesMax, keepsWhole, retryDelayMs } from './deletion.ts'
-import type { DeletionProgress, MoveChanges, StoredDeletion } from './deletion-record.ts'
+import type { DeletionProgress, MoveChanges, ReadBack, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
 import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
@@ -23,7 +23,8 @@ import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
-import { type ReadBack, readBackBeside } from './verifier.ts'
+import { deletionActor } from './system-actors.ts'
+import { readBackBeside } from './verifier.ts'
 import type { Visibility } from './visibility.ts'
 
 export interface AttemptDeps {
@@ -50,9 +51,6 @@ export interface AttemptDeps {
   readonly swapRecovery: SwapRecovery
 }
 
-/** Ledger entries of moves that nobody asked for name this actor. */
-export const actor = 'system:deletion'
-
 export class Attempts {
   readonly #deps: AttemptDeps
   readonly #turns = new ErasureTurns()
@@ -70,7 +68,7 @@ export class Attempts {
     let request: StoredDeletion | null = found
     // An attempt whose end could not be recorded left it running or verifying; it goes on from there.
     if (found.status !== 'running' && found.status !== 'verifying') {
-      request = await requestStore.move(found, 'start', { actor })
+      request = await requestStore.move(found, 'start', { actor: deletionActor })
     }
     // Somebody else moved it first, such as by a cancellation.
     if (request === null) return
@@ -142,7 +140,12 @@ export class Attempts {
       const progress = progressOf(await steps.list(request.requestId), null)
       const isWhole = (await activeHolds(request.tenantId)).length === 0
       const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
-      const removed = await requestStore.move(request, 'removed', { actor, facts: { ...progress } }, changes)
+      const removed = await requestStore.move(
+        request,
+        'removed',
+        { actor: deletionActor, facts: { ...progress } },
+        changes,
+      )
       if (removed === null) return
       request = removed
     }
@@ -224,7 +227,7 @@ export class Attempts {
       await requestStore.move(
         request,
         'left_over',
-        { actor, facts: { left_over: rowsLeft } },
+        { actor: deletionActor, facts: { left_over: rowsLeft } },
         { ...changes, removedAtMs: null, progress },
       )
       return
@@ -247,7 +250,7 @@ export class Attempts {
     const nowMs = clock.nowMs()
     await doneMarks.mark(request.requestId, nowMs)
     await failpoint('marked done')
-    const by = { actor, facts: { ...facts, verified_at: instantText(nowMs) } }
+    const by = { actor: deletionActor, facts: { ...facts, verified_at: instantText(nowMs) } }
     const all = {
       ...changes,
       verifiedAtMs: nowMs,
@@ -265,7 +268,12 @@ export class Attempts {
     const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
     // Nothing failed: what was tried before says nothing about the attempts after the release.
     const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
-    await this.#deps.requestStore.move(request, 'hold', { actor, facts, isPersonal: true }, changes)
+    await this.#deps.requestStore.move(
+      request,
+      'hold',
+      { actor: deletionActor, facts, isPersonal: true },
+      changes,
+    )
   }
 
   async #interrupted(attempted: StoredDeletion, error: unknown): Promise<void> {
@@ -292,7 +300,7 @@ export class Attempts {
     }
     // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
     const changes = isForgiven ? forgiven : this.#waitBeforeRetry(request, reason, nowMs)
-    await requestStore.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+    await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
   }
 
   #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
@@ -309,7 +317,7 @@ export class Attempts {
     await this.#deps.requestStore.move(
       request,
       'give_up',
-      { actor, facts: { reason } },
+      { actor: deletionActor, facts: { reason } },
       { blockedReason: reason, retryAtMs: null },
     )
     this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')

@@ -214,6 +214,13 @@ export function columnsOf(changes: MoveChanges) {
   }
 }
 
+/** What a count of everything that a request selects has found. */
+export interface ReadBack {
+  /** Rows found per store; every selected store is present, also at zero. */
+  readonly rowsLeft: Readonly<Record<string, number>>
+  readonly isClean: boolean
+}
+
 /** A backup that may hold a copy of what was there when it was taken. */
 export interface HoldingBackup {
   readonly backup_id: string

@@ -1,5 +1,4 @@
-// Who else has a say in an erasure, over HTTP: the policy of a second person and legal holds; with the routes of
-// retention beside them.
+// Who else has a say in an erasure, over HTTP: the policy of a second person, and legal holds.
 
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../../contract/common.ts'
@@ -19,13 +18,14 @@ import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { LegalHolds } from './holds.ts'
 import { type DeletionPolicies, secondPerson } from './policy.ts'
-import { addRetentionRoutes, type RetentionRoutesDeps } from './retention/routes.ts'
 
-interface GovernanceRoutesDeps extends RetentionRoutesDeps {
+export interface GovernanceRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
   /** Places a hold while no erasure acts on the organisation's placement. */
   readonly placeHold: (caller: Caller, body: PlaceHold) => Promise<LegalHold>
+  /** Tells the worker that something may go on. */
+  readonly nudge: () => void
 }
 
 const access = ['owner', 'admin'] as const
@@ -36,7 +36,6 @@ const holdsAddress = '/usage/storage/holds'
 export function addGovernanceRoutes(http: FastifyInstance, deps: GovernanceRoutesDeps): void {
   addPolicyRoutes(http, deps.policies)
   addHoldRoutes(http, deps)
-  addRetentionRoutes(http, deps)
 }
 
 function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): void {

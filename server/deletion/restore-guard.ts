@@ -11,6 +11,7 @@ import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
+import { restoreGuardActor } from './system-actors.ts'
 
 export interface RestoreGuardDeps {
   readonly requestStore: RequestStore
@@ -26,9 +27,6 @@ export interface RestoreGuardDeps {
   /** Hash of the first audit entry of this name; null where it has none. */
   readonly foundingHash: (tenantId: string) => Promise<string | null>
 }
-
-/** Ledger entries of what a restore made necessary name this actor. */
-const guard = 'system:restore-guard'
 
 /** States that a request can be in without an attempt; where the control plane is older, the journal may know of one. */
 const notBegun = [
@@ -88,7 +86,7 @@ export class RestoreGuard {
       attemptsForgiven: Math.max(1, request.attempts),
       cameBack: true,
     }
-    const by = { actor: guard, facts: { reason }, isPersonal: true }
+    const by = { actor: restoreGuardActor, facts: { reason }, isPersonal: true }
     if ((await requestStore.move(request, 'reapply', by, changes)) !== null) return
     throw new Error(
       `${request.requestId} was moved while the service started; what it erased may be there again.`,
@@ -110,7 +108,7 @@ export class RestoreGuard {
       )
       return
     }
-    await requestStore.takeUp(erasure, guard, doneAtMs)
+    await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
   }
 
   /** Writes again what the journal lacks, because it was lost or began later: the next restore relies on it. */

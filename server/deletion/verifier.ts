@@ -9,13 +9,8 @@ import type { ActiveHold, HeldPart } from '../telemetry/held-part.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type DeletionSelection, type ErasureTarget, holdsWithin } from './deletion.ts'
+import type { ReadBack } from './deletion-record.ts'
 import { sideTables } from './side-tables.ts'
-
-export interface ReadBack {
-  /** Rows found per store; every selected store is present, also at zero. */
-  readonly rowsLeft: Readonly<Record<string, number>>
-  readonly isClean: boolean
-}
 
 export async function readBack(
   engine: TelemetryEngine,

@@ -3,12 +3,13 @@
 // what a restore from an older copy has brought back, before anything can be read.
 
 import { onBehalfOf } from '../telemetry/engine.ts'
-import { type AttemptDeps, Attempts, actor } from './attempt.ts'
+import { type AttemptDeps, Attempts } from './attempt.ts'
 import { hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
 import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
 import { SwapRecovery } from './swap-recovery.ts'
+import { deletionActor } from './system-actors.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
   /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
@@ -49,7 +50,7 @@ export class DeletionWorker {
       if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
       const reason = 'The process ended while this erasure was at work'
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
-      await requestStore.move(request, 'interrupt', { actor, facts: { reason } }, changes)
+      await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
     }
     for (const request of await requests.inStatus(['completed'])) visibility.restore(request)
     await this.#guard.hideWhatCameBack()
@@ -154,7 +155,10 @@ export class DeletionWorker {
     for (const request of open) {
       if (request.seq > wide.seq || !includesSelection(wide, request)) continue
       if (request.status === 'awaiting_approval') {
-        await requestStore.move(request, 'cancel', { actor, facts: { superseded_by: wide.requestId } })
+        await requestStore.move(request, 'cancel', {
+          actor: deletionActor,
+          facts: { superseded_by: wide.requestId },
+        })
       } else await this.#attempts.completeIfClean(request, wide.requestId)
     }
   }
@@ -163,7 +167,10 @@ export class DeletionWorker {
     const { clock, requests, requestStore } = this.#deps
     for (const request of await requests.inStatus(['awaiting_approval'])) {
       if ((request.approveByMs ?? Number.POSITIVE_INFINITY) > clock.nowMs()) continue
-      await requestStore.move(request, 'expire', { actor, facts: { reason: 'Nobody approved it in time' } })
+      await requestStore.move(request, 'expire', {
+        actor: deletionActor,
+        facts: { reason: 'Nobody approved it in time' },
+      })
     }
   }
 
@@ -174,7 +181,7 @@ export class DeletionWorker {
       const active = new Set((await activeHolds(request.tenantId)).map(({ holdId }) => holdId))
       const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
       if (released.length === 0 && request.progress.held_by.length > 0) continue
-      const by = { actor, facts: { released }, isPersonal: true }
+      const by = { actor: deletionActor, facts: { released }, isPersonal: true }
       await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
     }
   }

@@ -6,12 +6,10 @@ import { type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import { type DeletionDraft, selectionText } from '../deletion.ts'
+import { retentionRequester } from '../system-actors.ts'
 
 /** Days to keep by signal; a signal that is absent is kept for good. */
 export type RetentionRule = ReadonlyMap<Signal, number>
-
-/** Ledger entries of what retention erases name this requester. */
-export const retentionRequester = 'system:retention'
 
 /** Whether keeping a signal for `days` erases more than the rule before does; without one it is kept for good. */
 export function isShorter(days: number, before: number | undefined): boolean {

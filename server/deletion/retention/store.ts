@@ -11,6 +11,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import type { FindRelated } from '../asked-alone.ts'
 import { approvalRuleOf, ownRequest } from '../policy.ts'
+import { retentionRequester } from '../system-actors.ts'
 import {
   byChange,
   type ChangeRow,
@@ -21,7 +22,7 @@ import {
   readChanges,
   removeChanges,
 } from './changes.ts'
-import { isShorter, type RetentionRule, retentionRequester } from './retention.ts'
+import { isShorter, type RetentionRule } from './retention.ts'
 
 export class RetentionStore {
   readonly #control: Control

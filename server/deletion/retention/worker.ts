@@ -10,7 +10,8 @@ import { weightless } from '../../telemetry/row-weights.ts'
 import type { DeletionDraft } from '../deletion.ts'
 import { planErasure } from '../planner.ts'
 import type { RequestStore } from '../request-store.ts'
-import { cutOffNs, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
+import { retentionRequester } from '../system-actors.ts'
+import { cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
