@@ -5,8 +5,9 @@
 import type { ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
-import { type DeletionSelection, openRequestsMax, openStatuses } from './deletion.ts'
 import { type RequestRow, readSignals } from './deletion-record.ts'
+import type { DeletionSelection } from './selection.ts'
+import { openRequestsMax, openStatuses } from './states.ts'
 
 /**
  * The request that this one would repeat: made under the same Idempotency-Key, or asking for the same and not

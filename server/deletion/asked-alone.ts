@@ -4,9 +4,10 @@
 import type { Control, ControlTransaction } from '../control/database.ts'
 import type { BoundedRange } from '../core/time-range.ts'
 import { isClockInDoubt } from '../worker/clock-watch.ts'
-import { type DeletionSelection, hidingStatuses } from './deletion.ts'
 import { readRange } from './deletion-record.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
+import type { DeletionSelection } from './selection.ts'
+import { hidingStatuses } from './states.ts'
 import { retentionRequester } from './system-actors.ts'
 
 /** Which of `others` may be the same person as `requester`. */

@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { approvalWaitMs, attemptsMax } from './deletion.ts'
 import { all, assertRows, between, monday, times, weekNs } from './deletion-fixture.ts'
 import { dayMs, type GovernedScene, governedSceneOf, minuteMs, refuses } from './governed-fixture.ts'
+import { approvalWaitMs, attemptsMax } from './states.ts'
 
 let stores: Stores
 before(async () => {

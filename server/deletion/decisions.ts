@@ -5,11 +5,11 @@ import type { DeletionStatus } from '../../contract/deletion.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { type DeletionEvent, hasBegun, transitions } from './deletion.ts'
 import type { MoveChanges, ReadBack, StoredDeletion } from './deletion-record.ts'
 import { ownRequest } from './policy.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
+import { type DeletionEvent, hasBegun, transitions } from './states.ts'
 
 export interface DecisionDeps {
   readonly requestStore: RequestStore

@@ -8,7 +8,7 @@ import type { DeletionRequestsTable } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
-import type { DeletionSelection } from './deletion.ts'
+import type { DeletionSelection } from './selection.ts'
 
 /** A request as the rest of the room sees it. */
 export interface StoredDeletion extends DeletionSelection {

@@ -8,9 +8,9 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ActiveHold } from '../telemetry/held-part.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import type { DeletionSelection, ErasureTarget } from './deletion.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
+import type { DeletionSelection, ErasureTarget } from './selection.ts'
 import { copyName, makeSwap, swapName } from './side-tables.ts'
 
 /** Named places at which a test may end the process. */

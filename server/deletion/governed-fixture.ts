@@ -14,9 +14,9 @@ import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret, requesterOf, tokenIdIn } from '../tenancy/tenancy.ts'
 import { Decisions } from './decisions.ts'
-import type { DeletionSelection } from './deletion.ts'
 import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
 import { DeletionPolicies } from './policy.ts'
+import type { DeletionSelection } from './selection.ts'
 
 /** Both weeks of a scene's rows are over by then. */
 export const startMs = Number((monday + 3n * weekNs) / 1_000_000n)

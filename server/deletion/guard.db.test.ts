@@ -8,9 +8,9 @@ import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtur
 import { newId } from '../core/ids.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { sql } from '../telemetry/sql.ts'
-import type { DeletionDraft } from './deletion.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
 import { DoneMarks } from './done-marks.ts'
+import type { DeletionDraft } from './draft.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from './governed-fixture.ts'
 
 let stores: Stores

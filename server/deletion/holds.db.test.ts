@@ -6,9 +6,10 @@ import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { sql } from '../telemetry/sql.ts'
-import { attemptsMax, type DeletionDraft } from './deletion.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
+import type { DeletionDraft } from './draft.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses } from './governed-fixture.ts'
+import { attemptsMax } from './states.ts'
 
 let stores: Stores
 before(async () => {

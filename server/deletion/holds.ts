@@ -14,8 +14,9 @@ import { newId } from '../core/ids.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { ActiveHold } from '../telemetry/held-part.ts'
 import { signals as allSignals } from '../telemetry/schema/tables.ts'
+import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
 import { readRange, readSignals } from './deletion-record.ts'
-import { readActiveHolds, refuseBesideActs, refuseTooManyHolds } from './holds-and-steps.ts'
+import { refuseBesideActs } from './hold-conflicts.ts'
 
 /** Who placed it by the command line answers to the operator, not to the organisation. */
 const operatorPrefix = 'operator:'

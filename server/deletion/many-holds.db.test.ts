@@ -9,11 +9,11 @@ import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import { weightless } from '../telemetry/row-weights.ts'
-import type { ErasureTarget } from './deletion.ts'
+import { activeHoldsMax } from './active-holds.ts'
 import { monday } from './deletion-fixture.ts'
 import { LegalHolds } from './holds.ts'
-import { activeHoldsMax } from './holds-and-steps.ts'
 import { planErasure } from './planner.ts'
+import type { ErasureTarget } from './selection.ts'
 import { readBack } from './verifier.ts'
 
 let stores: Stores

@@ -8,7 +8,7 @@ import type { RowWeights } from '../telemetry/row-weights.ts'
 import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, Bound, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
-import type { ErasureTarget } from './deletion.ts'
+import type { ErasureTarget } from './selection.ts'
 
 /** A place to erase from: a partition of a telemetry table, or the anomalies of the control plane (no partition). */
 export interface PlannedStep {

@@ -14,7 +14,7 @@ import { AppError } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { type BoundedRange, coveredNs, type TimeRange } from '../core/time-range.ts'
 import { isClockInDoubt } from '../worker/clock-watch.ts'
-import type { DeletionSelection } from './deletion.ts'
+import type { DeletionSelection } from './selection.ts'
 
 /** The policy without what holds for every organisation. */
 type OwnPolicy = Omit<DeletionPolicy, 'second_person'>

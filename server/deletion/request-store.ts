@@ -19,15 +19,6 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { findExisting, nextSeq, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
 import {
-  approvalWaitMs,
-  type DeletionDraft,
-  type DeletionEvent,
-  type DeletionSelection,
-  draftText,
-  isFinal,
-  transitions,
-} from './deletion.ts'
-import {
   columnsOf,
   type DeletionProgress,
   type MoveChanges,
@@ -38,7 +29,10 @@ import {
   type StoredDeletion,
   toStored,
 } from './deletion-record.ts'
+import { type DeletionDraft, draftText } from './draft.ts'
 import { requireRow } from './requests.ts'
+import type { DeletionSelection } from './selection.ts'
+import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
 import type { Visibility } from './visibility.ts'
 
 interface Created {

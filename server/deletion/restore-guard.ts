@@ -6,11 +6,11 @@ import type { FastifyBaseLogger } from 'fastify'
 import { deletionStatuses } from '../../contract/deletion.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
-import { hasBegun } from './deletion.ts'
 import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
 import type { DoneMarks } from './done-marks.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
+import { hasBegun } from './states.ts'
 import { restoreGuardActor } from './system-actors.ts'
 
 export interface RestoreGuardDeps {

@@ -21,9 +21,11 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
 import type { Decisions } from './decisions.ts'
-import { crossFieldProblems, type DeletionSelection, draftOf, isFinal } from './deletion.ts'
+import { crossFieldProblems, draftOf } from './draft.ts'
 import type { RequestStore } from './request-store.ts'
 import type { DeletionRequests } from './requests.ts'
+import type { DeletionSelection } from './selection.ts'
+import { isFinal } from './states.ts'
 
 export interface DeletionRoutesDeps {
   readonly requestStore: RequestStore

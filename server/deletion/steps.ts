@@ -7,7 +7,7 @@ import type { ActiveHold } from '../telemetry/held-part.ts'
 import type { DeletionProgress, StoredDeletion } from './deletion-record.ts'
 import type { ErasureAction } from './eraser.ts'
 import { ErasureError } from './erasure-error.ts'
-import { acting, hasUnseenHold, promised } from './holds-and-steps.ts'
+import { acting, hasUnseenHold, promised } from './hold-conflicts.ts'
 import type { PlannedStep } from './planner.ts'
 
 export interface StoredStep extends PlannedStep {

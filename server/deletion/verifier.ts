@@ -8,8 +8,8 @@ import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
 import type { ActiveHold, HeldPart } from '../telemetry/held-part.ts'
 import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../telemetry/sql.ts'
-import { type DeletionSelection, type ErasureTarget, holdsWithin } from './deletion.ts'
 import type { ReadBack } from './deletion-record.ts'
+import { type DeletionSelection, type ErasureTarget, holdsWithin } from './selection.ts'
 import { sideTables } from './side-tables.ts'
 
 export async function readBack(

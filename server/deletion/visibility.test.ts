@@ -8,8 +8,8 @@ import fc from 'fast-check'
 import { type DeletionStatus, deletionStatuses } from '../../contract/deletion.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
-import { type DeletionEvent, transitions, type VisibilityState, visibilityOf } from './deletion.ts'
 import { noProgress, type StoredDeletion } from './deletion-record.ts'
+import { type DeletionEvent, transitions, type VisibilityState, visibilityOf } from './states.ts'
 import { Visibility } from './visibility.ts'
 
 const nowMs = 1_767_000_000_000

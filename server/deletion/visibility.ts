@@ -22,8 +22,9 @@
 
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import { erasedTime, type VisibilityState, visibilityOf } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
+import { erasedTime } from './selection.ts'
+import { type VisibilityState, visibilityOf } from './states.ts'
 
 /** What a change that is under way asks for. */
 interface Demand {

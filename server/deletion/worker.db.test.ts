@@ -14,7 +14,6 @@ import type { TenantPlace } from '../telemetry/engine.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { LeaseLost } from '../worker/lease.ts'
-import { openRequestsMax } from './deletion.ts'
 import {
   all,
   assertRows,
@@ -29,6 +28,7 @@ import {
 } from './deletion-fixture.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
 import { sideTables } from './side-tables.ts'
+import { openRequestsMax } from './states.ts'
 
 let stores: Stores
 before(async () => {

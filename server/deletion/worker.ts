@@ -4,10 +4,12 @@
 
 import { onBehalfOf } from '../telemetry/engine.ts'
 import { type AttemptDeps, Attempts } from './attempt.ts'
-import { hidingStatuses, includesSelection, queuesOf, workingStatuses } from './deletion.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './fair-round.ts'
+import { queuesOf } from './queue.ts'
 import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
+import { includesSelection } from './selection.ts'
+import { hidingStatuses, workingStatuses } from './states.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 import { deletionActor } from './system-actors.ts'
 

@@ -5,7 +5,8 @@ import { nsPerMs } from '../../../contract/instant.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import { type DeletionDraft, selectionText } from '../deletion.ts'
+import type { DeletionDraft } from '../draft.ts'
+import { selectionText } from '../selection.ts'
 import { retentionRequester } from '../system-actors.ts'
 
 /** Days to keep by signal; a signal that is absent is kept for good. */

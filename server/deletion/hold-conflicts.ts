@@ -1,57 +1,19 @@
-// How a legal hold and a step of an erasure agree on which of them was first, also where they are decided in two
-// processes. A step is on record as acting before it acts, in a transaction that finds no hold it has not read; a hold is
-// placed in a transaction that finds no step acting on what it covers. So a hold that was placed keeps what it covers.
+// How a legal hold and a step of an erasure agree on which of them was first, also when two processes decide them. A step
+// is recorded as acting before it acts, in a transaction that finds no hold it has not read; a hold is placed in a
+// transaction that finds no step acting on what it covers. So a hold that was placed keeps what it covers.
 
-import type { Control, ControlTransaction } from '../control/database.ts'
+import type { ControlTransaction } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 import type { ActiveHold, HeldPart } from '../telemetry/held-part.ts'
-import { type DeletionSelection, holdsWithin } from './deletion.ts'
+import { readActiveHolds } from './active-holds.ts'
 import { readRange, readSignals } from './deletion-record.ts'
+import { type DeletionSelection, holdsWithin } from './selection.ts'
 
 /** Action of a step that has begun to act, and may have done so when the attempt ended. */
 export const acting = 'acting'
 
 /** Action of a step whose swap is promised: it will be made, whatever comes first. */
 export const promised = 'promised'
-
-/** What is held of an organisation now, by the ids of the holds. */
-export async function readActiveHolds(
-  control: Control | ControlTransaction,
-  tenantId: string,
-): Promise<ActiveHold[]> {
-  const rows = await control
-    .selectFrom('legal_holds')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .where('released_at_ms', 'is', null)
-    .orderBy('hold_id')
-    .execute()
-  return rows.map((row) => ({
-    holdId: row.hold_id,
-    signals: readSignals(row.signals),
-    range: readRange(row),
-  }))
-}
-
-/**
- * Holds that an organisation may have in force: each is a case that somebody keeps an eye on. What is held is read before
- * every step of an erasure, and again where it is counted.
- */
-export const activeHoldsMax = 200
-
-/** Throws `too_many_holds` where another hold would be one too many. */
-export async function refuseTooManyHolds(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { active } = await trx
-    .selectFrom('legal_holds')
-    .select(({ fn }) => fn.countAll<number>().as('active'))
-    .where('tenant_id', '=', tenantId)
-    .where('released_at_ms', 'is', null)
-    .executeTakeFirstOrThrow()
-  if (Number(active) < activeHoldsMax) return
-  throw new AppError('too_many_holds', {
-    sentence: `Your organisation has ${active} legal holds in force, and ${activeHoldsMax} is the most; release one, or place one that covers several.`,
-  })
-}
 
 /** Whether a hold on some of the selection was placed that is none of `seen`. */
 export async function hasUnseenHold(
