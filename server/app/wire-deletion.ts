@@ -11,7 +11,7 @@ import type { Clock } from '../core/clock.ts'
 import { secondPersonCause } from '../deletion/asked-alone.ts'
 import { Decisions } from '../deletion/decisions.ts'
 import type { RecordedErasure, StoredDeletion } from '../deletion/deletion-record.ts'
-import { DoneMarks } from '../deletion/done-marks.ts'
+import { CompletionMarks } from '../deletion/done-marks.ts'
 import type { Failpoint } from '../deletion/eraser.ts'
 import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
 import { LegalHolds } from '../deletion/holds.ts'
@@ -21,7 +21,7 @@ import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { queuesOf } from '../deletion/queue.ts'
 import { RequestStore } from '../deletion/request-store.ts'
-import { DeletionRequests } from '../deletion/requests.ts'
+import { RequestQueries } from '../deletion/requests.ts'
 import { addRetentionRoutes } from '../deletion/retention/routes.ts'
 import { RetentionStore } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
@@ -57,7 +57,7 @@ interface DeletionNeeds {
 
 export interface WiredDeletion {
   readonly worker: DeletionWorker
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly holds: LegalHolds
   readonly backups: BackupRegister
   readonly lateRows: LateRowCounts
@@ -81,7 +81,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     secondPersonCause: (trx, asker, selection, nowMs) =>
       secondPersonCause(trx, findRelated, asker, selection, nowMs),
   })
-  const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
+  const requests = new RequestQueries(control, (requestIds) => backups.holding(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
@@ -132,7 +132,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
 interface Rooms {
   readonly backups: BackupRegister
   readonly holds: LegalHolds
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly requestStore: RequestStore
   readonly worker: DeletionWorker
   readonly retentionStore: RetentionStore
@@ -187,7 +187,7 @@ function createWorker(
   }: DeletionNeeds,
   rooms: {
     readonly holds: LegalHolds
-    readonly requests: DeletionRequests
+    readonly requests: RequestQueries
     readonly requestStore: RequestStore
     readonly visibility: Visibility
   },
@@ -196,7 +196,7 @@ function createWorker(
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),
-    doneMarks: new DoneMarks(engine),
+    completionMarks: new CompletionMarks(engine),
     engine,
     gate,
     clock,

@@ -11,16 +11,16 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ActiveHold } from '../telemetry/held-part.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
 import type { DeletionProgress, MoveChanges, ReadBack, StoredDeletion } from './deletion-record.ts'
-import type { DoneMarks } from './done-marks.ts'
+import type { CompletionMarks } from './done-marks.ts'
 import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
-import { ErasureTurns } from './erasure-turns.ts'
+import { PartitionQueue } from './erasure-turns.ts'
 import { promised } from './hold-conflicts.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { retryDelayMs } from './queue.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import type { RequestStore } from './request-store.ts'
-import type { DeletionRequests } from './requests.ts'
+import type { RequestQueries } from './requests.ts'
 import { keepsWhole } from './selection.ts'
 import { attemptsMax, crashesMax } from './states.ts'
 import { progressOf, type StepStore, type StoredStep } from './steps.ts'
@@ -31,9 +31,9 @@ import type { Visibility } from './visibility.ts'
 
 export interface AttemptDeps {
   readonly requestStore: RequestStore
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly steps: StepStore
-  readonly doneMarks: DoneMarks
+  readonly completionMarks: CompletionMarks
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly visibility: Visibility
@@ -55,7 +55,7 @@ export interface AttemptDeps {
 
 export class Attempts {
   readonly #deps: AttemptDeps
-  readonly #turns = new ErasureTurns()
+  readonly #partitions = new PartitionQueue()
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
@@ -169,7 +169,7 @@ export class Attempts {
         steps.begin(request, new Map([[step, rows]]), holds, promised),
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
-    const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#turns.take(request, work) }
+    const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work) }
     await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
     for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, place, store, undone)
     await flushUntilEmpty(this.#deps, signal)
@@ -248,9 +248,9 @@ export class Attempts {
     facts: Record<string, unknown>,
     changes: MoveChanges,
   ): Promise<boolean> {
-    const { clock, doneMarks, failpoint, requestStore } = this.#deps
+    const { clock, completionMarks, failpoint, requestStore } = this.#deps
     const nowMs = clock.nowMs()
-    await doneMarks.mark(request.requestId, nowMs)
+    await completionMarks.mark(request.requestId, nowMs)
     await failpoint('marked done')
     const by = { actor: deletionActor, facts: { ...facts, verified_at: instantText(nowMs) } }
     const all = {

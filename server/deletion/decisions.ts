@@ -8,12 +8,12 @@ import type { Clock } from '../core/clock.ts'
 import type { MoveChanges, ReadBack, StoredDeletion } from './deletion-record.ts'
 import { ownRequest } from './policy.ts'
 import type { RequestStore } from './request-store.ts'
-import type { DeletionRequests } from './requests.ts'
+import type { RequestQueries } from './requests.ts'
 import { type DeletionEvent, hasBegun, transitions } from './states.ts'
 
 export interface DecisionDeps {
   readonly requestStore: RequestStore
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly clock: Clock
   readonly verifyAgain: (
     request: StoredDeletion,

@@ -18,11 +18,11 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { secondPersonCause } from './asked-alone.ts'
 import type { RecordedErasure } from './deletion-record.ts'
-import { DoneMarks } from './done-marks.ts'
+import { CompletionMarks } from './done-marks.ts'
 import type { DeletionDraft } from './draft.ts'
 import { LegalHolds } from './holds.ts'
 import { RequestStore } from './request-store.ts'
-import { DeletionRequests } from './requests.ts'
+import { RequestQueries } from './requests.ts'
 import { StepStore } from './steps.ts'
 import { Visibility } from './visibility.ts'
 import { DeletionWorker } from './worker.ts'
@@ -71,8 +71,8 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
-  await new DoneMarks(stores.engine).prepare()
-  const requests = new DeletionRequests(stores.control, async () => ({ all: [], fromBefore: () => [] }))
+  await new CompletionMarks(stores.engine).prepare()
+  const requests = new RequestQueries(stores.control, async () => ({ all: [], fromBefore: () => [] }))
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
@@ -82,7 +82,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       requestStore,
       requests,
       steps: new StepStore(stores.control),
-      doneMarks: new DoneMarks(stores.engine),
+      completionMarks: new CompletionMarks(stores.engine),
       engine: stores.engine,
       gate,
       visibility,

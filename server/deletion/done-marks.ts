@@ -12,7 +12,7 @@ const columns = [
   { name: 'DoneAtMs', type: 'UInt64' },
 ] as const
 
-export class DoneMarks {
+export class CompletionMarks {
   readonly #engine: TelemetryEngine
 
   constructor(engine: TelemetryEngine) {

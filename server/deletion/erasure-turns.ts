@@ -14,12 +14,12 @@ const kinds = { asked: { ...one, weight: 4 }, background: { ...one, weight: 1 } 
 /** Before the names of requesters that are the service itself. */
 const ownPrefix = 'system:'
 
-export class ErasureTurns {
-  readonly #turns = new FairPool([null], { kinds, waiting: endless, nowMs: elapsedMs })
+export class PartitionQueue {
+  readonly #pool = new FairPool([null], { kinds, waiting: endless, nowMs: elapsedMs })
 
   /** Does a piece of a request's work when it is its turn. Never to be awaited while a placement is held. */
-  take<T>({ requestedBy, tenantId }: StoredDeletion, work: () => Promise<T>): Promise<T> {
+  run<T>({ requestedBy, tenantId }: StoredDeletion, work: () => Promise<T>): Promise<T> {
     const kind = requestedBy.startsWith(ownPrefix) ? 'background' : 'asked'
-    return this.#turns.lend({ owner: tenantId, kind }, work)
+    return this.#pool.lend({ owner: tenantId, kind }, work)
   }
 }

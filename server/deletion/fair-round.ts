@@ -7,7 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import type { StoredDeletion } from './deletion-record.ts'
 
-interface RoundDeps {
+export interface SchedulerDeps {
   /** What may be attempted now, a queue per organisation. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Null for an organisation that is unknown. */
@@ -34,7 +34,7 @@ const lookEveryMs = 1000
 const lateMax = 100
 
 /** Carries out what is due, until nothing is, or what is under way after `signal` aborts. */
-export async function carryOutDue(deps: RoundDeps, signal: AbortSignal): Promise<void> {
+export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
   const round = new Round(deps)
   await round.look()
   for (;;) {
@@ -45,7 +45,7 @@ export async function carryOutDue(deps: RoundDeps, signal: AbortSignal): Promise
 }
 
 class Round {
-  readonly #deps: RoundDeps
+  readonly #deps: SchedulerDeps
   readonly #tried = new Set<string>()
   /** Attempts by organisation; one that can't go on counts as endless. */
   readonly #had = new Map<string, number>()
@@ -58,7 +58,7 @@ class Round {
   /** Whether the only attempt under way is one that may end the process. */
   #isAlone = false
 
-  constructor(deps: RoundDeps) {
+  constructor(deps: SchedulerDeps) {
     this.#deps = deps
   }
 

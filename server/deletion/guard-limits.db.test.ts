@@ -8,7 +8,7 @@ import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtur
 import { newId } from '../core/ids.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
-import { DoneMarks } from './done-marks.ts'
+import { CompletionMarks } from './done-marks.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from './governed-fixture.ts'
 import { sideTables } from './side-tables.ts'
 
@@ -87,7 +87,7 @@ test('where nobody wrote down which organisation asked, what it erased is erased
 test('an erasure of the journal that this engine has completed is put on record and erases nothing', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
-  await new DoneMarks(stores.engine).mark(id, startMs)
+  await new CompletionMarks(stores.engine).mark(id, startMs)
   const { gate, worker } = scene.restarted()
   await worker.restore()
   await worker.eraseWhatCameBack(never)
@@ -271,7 +271,7 @@ test('a range that ends in the future is unknown time up to its completion, and 
 test('an erasure that only the journal knows and the engine has completed is unknown time up to then', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
-  await new DoneMarks(stores.engine).mark(id, startMs)
+  await new CompletionMarks(stores.engine).mark(id, startMs)
   scene.clock.advance(1000 * minuteMs)
   const { gate, worker } = scene.restarted()
   await worker.restore()

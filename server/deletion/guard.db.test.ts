@@ -9,7 +9,7 @@ import { newId } from '../core/ids.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { sql } from '../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from './deletion-fixture.ts'
-import { DoneMarks } from './done-marks.ts'
+import { CompletionMarks } from './done-marks.ts'
 import type { DeletionDraft } from './draft.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from './governed-fixture.ts'
 
@@ -38,7 +38,7 @@ async function bringBack(scene: GovernedScene, id: string, timesNs: readonly big
   await stores.engine.command(
     sql`ALTER TABLE erasures_done DELETE WHERE RequestId = ${id} SETTINGS mutations_sync = 2`,
   )
-  assert.equal((await new DoneMarks(stores.engine).all()).has(id), false)
+  assert.equal((await new CompletionMarks(stores.engine).all()).has(id), false)
 }
 
 const firstWeekTimes = times.filter((time) => time < monday + weekNs)
@@ -247,7 +247,7 @@ test('a mark that was written before the ledger could say completed completes no
   await scene.round()
   const id = request.request_id
   assert.equal((await scene.status(id)).status, 'incomplete')
-  assert.equal((await new DoneMarks(stores.engine).all()).has(id), true)
+  assert.equal((await new CompletionMarks(stores.engine).all()).has(id), true)
   const { gate, worker } = scene.restarted()
   await worker.restore()
   assert.equal((await scene.status(id)).status, 'incomplete')

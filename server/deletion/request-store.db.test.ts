@@ -12,14 +12,14 @@ import { noProgress, type StoredDeletion } from './deletion-record.ts'
 import { LateRowCounts } from './late-row-counts.ts'
 import { DeletionPolicies } from './policy.ts'
 import type { RequestStore } from './request-store.ts'
-import { DeletionRequests } from './requests.ts'
+import { RequestQueries } from './requests.ts'
 import { Visibility } from './visibility.ts'
 
 const { control, close, shell } = await openControlPlane()
 after(close)
 
 const clock = new ManualClock(1_767_000_000_000)
-const requests = new DeletionRequests(control, async () => ({ all: [], fromBefore: () => [] }))
+const requests = new RequestQueries(control, async () => ({ all: [], fromBefore: () => [] }))
 const by = { actor: 'owner' }
 let tenantId = ''
 let gate: TelemetryGate

@@ -8,7 +8,7 @@ import { instantText } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { all, requestStoreOn } from './deletion-fixture.ts'
 import type { HoldingBackup, HoldingBackups } from './deletion-record.ts'
-import { DeletionRequests } from './requests.ts'
+import { RequestQueries } from './requests.ts'
 
 const { control, close } = await openControlPlane()
 after(close)
@@ -32,7 +32,7 @@ async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelle
   const tenantId = `organisation-${++organisations}`
   const requestStore = requestStoreOn(control, new ManualClock(nowMs))
   const asked: string[] = []
-  const requests = new DeletionRequests(control, async (ids) => {
+  const requests = new RequestQueries(control, async (ids) => {
     asked.push(...ids)
     return backups
   })

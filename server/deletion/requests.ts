@@ -18,7 +18,7 @@ type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
 
 const stepsShownMax = 1000
 
-export class DeletionRequests {
+export class RequestQueries {
   readonly #control: Control
   readonly #knownBackups: KnownBackups
 

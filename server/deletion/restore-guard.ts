@@ -7,16 +7,16 @@ import { deletionStatuses } from '../../contract/deletion.ts'
 import type { Clock } from '../core/clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { RecordedErasure, StoredDeletion } from './deletion-record.ts'
-import type { DoneMarks } from './done-marks.ts'
+import type { CompletionMarks } from './done-marks.ts'
 import type { RequestStore } from './request-store.ts'
-import type { DeletionRequests } from './requests.ts'
+import type { RequestQueries } from './requests.ts'
 import { hasBegun } from './states.ts'
 import { restoreGuardActor } from './system-actors.ts'
 
 export interface RestoreGuardDeps {
   readonly requestStore: RequestStore
-  readonly requests: DeletionRequests
-  readonly doneMarks: DoneMarks
+  readonly requests: RequestQueries
+  readonly completionMarks: CompletionMarks
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
@@ -52,8 +52,8 @@ export class RestoreGuard {
    * is older). From then on both are hidden and fenced.
    */
   async hideWhatCameBack(): Promise<void> {
-    const { doneMarks, journalled, requests } = this.#deps
-    const done = await doneMarks.all()
+    const { completionMarks, journalled, requests } = this.#deps
+    const done = await completionMarks.all()
     for (const request of await requests.inStatus(['completed'])) {
       if (!request.hasMark || done.has(request.requestId)) continue
       await this.#reapply(

@@ -23,13 +23,13 @@ import { route } from '../http/route.ts'
 import type { Decisions } from './decisions.ts'
 import { crossFieldProblems, draftOf } from './draft.ts'
 import type { RequestStore } from './request-store.ts'
-import type { DeletionRequests } from './requests.ts'
+import type { RequestQueries } from './requests.ts'
 import type { DeletionSelection } from './selection.ts'
 import { isFinal } from './states.ts'
 
 export interface DeletionRoutesDeps {
   readonly requestStore: RequestStore
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly decisions: Decisions
   readonly clock: Clock
   /** Throws where what was previewed under this id isn't what would be erased now. */
@@ -109,7 +109,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   })
 }
 
-function addReadingRoutes(http: FastifyInstance, requests: DeletionRequests): void {
+function addReadingRoutes(http: FastifyInstance, requests: RequestQueries): void {
   route(http, {
     method: 'GET',
     url: address,

@@ -42,8 +42,8 @@ export class DeletionWorker {
    * A request whose attempt was ended by the end of the process is moved on, and the crash is counted, once.
    */
   async restore(): Promise<void> {
-    const { doneMarks, requests, requestStore, visibility } = this.#deps
-    await doneMarks.prepare()
+    const { completionMarks, requests, requestStore, visibility } = this.#deps
+    await completionMarks.prepare()
     await this.#swapRecovery.run()
     for (const request of await requests.inStatus(hidingStatuses)) {
       visibility.restore(request)
