@@ -4,8 +4,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
-import type { RequestQueries } from './deletion/requests.ts'
-import { workingStatuses } from './deletion/states.ts'
+import type { RequestQueries } from './deletion/requests/queries.ts'
+import { workingStatuses } from './deletion/requests/states.ts'
 import type { ClientLimits } from './http/client-limits.ts'
 import type { AnswersUnderWay } from './http/limits/answers-under-way.ts'
 import type { Connections } from './http/limits/connections.ts'

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
+import { sideTables } from './attempt/side-tables.ts'
 import { all, between, monday, times, weekNs } from './deletion-fixture.ts'
 import {
   dayMs,
@@ -17,7 +18,6 @@ import {
   minuteMs,
   refuses,
 } from './governed-fixture.ts'
-import { sideTables } from './side-tables.ts'
 
 let stores: Stores
 let engine: FailingEngine

@@ -7,10 +7,10 @@ import { sql } from 'kysely'
 import { openStores, type Stores } from '../../tests/fixtures.ts'
 import { derivedStores } from '../app/derived-stores.ts'
 import type { DerivedStore, ErasedPart } from '../telemetry/derived-store.ts'
+import { StepStore } from './attempt/step-store.ts'
 import { buildCertificate } from './certificate/certificate.ts'
 import { all, between, hourNs, monday, type Scene, sceneOf, times, weekNs } from './deletion-fixture.ts'
-import { requireRow } from './requests.ts'
-import { StepStore } from './steps.ts'
+import { requireRow } from './requests/queries.ts'
 
 let stores: Stores
 before(async () => {

@@ -13,10 +13,10 @@ import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret, requesterOf, tokenIdIn } from '../tenancy/tenancy.ts'
-import { Decisions } from './decisions.ts'
 import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
-import { DeletionPolicies } from './policy.ts'
-import type { DeletionSelection } from './selection.ts'
+import { Decisions } from './governance/decisions.ts'
+import { DeletionPolicies } from './governance/policy.ts'
+import type { DeletionSelection } from './requests/selection.ts'
 
 /** Both weeks of a scene's rows are over by then. */
 export const startMs = Number((monday + 3n * weekNs) / 1_000_000n)

@@ -20,12 +20,12 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../http/cursor.ts'
 import { route } from '../http/route.ts'
-import type { Decisions } from './decisions.ts'
-import { crossFieldProblems, draftOf } from './draft.ts'
-import type { RequestStore } from './request-store.ts'
-import type { RequestQueries } from './requests.ts'
-import type { DeletionSelection } from './selection.ts'
-import { isFinal } from './states.ts'
+import type { Decisions } from './governance/decisions.ts'
+import { crossFieldProblems, draftOf } from './requests/draft.ts'
+import type { RequestQueries } from './requests/queries.ts'
+import type { DeletionSelection } from './requests/selection.ts'
+import { isFinal } from './requests/states.ts'
+import type { RequestStore } from './requests/store.ts'
 
 export interface DeletionRoutesDeps {
   readonly requestStore: RequestStore

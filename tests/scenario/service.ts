@@ -11,7 +11,7 @@ import { type Role, roles } from '../../contract/tenancy.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { type Clock, systemClock } from '../../server/core/clock.ts'
-import type { Failpoint } from '../../server/deletion/eraser.ts'
+import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 

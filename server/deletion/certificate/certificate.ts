@@ -13,8 +13,8 @@ import { formatInstant } from '../../../contract/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { instantText } from '../../core/clock.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
-import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../deletion-record.ts'
-import type { StoredStep } from '../steps.ts'
+import type { StoredStep } from '../attempt/step-store.ts'
+import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../requests/request.ts'
 
 /** A backup that may hold a copy of what was erased. */
 export interface CoveredBackup {

@@ -12,7 +12,7 @@ import { SigningKeys } from '../../audit/signing.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { noProgress } from '../deletion-record.ts'
+import { noProgress } from '../requests/request.ts'
 import type { CoveredBackup } from './certificate.ts'
 import { CertificateStore } from './store.ts'
 

@@ -18,7 +18,7 @@ import { weighRows } from '../../telemetry/row-weights.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { between as draftBetween, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
-import type { DeletionSelection } from '../selection.ts'
+import type { DeletionSelection } from '../requests/selection.ts'
 import { type PreviewedBackup, Previews, type PreviewsDeps } from './preview.ts'
 
 const nowMs = Date.UTC(2026, 1, 1)

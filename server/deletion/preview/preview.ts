@@ -23,8 +23,8 @@ import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import type { ApprovalCause } from '../policy.ts'
-import { type DeletionSelection, holdsWithin, selectionText } from '../selection.ts'
+import type { ApprovalCause } from '../governance/policy.ts'
+import { type DeletionSelection, holdsWithin, selectionText } from '../requests/selection.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>

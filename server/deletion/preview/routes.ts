@@ -4,7 +4,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DeletionPreview, PreviewDeletion } from '../../../contract/deletion.ts'
 import { route } from '../../http/route.ts'
-import { crossFieldProblems, selectionIn } from '../draft.ts'
+import { crossFieldProblems, selectionIn } from '../requests/draft.ts'
 import type { Previews } from './preview.ts'
 
 /** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */

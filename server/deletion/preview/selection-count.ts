@@ -8,8 +8,8 @@ import type { RowWeights } from '../../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, tablesOf } from '../../telemetry/schema/tables.ts'
 import { join, raw, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../../telemetry/tenant-reader.ts'
-import { selectedIn } from '../planner.ts'
-import type { DeletionSelection, ErasureTarget } from '../selection.ts'
+import { selectedIn } from '../attempt/planner.ts'
+import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
 
 /** Services named per signal; enough to recognise what one is about to erase. */
 const servicesMax = 100

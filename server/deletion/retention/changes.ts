@@ -8,7 +8,7 @@ import type { Control, ControlTransaction, RetentionChangesTable } from '../../c
 import { instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { approvalWaitMs } from '../states.ts'
+import { approvalWaitMs } from '../requests/states.ts'
 
 export type ChangeRow = Selectable<RetentionChangesTable>
 

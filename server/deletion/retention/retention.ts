@@ -5,9 +5,9 @@ import { nsPerMs } from '../../../contract/instant.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import type { DeletionDraft } from '../draft.ts'
-import { selectionText } from '../selection.ts'
-import { retentionRequester } from '../system-actors.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
+import { selectionText } from '../requests/selection.ts'
+import { retentionRequester } from '../requests/system-actors.ts'
 
 /** Days to keep by signal; a signal that is absent is kept for good. */
 export type RetentionRule = ReadonlyMap<Signal, number>

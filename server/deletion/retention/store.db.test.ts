@@ -11,8 +11,8 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
 import { newTokenSecret } from '../../tenancy/tenancy.ts'
-import { DeletionPolicies } from '../policy.ts'
-import { approvalWaitMs } from '../states.ts'
+import { DeletionPolicies } from '../governance/policy.ts'
+import { approvalWaitMs } from '../requests/states.ts'
 import { RetentionStore } from './store.ts'
 
 const { control, close } = await openControlPlane()

@@ -9,9 +9,9 @@ import { lock } from '../../control/dialect.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import type { FindRelated } from '../asked-alone.ts'
-import { approvalRuleOf, ownRequest } from '../policy.ts'
-import { retentionRequester } from '../system-actors.ts'
+import { approvalRuleOf, ownRequest } from '../governance/policy.ts'
+import type { FindRelated } from '../governance/second-person.ts'
+import { retentionRequester } from '../requests/system-actors.ts'
 import {
   byChange,
   type ChangeRow,

@@ -9,7 +9,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
-import { approvalRuleOf } from '../policy.ts'
+import { approvalRuleOf } from '../governance/policy.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 

@@ -1,0 +1,167 @@
+// Legal holds: parts of an organisation's telemetry that may not be erased while somebody needs them as evidence.
+// A hold defers, it never cancels: what it covers is left out of an erasure and taken up again when the hold is
+// released. Every hold stays on record after that.
+
+import type { Selectable } from 'kysely'
+import type { LegalHold, PlaceHold } from '../../../contract/deletion-governance.ts'
+import { formatInstant, nsPerMs } from '../../../contract/instant.ts'
+import { appendAudit } from '../../audit/log.ts'
+import type { Control, ControlTransaction, LegalHoldsTable } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
+import { AppError } from '../../core/app-error.ts'
+import { type Clock, instantText } from '../../core/clock.ts'
+import { newId } from '../../core/ids.ts'
+import type { TimeRange } from '../../core/time-range.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { signals as allSignals } from '../../telemetry/schema/tables.ts'
+import { readRange, readSignals } from '../requests/request.ts'
+import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
+import { refuseBesideActs } from './hold-conflicts.ts'
+
+/** Who placed it by the command line answers to the operator, not to the organisation. */
+const operatorPrefix = 'operator:'
+
+/** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
+type HoldReleased = (
+  trx: ControlTransaction,
+  tenantId: string,
+  standing: readonly ActiveHold[],
+) => Promise<void>
+
+export class LegalHolds {
+  readonly #control: Control
+  readonly #clock: Clock
+  readonly #released: HoldReleased
+
+  constructor(control: Control, clock: Clock, released: HoldReleased = async () => {}) {
+    this.#control = control
+    this.#clock = clock
+    this.#released = released
+  }
+
+  /**
+   * Throws `too_many_holds` where the organisation has as many as it may, and `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
+   * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
+   */
+  async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
+    const nowMs = this.#clock.nowMs()
+    const holdId = newId('hld', nowMs)
+    const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
+    const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
+    await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
+      await refuseTooManyHolds(trx, tenantId)
+      await refuseBesideActs(trx, tenantId, { signals, range })
+      await trx
+        .insertInto('legal_holds')
+        .values({
+          hold_id: holdId,
+          tenant_id: tenantId,
+          signals: JSON.stringify(signals),
+          range_start_ns: range.startNs?.toString() ?? null,
+          range_end_ns: range.endNs?.toString() ?? null,
+          case_ref: body.case_ref,
+          review_at_ms: body.review_at === undefined ? null : Number(body.review_at / nsPerMs),
+          placed_by: actor,
+          placed_at_ms: nowMs,
+          released_by: null,
+          released_at_ms: null,
+        })
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'legal_hold.placed',
+        target: holdId,
+        outcome: 'accepted',
+        facts: { signals, ...boundsOf(range) },
+      })
+    })
+    return this.get(tenantId, holdId)
+  }
+
+  /** Releasing twice answers the first time. A hold of the operator's is for the operator to release. */
+  async release(tenantId: string, holdId: string, actor: string): Promise<LegalHold> {
+    const hold = await this.get(tenantId, holdId)
+    if (hold.released_at !== null) return hold
+    if (hold.placed_by.startsWith(operatorPrefix) && !actor.startsWith(operatorPrefix)) {
+      throw new AppError('role_not_permitted', {
+        sentence: 'The operator placed this hold, and only the operator can release it.',
+      })
+    }
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      const { numUpdatedRows } = await trx
+        .updateTable('legal_holds')
+        .set({ released_by: actor, released_at_ms: nowMs })
+        .where('hold_id', '=', holdId)
+        .where('released_at_ms', 'is', null)
+        .executeTakeFirst()
+      if (numUpdatedRows === 0n) return
+      await this.#released(trx, tenantId, await readActiveHolds(trx, tenantId))
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'legal_hold.released',
+        target: holdId,
+        outcome: 'accepted',
+        facts: {},
+      })
+    })
+    return this.get(tenantId, holdId)
+  }
+
+  /** Throws `not_found` alike for an unknown id and another organisation's. */
+  async get(tenantId: string, holdId: string): Promise<LegalHold> {
+    const row = await this.#control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('hold_id', '=', holdId)
+      .executeTakeFirst()
+    if (row === undefined) throw new AppError('not_found')
+    return wireForm(row)
+  }
+
+  /** Newest first, from before `beforeId` where given. */
+  async list(
+    tenantId: string,
+    page: { limit: number; beforeId: string | null; isActive: boolean | null },
+  ): Promise<LegalHold[]> {
+    let query = this.#control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('hold_id', 'desc')
+      .limit(page.limit)
+    if (page.beforeId !== null) query = query.where('hold_id', '<', page.beforeId)
+    if (page.isActive !== null) query = query.where('released_at_ms', page.isActive ? 'is' : 'is not', null)
+    return (await query.execute()).map(wireForm)
+  }
+
+  /** What is held of an organisation now. */
+  active(tenantId: string): Promise<ActiveHold[]> {
+    return readActiveHolds(this.#control, tenantId)
+  }
+}
+
+function boundsOf({ startNs, endNs }: TimeRange) {
+  return {
+    range_start: startNs === null ? null : formatInstant(startNs),
+    range_end: endNs === null ? null : formatInstant(endNs),
+  }
+}
+
+function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
+  const at = (ms: number | null) => (ms === null ? null : instantText(ms))
+  return {
+    id: row.hold_id,
+    hold_id: row.hold_id,
+    case_ref: row.case_ref,
+    signals: readSignals(row.signals),
+    ...boundsOf(readRange(row)),
+    review_at: at(row.review_at_ms),
+    placed_by: row.placed_by,
+    placed_at: instantText(row.placed_at_ms),
+    released_by: row.released_by,
+    released_at: at(row.released_at_ms),
+  }
+}

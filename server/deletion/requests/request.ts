@@ -1,0 +1,284 @@
+// A deletion request at rest and in its other forms: the row of the table, what the room works with, and what goes
+// over the wire. Pure.
+
+import type { Selectable } from 'kysely'
+import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../../contract/deletion.ts'
+import { formatInstant } from '../../../contract/instant.ts'
+import type { DeletionRequestsTable } from '../../control/database.ts'
+import { instantText } from '../../core/clock.ts'
+import type { TimeRange } from '../../core/time-range.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
+import type { DeletionSelection } from './selection.ts'
+
+/** A request as the rest of the room sees it. */
+export interface StoredDeletion extends DeletionSelection {
+  readonly requestId: string
+  readonly tenantId: string
+  readonly status: DeletionStatus
+  readonly attempts: number
+  readonly crashes: number
+  /** Counts requests in the order they were put on record; the dates are for people. */
+  readonly seq: number
+  readonly createdAtMs: number
+  readonly finishedAtMs: number | null
+  readonly retryAtMs: number | null
+  /** Not before this; null where it starts at once. */
+  readonly startsAtMs: number | null
+  readonly approveByMs: number | null
+  readonly requestedBy: string
+  readonly reason: string | null
+  readonly refuseLate: boolean
+  /** Attempts before a person last asked for another try. */
+  readonly attemptsForgiven: number
+  readonly removedAtMs: number | null
+  /** Whether the engine was told of its completion. */
+  readonly hasMark: boolean
+  /** Whether a restore has brought back what it erased. */
+  readonly cameBack: boolean
+  readonly progress: DeletionProgress
+}
+
+/** Counts of a request's work, over all its attempts. */
+export interface DeletionProgress {
+  readonly rows_erased: number
+  readonly bytes_erased: number
+  readonly partitions_dropped: number
+  readonly partitions_rewritten: number
+  readonly steps_done: number
+  readonly steps_total: number
+  /** Rows erased per store. */
+  readonly stores: Readonly<Record<string, number>>
+  /** Rows the last read-back found per store; all zero once verified. */
+  readonly left_over: Readonly<Record<string, number>> | null
+  /** Legal holds because of which something is still to be erased. */
+  readonly held_by: readonly string[]
+  /** The wider deletion that erased what this one selects; null where it erased itself. */
+  readonly erased_by: string | null
+}
+
+export const noProgress: DeletionProgress = {
+  rows_erased: 0,
+  bytes_erased: 0,
+  partitions_dropped: 0,
+  partitions_rewritten: 0,
+  steps_done: 0,
+  steps_total: 0,
+  stores: {},
+  left_over: null,
+  held_by: [],
+  erased_by: null,
+}
+
+/** A row of the table, as it is read. */
+export type RequestRow = Selectable<DeletionRequestsTable>
+
+export function readSignals(json: string): Signal[] {
+  return JSON.parse(json)
+}
+
+/** The range of a row whose bounds are nanoseconds as text. */
+export function readRange(row: Pick<RequestRow, 'range_start_ns' | 'range_end_ns'>): TimeRange {
+  return { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
+}
+
+function readNs(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text)
+}
+
+export function toStored(row: RequestRow): StoredDeletion {
+  return {
+    requestId: row.request_id,
+    tenantId: row.tenant_id,
+    scope: row.scope === 'all' ? 'all' : 'range',
+    signals: readSignals(row.signals),
+    range: readRange(row),
+    status: DeletionStatus.parse(row.status),
+    attempts: row.attempts,
+    crashes: row.crashes,
+    seq: row.seq,
+    createdAtMs: row.created_at_ms,
+    finishedAtMs: row.finished_at_ms,
+    retryAtMs: row.retry_at_ms,
+    startsAtMs: row.starts_at_ms,
+    approveByMs: row.approve_by_ms,
+    requestedBy: row.requested_by,
+    reason: row.reason,
+    refuseLate: row.refuse_late === 1,
+    attemptsForgiven: row.attempts_forgiven,
+    removedAtMs: row.removed_at_ms,
+    hasMark: row.has_mark === 1,
+    cameBack: row.came_back === 1,
+    progress: { ...noProgress, ...JSON.parse(row.progress) },
+  }
+}
+
+/** What a move changes beside the status. */
+export interface MoveChanges {
+  readonly hiddenAtMs?: number
+  /** Null where a read-back showed that it had been said too early. */
+  readonly removedAtMs?: number | null
+  readonly verifiedAtMs?: number | null
+  readonly attempts?: number
+  readonly crashes?: number
+  readonly attemptsForgiven?: number
+  readonly retryAtMs?: number | null
+  readonly blockedReason?: string | null
+  readonly approvedBy?: string
+  readonly approvedAtMs?: number
+  readonly hasMark?: boolean
+  readonly cameBack?: boolean
+  readonly progress?: DeletionProgress
+}
+
+/** A request as it is known from outside the control plane: from the journal beside the backups. */
+export interface RecordedErasure extends DeletionSelection {
+  readonly requestId: string
+  readonly tenantId: string
+  readonly requestedBy: string
+  readonly createdAtMs: number
+  readonly refuseLate: boolean
+  readonly reason: string | null
+  /** Hash of the first audit entry of the organisation that asked; null where nobody wrote it down. */
+  readonly foundingHash: string | null
+}
+
+/** A request that is about to be put on record. */
+export interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
+  readonly idempotencyKey: string | null
+  readonly selectionHash: string
+  readonly note: string | null
+  readonly status: 'awaiting_approval' | 'scheduled' | 'running' | 'completed'
+  readonly hiddenAtMs: number | null
+  readonly startsAtMs: number | null
+  readonly approveByMs: number | null
+  readonly finishedAtMs?: number | null
+  readonly cameBack?: boolean
+  /** Made before this control plane knew of it, and forgiven; none where absent. */
+  readonly attempts?: number
+}
+
+/** The row of a new request, the `seq`th of all. */
+export function newRow(request: NewRequest, seq: number): RequestRow {
+  return {
+    request_id: request.requestId,
+    tenant_id: request.tenantId,
+    scope: request.scope,
+    signals: JSON.stringify(request.signals),
+    range_start_ns: request.range.startNs?.toString() ?? null,
+    range_end_ns: request.range.endNs?.toString() ?? null,
+    reason: request.reason,
+    note: request.note,
+    requested_by: request.requestedBy,
+    created_at_ms: request.createdAtMs,
+    idempotency_key: request.idempotencyKey,
+    selection_hash: request.selectionHash,
+    status: request.status,
+    hidden_at_ms: request.hiddenAtMs,
+    removed_at_ms: null,
+    verified_at_ms: null,
+    finished_at_ms: request.finishedAtMs ?? null,
+    attempts: request.attempts ?? 0,
+    crashes: 0,
+    retry_at_ms: null,
+    blocked_reason: null,
+    progress: JSON.stringify(noProgress),
+    starts_at_ms: request.startsAtMs,
+    approve_by_ms: request.approveByMs,
+    approved_by: null,
+    approved_at_ms: null,
+    refuse_late: request.refuseLate ? 1 : 0,
+    late_rows: 0,
+    attempts_forgiven: request.attempts ?? 0,
+    has_mark: request.status === 'completed' ? 1 : 0,
+    came_back: request.cameBack === true ? 1 : 0,
+    seq,
+  }
+}
+
+/** The columns that a move changes beside the status. */
+export function columnsOf(changes: MoveChanges) {
+  return {
+    ...(changes.hiddenAtMs !== undefined && { hidden_at_ms: changes.hiddenAtMs }),
+    ...(changes.removedAtMs !== undefined && { removed_at_ms: changes.removedAtMs }),
+    ...(changes.verifiedAtMs !== undefined && { verified_at_ms: changes.verifiedAtMs }),
+    ...(changes.attempts !== undefined && { attempts: changes.attempts }),
+    ...(changes.crashes !== undefined && { crashes: changes.crashes }),
+    ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
+    ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
+    ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
+    ...(changes.approvedBy !== undefined && { approved_by: changes.approvedBy }),
+    ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
+    ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
+    ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),
+    ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
+  }
+}
+
+/** What a count of everything that a request selects has found. */
+export interface ReadBack {
+  /** Rows found per store; every selected store is present, also at zero. */
+  readonly rowsLeft: Readonly<Record<string, number>>
+  readonly isClean: boolean
+}
+
+/** A backup that may hold a copy of what was there when it was taken. */
+export interface HoldingBackup {
+  readonly backup_id: string
+  /** Null while it is still to be taken. */
+  readonly taken_at_ms: number | null
+  readonly expires_at_ms: number
+}
+
+/** What is known of backups, as the register of backups says it. */
+export interface HoldingBackups {
+  /** All that are there, or asked for. */
+  readonly all: readonly HoldingBackup[]
+  /** Those that may hold what this erasure had erased when it was completed. */
+  fromBefore(requestId: string): readonly HoldingBackup[]
+}
+
+/** States in which nothing is erased, now or later: what a backup holds of it is what everybody can read. */
+const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
+
+/** When the last of the backups that may hold what this request erases is gone; null where there is none. */
+function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
+  if (givenBack.some((status) => status === row.status)) return null
+  const holding = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
+  return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))
+}
+
+/** The wire form. */
+export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionRequest {
+  const stored = toStored(row)
+  const at = (ms: number | null) => (ms === null ? null : instantText(ms))
+  return {
+    request_id: stored.requestId,
+    id: stored.requestId,
+    scope: stored.scope,
+    status: stored.status,
+    range_start: stored.range.startNs === null ? null : formatInstant(stored.range.startNs),
+    range_end: stored.range.endNs === null ? null : formatInstant(stored.range.endNs),
+    detail: {
+      ...stored.progress,
+      attempts: stored.attempts,
+      crashes: stored.crashes,
+      blocked_reason: row.blocked_reason,
+      next_attempt_at: at(row.retry_at_ms),
+    },
+    created_at: instantText(row.created_at_ms),
+    finished_at: at(row.finished_at_ms),
+    requested_by: row.requested_by,
+    signals: [...stored.signals],
+    reason: row.reason as (typeof deletionReasons)[number] | null,
+    note: row.note,
+    hidden_at: at(row.hidden_at_ms),
+    removed_at: at(row.removed_at_ms),
+    verified_at: at(row.verified_at_ms),
+    backups_clear_by: at(backupsClearByMs(row, backups)),
+    starts_at: at(row.starts_at_ms),
+    approve_by: at(row.approve_by_ms),
+    approved_by: row.approved_by,
+    refuse_late: stored.refuseLate,
+    late_rows: row.late_rows,
+  }
+}

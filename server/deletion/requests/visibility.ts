@@ -1,0 +1,162 @@
+// What a deletion request does to readers and writers of the telemetry that it selects. A request is in one of four
+// states of visibility, and its status alone says in which (`visibilityOf` in states.ts; SPEC.md has the same tables):
+//
+//   state    readers                       writers                                           erased time
+//   open     see the selection             add to it                                         as stored
+//   hidden   do not see it                 add to it                                         unknown
+//   fenced   do not see it                 are refused (503), see `fence` in the gate        unknown
+//   erased   see what arrived afterwards   add to it; with `refuse_late`, late rows are      unknown
+//                                          left out for good
+//
+//   from \ to   open     hidden            fenced                     erased
+//   (none)      create   create            create, taken up           taken up as done
+//   open                 approve           reapply
+//   hidden      cancel                     start, release, reapply    verified
+//   fenced               hold                                         verified
+//   erased                                 reapply
+//
+// The order of a change keeps one invariant: telemetry is never readable or writable while the stored status forbids it.
+// A stricter state is shown before the transaction that stores it commits, a looser one after it has committed. While
+// changes are under way, the strictest of the stored state and of theirs is shown. A change that fails ends its demand, and
+// nothing else has to be undone.
+
+import type { Clock } from '../../core/clock.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { StoredDeletion } from './request.ts'
+import { erasedTime } from './selection.ts'
+import { type VisibilityState, visibilityOf } from './states.ts'
+
+/** What a change that is under way asks for. */
+interface Demand {
+  readonly request: StoredDeletion
+  readonly state: VisibilityState
+  /** Place in the order of the transactions: a later number was stored later. */
+  readonly order: number
+}
+
+/** A request of which something is hidden or under way. */
+interface Shown {
+  stored: VisibilityState
+  /** Order of the change that stored it. */
+  storedBy: number
+  /** What the gate does now. */
+  strictness: number
+  readonly demands: Set<Demand>
+}
+
+const strictnessOf = { open: 0, erased: 0, hidden: 1, fenced: 2 } as const satisfies Record<
+  VisibilityState,
+  number
+>
+
+/** The only writer of what the gate hides, fences and takes as erased because of requests. */
+export class Visibility {
+  readonly #gate: TelemetryGate
+  readonly #clock: Clock
+  readonly #shown = new Map<string, Shown>()
+  #changes = 0
+
+  constructor(gate: TelemetryGate, clock: Clock) {
+    this.#gate = gate
+    this.#clock = clock
+  }
+
+  /** Shows a request as it is stored. For the start of the service, before anything is read or written. */
+  restore(request: StoredDeletion): void {
+    const demand = this.#demand(request, visibilityOf[request.status])
+    this.#store(demand)
+    this.#end(demand)
+  }
+
+  /**
+   * Runs a transaction that changes requests. The transaction calls `announce` with each request as it is about to be
+   * stored, after everything else that can fail: from then on the request is at least as strict as its new status says.
+   * Once the promise of the transaction resolves, it is exactly that. Throws what the transaction throws; then the request
+   * is shown as before.
+   */
+  async change<T>(transaction: (announce: (after: StoredDeletion) => void) => Promise<T>): Promise<T> {
+    const demands: Demand[] = []
+    try {
+      const result = await transaction((after) => {
+        demands.push(this.#demand(after, visibilityOf[after.status]))
+      })
+      for (const demand of demands) this.#store(demand)
+      return result
+    } finally {
+      for (const demand of demands) this.#end(demand)
+    }
+  }
+
+  /** Keeps readers and writers away while `work` runs, whatever the status of the request is. */
+  async whileFenced<T>(request: StoredDeletion, work: () => Promise<T>): Promise<T> {
+    const demand = this.#demand(request, 'fenced')
+    try {
+      return await work()
+    } finally {
+      this.#end(demand)
+    }
+  }
+
+  #demand(request: StoredDeletion, state: VisibilityState): Demand {
+    const demand = { request, state, order: ++this.#changes }
+    this.#of(request).demands.add(demand)
+    this.#show(request)
+    return demand
+  }
+
+  #end(demand: Demand): void {
+    this.#of(demand.request).demands.delete(demand)
+    this.#show(demand.request)
+  }
+
+  #store({ order, request, state }: Demand): void {
+    const shown = this.#of(request)
+    // Promises of transactions may resolve in another order than the transactions committed in.
+    if (order < shown.storedBy) return
+    shown.stored = state
+    shown.storedBy = order
+    // The demand still hides the selection, so its time is unknown without a gap.
+    if (state === 'erased') this.#markErased(request)
+    else this.#unmarkErased(request)
+  }
+
+  #of({ requestId }: StoredDeletion): Shown {
+    const known = this.#shown.get(requestId)
+    if (known !== undefined) return known
+    const shown: Shown = { stored: 'open', storedBy: 0, strictness: 0, demands: new Set() }
+    this.#shown.set(requestId, shown)
+    return shown
+  }
+
+  /** Brings the gate to the strictest of what is stored and what is demanded. */
+  #show(request: StoredDeletion): void {
+    const { requestId, tenantId } = request
+    const shown = this.#of(request)
+    const states = [shown.stored, ...[...shown.demands].map(({ state }) => state)]
+    const before = shown.strictness
+    const after = Math.max(...states.map((state) => strictnessOf[state]))
+    const { fenced, hidden } = strictnessOf
+    const selection = { id: requestId, signals: request.signals, range: request.range }
+    if (before < hidden && after >= hidden) this.#gate.hide(tenantId, selection)
+    if (before < fenced && after >= fenced) this.#gate.fence(tenantId, selection)
+    // Readers first: what nobody can see must not be acknowledged.
+    if (before >= hidden && after < hidden) this.#gate.unhide(tenantId, requestId)
+    if (before >= fenced && after < fenced) this.#gate.unfence(tenantId, requestId)
+    shown.strictness = after
+    if (after === 0 && shown.demands.size === 0) this.#shown.delete(requestId)
+  }
+
+  #markErased(request: StoredDeletion): void {
+    const { finishedAtMs, refuseLate, requestId, signals, tenantId } = request
+    const range = erasedTime(request, finishedAtMs ?? this.#clock.nowMs())
+    if (range === null) return
+    const erased = { id: requestId, signals, range }
+    this.#gate.markErased(tenantId, erased)
+    if (refuseLate) this.#gate.refuseLate(tenantId, erased)
+  }
+
+  #unmarkErased({ requestId, tenantId }: StoredDeletion): void {
+    this.#gate.acceptLate(tenantId, requestId)
+    this.#gate.unmarkErased(tenantId, requestId)
+  }
+}
