@@ -1,11 +1,11 @@
-// The legal holds of an organisation that are in force, read wherever something is erased or changed.
+// The legal holds of an organisation that are in force. Whatever erases or changes telemetry reads them.
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { readRange, readSignals } from '../requests/request.ts'
 
-/** What is held of an organisation now, by the ids of the holds. */
+/** Returns the holds in force, ordered by id. */
 export async function readActiveHolds(
   control: Control | ControlTransaction,
   tenantId: string,
@@ -25,12 +25,12 @@ export async function readActiveHolds(
 }
 
 /**
- * Holds that an organisation may have in force: each is a case that somebody keeps an eye on. What is held is read before
- * every step of an erasure, and again where it is counted.
+ * The most holds that an organisation may have in force. They are read before every step of an erasure, and
+ * again where something is counted; each is a case that a person follows.
  */
 export const activeHoldsMax = 200
 
-/** Throws `too_many_holds` where another hold would be one too many. */
+/** Throws `too_many_holds` where the organisation has as many holds as it may have. */
 export async function refuseTooManyHolds(trx: ControlTransaction, tenantId: string): Promise<void> {
   const { active } = await trx
     .selectFrom('legal_holds')

@@ -1,5 +1,6 @@
-// What people decide about a request once it is there: cancel it, approve or reject another's, have it tried again,
-// have it counted again. Each is one compare-and-set; who comes too late is told so and nothing changes.
+// What people decide about an existing request: cancel it, approve or reject one of somebody else, retry it,
+// verify it again. Each decision is one compare-and-set; the one that loses a race is refused and changes
+// nothing.
 
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -20,11 +21,14 @@ export interface DecisionDeps {
     requester: string,
     signal?: AbortSignal,
   ) => Promise<ReadBack>
-  /** Whether two requesters may be one person: their tokens are the same, or one person may have made both. */
+  /**
+   * Whether two requesters may be one person: they have the same token, or one person may have made both
+   * tokens.
+   */
   readonly areRelated: (tenantId: string, first: string, second: string) => Promise<boolean>
 }
 
-/** States in which a count says something about the erasure rather than about what waits or is under way. */
+/** States in which a count tells something about the erasure. */
 const countable: readonly DeletionStatus[] = ['completed', 'incomplete', 'failed', 'held']
 
 export class Decisions {
@@ -34,7 +38,10 @@ export class Decisions {
     this.#deps = deps
   }
 
-  /** Gives the telemetry back. Cancelling twice is once; what has begun to erase can't be cancelled. */
+  /**
+   * Cancels a request, so that its telemetry can be read again. Cancelling twice has no further effect. A
+   * request whose erasure has begun can't be cancelled.
+   */
   async cancel(caller: Caller, requestId: string): Promise<void> {
     const request = await this.#deps.requests.stored(caller.tenantId, requestId)
     if (request.status === 'cancelled') return
@@ -63,7 +70,7 @@ export class Decisions {
     await this.#move(await this.#awaiting(caller, requestId), 'reject', caller, { reason })
   }
 
-  /** Another try for a request that was given up, or now instead of after its pause. Keeps the count of attempts. */
+  /** Retries a request that failed, or one that waits for its next attempt. Keeps the count of attempts. */
   async retry(caller: Caller, requestId: string): Promise<void> {
     const request = await this.#deps.requests.stored(caller.tenantId, requestId)
     if (request.status !== 'failed' && request.status !== 'incomplete') {

@@ -1,6 +1,7 @@
-// How a legal hold and a step of an erasure agree on which of them was first, also when two processes decide them. A step
-// is recorded as acting before it acts, in a transaction that finds no hold it has not read; a hold is placed in a
-// transaction that finds no step acting on what it covers. So a hold that was placed keeps what it covers.
+// Decides whether a legal hold or a step of an erasure was first, also where two processes decide at once. A
+// step is recorded as acting before it acts, in a transaction that finds no hold that the step has not read.
+// A hold is placed in a transaction that finds no step acting on what it covers. So a hold that was placed
+// keeps what it covers.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -9,13 +10,13 @@ import { readRange, readSignals } from '../requests/request.ts'
 import { type DeletionSelection, holdsWithin } from '../requests/selection.ts'
 import { readActiveHolds } from './active-holds.ts'
 
-/** Action of a step that has begun to act, and may have done so when the attempt ended. */
+/** Action of a step that has begun, and may have finished when its attempt ended. */
 export const acting = 'acting'
 
-/** Action of a step whose swap is promised: it will be made, whatever comes first. */
+/** Action of a step whose swap is promised: the swap will be made, whatever happens. */
 export const promised = 'promised'
 
-/** Whether a hold on some of the selection was placed that is none of `seen`. */
+/** Whether there is a hold on a part of the selection that is not among `seen`. */
 export async function hasUnseenHold(
   trx: ControlTransaction,
   tenantId: string,
@@ -26,12 +27,13 @@ export async function hasUnseenHold(
   return holdsWithin(selection, await readActiveHolds(trx, tenantId)).some(({ holdId }) => !known.has(holdId))
 }
 
-/** Seconds after which a step has usually ended. */
+/** Seconds that a step usually takes at most. */
 const stepSeconds = 1
 
 /**
- * Throws `erasing` while a step erases, or is bound to erase, some of the part: a hold could not keep it. A step that
- * was acting when its attempt failed is no reason: the next attempt reads the holds before it acts.
+ * Throws `erasing` while a step erases a part of what the hold covers, or has promised to: the hold could not
+ * keep it. A step whose attempt failed is no obstacle, because the next attempt reads the holds before it
+ * acts.
  */
 export async function refuseBesideActs(
   trx: ControlTransaction,

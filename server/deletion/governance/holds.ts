@@ -1,6 +1,6 @@
-// Legal holds: parts of an organisation's telemetry that may not be erased while somebody needs them as evidence.
-// A hold defers, it never cancels: what it covers is left out of an erasure and taken up again when the hold is
-// released. Every hold stays on record after that.
+// Legal holds: parts of an organisation's telemetry that may not be erased while they are needed as evidence.
+// A hold delays an erasure and never cancels it: what the hold covers is left out, and erased when the hold
+// is released. A released hold stays recorded.
 
 import type { Selectable } from 'kysely'
 import type { LegalHold, PlaceHold } from '../../../contract/deletion-governance.ts'
@@ -18,11 +18,14 @@ import { readRange, readSignals } from '../requests/request.ts'
 import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
 import { refuseBesideActs } from './hold-conflicts.ts'
 
-/** Who placed it by the command line answers to the operator, not to the organisation. */
+/** Start of the actor of a hold that was placed by the command line: only the operator may release it. */
 const operatorPrefix = 'operator:'
 
-/** Told of the holds that still stand, in the transaction that releases one: what was kept for it alone is to go. */
-type HoldReleased = (
+/**
+ * Called with the holds that are still in force, in the transaction that releases one: what was kept for that
+ * hold alone must be removed.
+ */
+export type HoldReleased = (
   trx: ControlTransaction,
   tenantId: string,
   standing: readonly ActiveHold[],
@@ -40,8 +43,9 @@ export class LegalHolds {
   }
 
   /**
-   * Throws `too_many_holds` where the organisation has as many as it may, and `erasing` while a step erases some of it, so that what is placed is kept. The service calls this while
-   * nobody erases from the organisation's placement, and then only a promised swap can be in its way.
+   * Places a hold. Throws `too_many_holds` where the organisation has as many as it may have, and `erasing`
+   * while a step erases a part of what the hold covers. The service calls this while nothing is erased from
+   * the organisation's placement; then only a promised swap can be in the way.
    */
   async place(tenantId: string, body: PlaceHold, actor: string): Promise<LegalHold> {
     const nowMs = this.#clock.nowMs()
@@ -79,7 +83,10 @@ export class LegalHolds {
     return this.get(tenantId, holdId)
   }
 
-  /** Releasing twice answers the first time. A hold of the operator's is for the operator to release. */
+  /**
+   * Releases a hold. Releasing again returns the first release. A hold of the operator can only be released
+   * by the operator.
+   */
   async release(tenantId: string, holdId: string, actor: string): Promise<LegalHold> {
     const hold = await this.get(tenantId, holdId)
     if (hold.released_at !== null) return hold
@@ -109,7 +116,7 @@ export class LegalHolds {
     return this.get(tenantId, holdId)
   }
 
-  /** Throws `not_found` alike for an unknown id and another organisation's. */
+  /** Throws `not_found` for an unknown id, and for one of another organisation alike. */
   async get(tenantId: string, holdId: string): Promise<LegalHold> {
     const row = await this.#control
       .selectFrom('legal_holds')
@@ -121,7 +128,7 @@ export class LegalHolds {
     return wireForm(row)
   }
 
-  /** Newest first, from before `beforeId` where given. */
+  /** Returns a page, newest first, of holds before `beforeId` where given. */
   async list(
     tenantId: string,
     page: { limit: number; beforeId: string | null; isActive: boolean | null },
@@ -137,7 +144,7 @@ export class LegalHolds {
     return (await query.execute()).map(wireForm)
   }
 
-  /** What is held of an organisation now. */
+  /** Returns the holds in force. */
   active(tenantId: string): Promise<ActiveHold[]> {
     return readActiveHolds(this.#control, tenantId)
   }

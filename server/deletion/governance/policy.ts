@@ -1,5 +1,6 @@
-// Which deletions of an organisation need a second person. Stricter takes effect at once; looser a day later, with
-// an audit entry now, so that nobody loosens the rule and erases before the others have seen it.
+// Which deletions of an organisation need a second person. A stricter rule takes effect at once, a looser one
+// a day later with an audit entry at once, so that nobody loosens the rule and erases before others have seen
+// it.
 
 import {
   type ApprovalRule,
@@ -16,10 +17,10 @@ import { type BoundedRange, coveredNs, type TimeRange } from '../../core/time-ra
 import { isClockInDoubt } from '../../worker/clock-watch.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 
-/** The policy without what holds for every organisation. */
+/** The part of the policy that an organisation sets. */
 type OwnPolicy = Omit<DeletionPolicy, 'second_person'>
 
-/** Long enough for a working day of everybody who has to notice. */
+/** How long a looser rule waits, milliseconds: everybody who has to notice it has a working day. */
 const looserAfterMs = 86_400_000
 
 interface StoredPolicy {
@@ -27,16 +28,19 @@ interface StoredPolicy {
   readonly pending: { readonly approval: ApprovalRule; readonly fromMs: number } | null
 }
 
-/** A range longer than this erases as much as a full erasure would for most, and counts as one. */
+/** Ranges longer than this count as full erasures, because for most organisations they erase as much. */
 const longRangeNs = 31n * 86_400_000_000_000n
 
-/** Why a deletion needs a second person: the rule, what it selects, or that with what was asked for before it is too much. */
+/**
+ * Why a deletion needs a second person: because of the rule, because of what it selects, or because it covers
+ * too much together with earlier requests.
+ */
 export type ApprovalCause = 'every_deletion' | 'full_erasure' | 'ranges_together'
 
 /**
- * Why the rule asks for a second person; null where it doesn't. Under `full_erasures`, a range without a start or
- * longer than 31 days is judged like a full erasure: it could be one. So is one that covers more than 31 days together
- * with `alone`, what the same person has asked for without anybody else.
+ * Returns why the rule asks for a second person; null where it doesn't. Under `full_erasures` a range without
+ * a start, or longer than 31 days, counts as a full erasure. So does one that covers more than 31 days
+ * together with `alone`, the ranges that the same person has erased without approval.
  */
 export function approvalCause(
   rule: ApprovalRule,
@@ -50,20 +54,26 @@ export function approvalCause(
   return coveredNs([...alone, bounded]) > longRangeNs ? 'ranges_together' : null
 }
 
-/** The range where one person may ask for it under `full_erasures`; null where it counts as a full erasure. */
+/**
+ * Returns the range where one person may erase it alone under `full_erasures`; null where it counts as a full
+ * erasure.
+ */
 export function withinLimit({ startNs, endNs }: TimeRange): BoundedRange | null {
   if (startNs === null || endNs === null || endNs - startNs > longRangeNs) return null
   return { startNs, endNs }
 }
 
-/** What tokens tell of people, and what they can't; part of what the policy answers. */
+/** What the service can tell about people from tokens; the policy returns it. */
 export const secondPerson = {
   told_by: 'tokens',
   limit:
     'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person holds both: the operator must give each person one.',
 } as const satisfies DeletionPolicy['second_person']
 
-/** The refusal of an approval by who may be the requester. `what` is the subject of its sentence, such as `A deletion`. */
+/**
+ * Returns the refusal of an approval by somebody who may be the requester. `what` is the subject of its
+ * sentence, such as `A deletion`.
+ */
 export function ownRequest(what: string): AppError {
   return new AppError('own_request', {
     sentence: `${what} is approved by someone else than its requester: with a token that neither was made with the requester’s, nor made it, nor was made with the same one; the operator can make one for each person.`,
@@ -83,7 +93,7 @@ export class DeletionPolicies {
     return wireForm(await readPolicy(this.#control, tenantId, this.#clock.nowMs()))
   }
 
-  /** Asking for the rule in force takes a looser one that is pending back. */
+  /** Sets the rule. Setting the rule that is in force drops a looser one that waits. */
   async set(tenantId: string, approval: ApprovalRule, actor: string): Promise<OwnPolicy> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute(async (trx) => {
@@ -115,7 +125,7 @@ export class DeletionPolicies {
   }
 }
 
-/** The rule in force at `nowMs`; no second person where nobody ever asked for one. */
+/** Returns the rule in force at `nowMs`; `none` where no rule was ever set. */
 export async function approvalRuleOf(
   control: Control | ControlTransaction,
   tenantId: string,
@@ -138,14 +148,14 @@ async function readPolicy(
   const approval = ruleOf(row.approval)
   if (row.pending_approval === null || row.pending_from_ms === null) return { approval, pending: null }
   const pending = { approval: ruleOf(row.pending_approval), fromMs: row.pending_from_ms }
-  // A clock that jumps ahead doesn't end the time that the others have to notice.
+  // A clock that jumps ahead must not shorten the day that others have to notice.
   const isInForce = pending.fromMs <= nowMs && !(await isClockInDoubt(control))
   return isInForce ? { approval: pending.approval, pending: null } : { approval, pending }
 }
 
 /**
- * The table holds the first words for the rules, and takes no others: so a data folder, and a backup of it, can be
- * opened by versions that know only those.
+ * The table stores the first names of the rules and accepts no others, so that older versions can open a data
+ * folder or a backup of it.
  */
 const wordsAtRest = new Map<ApprovalRule, string>([
   ['none', 'none'],
@@ -156,7 +166,7 @@ function wordAtRest(rule: ApprovalRule): string {
   return wordsAtRest.get(rule) ?? rule
 }
 
-/** A rule that isn't one of ours counts as the strictest: nothing is to be erased by a typing error in a table. */
+/** An unknown rule counts as the strictest: a mistake in the table must not erase anything. */
 function ruleOf(text: string): ApprovalRule {
   return approvalRules.find((rule) => wordAtRest(rule) === text) ?? 'every_deletion'
 }

@@ -1,4 +1,4 @@
-// Who else has a say in an erasure, over HTTP: the policy of a second person, and legal holds.
+// The policy of a second person and legal holds over HTTP.
 
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../../../contract/common.ts'
@@ -22,9 +22,9 @@ import { type DeletionPolicies, secondPerson } from './policy.ts'
 export interface GovernanceRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
-  /** Places a hold while no erasure acts on the organisation's placement. */
+  /** Places a hold while nothing is erased from the organisation's placement. */
   readonly placeHold: (caller: Caller, body: PlaceHold) => Promise<LegalHold>
-  /** Tells the worker that something may go on. */
+  /** Wakes the worker: a deferred deletion may continue. */
   readonly nudge: () => void
 }
 

@@ -1,5 +1,5 @@
-// Whether a deletion needs a second person, with what its requester has asked for before: many short ranges erase as
-// much as a long one. Whoever may be the requester counts as the requester.
+// Whether a deletion needs a second person, considering what its requester has erased before: many short
+// ranges erase as much as a long one. Everybody who may be the requester counts as the requester.
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { BoundedRange } from '../../core/time-range.ts'
@@ -10,7 +10,7 @@ import { hidingStatuses } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
 
-/** Which of `others` may be the same person as `requester`. */
+/** Returns which of `others` may be the same person as `requester`. */
 export type FindRelated = (
   control: Control | ControlTransaction,
   tenantId: string,
@@ -24,17 +24,18 @@ interface Asker {
 }
 
 /**
- * As long as the time that one person may erase alone: so telemetry is not erased by one person faster than it comes
- * in, and the others have a month to see what goes.
+ * How far back requests count, milliseconds: as long as the range that one person may erase alone. So one
+ * person can't erase telemetry faster than it arrives, and others have a month to notice.
  */
 const windowMs = 31 * 86_400_000
 
-/** States in which something is erased, or will be, without anybody else. */
+/** States in which something is erased, or will be, without approval. */
 const erasing = [...hidingStatuses, 'completed'] as const
 
 /**
- * Why the deletion needs a second person; null where it needs none. Read in the transaction that writes it, so that two
- * can't both pass. Retention asks nobody: who had a say in its rule was asked before.
+ * Returns why the deletion needs a second person; null where it needs none. Reads in the transaction that
+ * writes the request, so that two requests at once can't both pass. Retention needs nobody: its rule was
+ * approved before.
  */
 export async function secondPersonCause(
   control: Control | ControlTransaction,
@@ -51,9 +52,10 @@ export async function secondPersonCause(
 }
 
 /**
- * Ranges that this person has asked for and nobody has approved: those that are not completed, and those that were
- * within the window; all of them while the clock is in doubt. What was given back counts for nothing. A full erasure
- * that nobody approved was asked for under another rule, and is no part of this sum.
+ * Returns the ranges that this person has requested without approval: those that are not completed, and those
+ * that were completed within the window; all of them while the clock is in doubt. What was cancelled,
+ * rejected or has expired does not count, nor do full erasures without approval, which are from before the
+ * rule.
  */
 async function rangesAskedAlone(
   control: Control | ControlTransaction,
@@ -69,7 +71,7 @@ async function rangesAskedAlone(
     .where('requested_by', '!=', retentionRequester)
     .where('approved_by', 'is', null)
     .where('status', 'in', [...erasing])
-    // What failed may be tried again, so only what is done is ever over.
+    // A failed request may be retried, so only completed ones leave the window.
     .where((where) => where.or([where('status', '!=', 'completed'), where('finished_at_ms', '>', sinceMs)]))
     .execute()
   const requesters = [...new Set(rows.map(({ requested_by }) => requested_by))]

@@ -1,6 +1,6 @@
-// Which new request is taken: not one that is there already, not one too many, and none beside a full erasure that
-// is at work. Every check reads inside the transaction that writes the request, with the lock of its organisation, so two
-// requests at once can't both pass.
+// Which new request is accepted: none that exists already, none above the limits, and none beside a full
+// erasure that is running. Every check reads inside the transaction that writes the request, with the lock of
+// its organisation, so two requests at once can't both pass.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
@@ -10,8 +10,9 @@ import type { DeletionSelection } from './selection.ts'
 import { openRequestsMax, openStatuses } from './states.ts'
 
 /**
- * The request that this one would repeat: made under the same Idempotency-Key, or asking for the same and not
- * finished. Throws InvalidInput where the key stands for something else.
+ * The existing request that this one repeats: one with the same Idempotency-Key, or one that asks for the
+ * same and is not finished. Null where there is none. Throws InvalidInput where the key belongs to another
+ * request.
  */
 export async function findExisting(
   trx: ControlTransaction,
@@ -29,7 +30,7 @@ export async function findExisting(
   const active = await own
     .where('selection_hash', '=', selectionHash)
     .where('status', 'in', [...openStatuses])
-    // Asking again after one was given up is asking for a new try.
+    // A request that was given up is not repeated: asking again starts a new try.
     .where('status', '!=', 'failed')
     .executeTakeFirst()
   return active ?? null
@@ -82,7 +83,7 @@ export async function refuseBesideAll(
   }
 }
 
-/** The number of the next request in the order in which requests are put on record, over all organisations. */
+/** Returns the number of the next request, in the order in which requests of all organisations are created. */
 export async function nextSeq(trx: ControlTransaction): Promise<number> {
   await lock(trx, 'deletion_order')
   const newest = await trx
@@ -93,12 +94,15 @@ export async function nextSeq(trx: ControlTransaction): Promise<number> {
 }
 
 /**
- * Deletions whose time refuses late telemetry for good: each is looked up for what an organisation sends from then on. One a
- * day is as many in 13 years, and to prepare them after each that is added takes some 20 ms.
+ * The most deletions of an organisation that refuse late telemetry. Each is compared with everything that the
+ * organisation sends afterwards. One a day is as many in 13 years; preparing them after each addition takes
+ * some 20 ms.
  */
 const refusingMax = 5000
 
-/** Throws InvalidInput where one more deletion is to refuse late telemetry than an organisation may have. */
+/**
+ * Throws InvalidInput where the organisation has as many deletions that refuse late telemetry as it may have.
+ */
 export async function refuseTooManyRefusing(trx: ControlTransaction, tenantId: string): Promise<void> {
   const { refusing } = await trx
     .selectFrom('deletion_requests')

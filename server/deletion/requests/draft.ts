@@ -1,5 +1,5 @@
-// What the body of a deletion asks for, before it is a request: its selection with everything else that was said. Problems
-// that one field alone doesn't show are found here. Pure.
+// What the body of a deletion asks for: a selection with a reason, a delay and the rule for late telemetry.
+// Checks that need more than one field are here. Pure.
 
 import type { z } from 'zod'
 import { CreateDeletion, type deletionReasons, type PreviewDeletion } from '../../../contract/deletion.ts'
@@ -17,7 +17,9 @@ export interface DeletionDraft extends DeletionSelection {
   readonly refuseLate: boolean
 }
 
-/** What a valid body selects. Signals come in their canonical order, so equal selections look equal. */
+/**
+ * The selection of a valid body. Signals are in their canonical order, so equal selections are equal texts.
+ */
 export function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSelection {
   return {
     scope: body.scope,
@@ -27,7 +29,7 @@ export function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSel
   }
 }
 
-/** The draft that a valid body means. */
+/** The draft of a valid body. */
 export function draftOf(body: CreateDeletion): DeletionDraft {
   return {
     ...selectionIn(body),
@@ -39,8 +41,9 @@ export function draftOf(body: CreateDeletion): DeletionDraft {
 }
 
 /**
- * Problems that one field alone doesn't show: a confirmation that isn't the tenant_id, bounds that are missing,
- * reversed, equal, or beside `all`; of a deletion as of its preview. Takes the raw body, and passes over fields that the schema refuses anyway.
+ * Problems that need more than one field: a confirmation that isn't the tenant_id; bounds that are missing,
+ * reversed, equal, or beside `all`. For the body of a deletion and of a preview. Takes the raw body and
+ * ignores fields that the schema refuses anyway.
  */
 export function crossFieldProblems(raw: unknown, tenantId: string): ValidationProblem[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
@@ -95,7 +98,9 @@ function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): Valida
   ]
 }
 
-/** Stable text of what a draft asks for; equal exactly for drafts that do the same at the same time. */
+/**
+ * Stable text of a draft. Two drafts have the same text exactly where they erase the same at the same time.
+ */
 export function draftText(
   draft: DeletionSelection & Pick<DeletionDraft, 'delayMinutes' | 'refuseLate'>,
 ): string {

@@ -1,6 +1,6 @@
-// Counts rows that came too late for ranges that are refused for good. Counted in memory at each export and written
-// to the requests now and then, so that a stubborn exporter costs no transaction for each of its tries. What the end
-// of the process takes with it is at most the last second's.
+// Counts rows that arrived too late for ranges whose late telemetry is refused. Counts in memory at each
+// export and writes them to the requests from time to time, so that an exporter that retries costs no
+// transaction each time. If the process ends, the counts of at most the last second are lost.
 
 import type { RequestStore } from './store.ts'
 

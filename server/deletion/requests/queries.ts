@@ -1,4 +1,4 @@
-// Reading deletion requests: one of an organisation's own for its people, those of all organisations for the
+// Reads deletion requests: those of one organisation for its people, those of all organisations for the
 // worker. Nothing here writes.
 
 import type { DeletionRequest, DeletionStatus } from '../../../contract/deletion.ts'
@@ -7,8 +7,8 @@ import { AppError } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
 import { type HoldingBackups, type RequestRow, type StoredDeletion, toRequest, toStored } from './request.ts'
 
-/** Which backups may hold what these requests erase. */
-type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
+/** Returns which backups may have a copy of what these requests erase. */
+export type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
 
 const stepsShownMax = 1000
 
@@ -21,23 +21,26 @@ export class RequestQueries {
     this.#knownBackups = knownBackups
   }
 
-  /** With its steps. Throws `not_found` alike for an unknown id and another organisation's. */
+  /**
+   * Returns the request with its steps. Throws `not_found` for an unknown id, and for one of another
+   * organisation alike.
+   */
   async get(tenantId: string, requestId: string): Promise<DeletionRequest> {
     const request = await this.wireForm(await requireRow(this.#control, tenantId, requestId))
     return { ...request, detail: { ...request.detail, steps: await this.#steps(requestId) } }
   }
 
-  /** The wire form of a row that is known. */
+  /** Returns the wire form of a row that was read already. */
   async wireForm(row: RequestRow): Promise<DeletionRequest> {
     return toRequest(row, await this.#knownBackups([row.request_id]))
   }
 
-  /** The same request as the rest of the room sees it. */
+  /** Returns the request in the form that the rest of the room uses. Throws as {@link get} does. */
   async stored(tenantId: string, requestId: string): Promise<StoredDeletion> {
     return toStored(await requireRow(this.#control, tenantId, requestId))
   }
 
-  /** Where it erases, in order: at most {@link stepsShownMax} places, which is years of telemetry. */
+  /** Returns its steps in their order, at most {@link stepsShownMax}, which is years of telemetry. */
   async #steps(requestId: string) {
     const rows = await this.#control
       .selectFrom('deletion_steps')
@@ -56,7 +59,7 @@ export class RequestQueries {
     }))
   }
 
-  /** A request of whichever organisation; null where it is unknown. */
+  /** Returns a request of any organisation; null where the id is unknown. */
   async find(requestId: string): Promise<StoredDeletion | null> {
     const row = await this.#control
       .selectFrom('deletion_requests')
@@ -66,7 +69,7 @@ export class RequestQueries {
     return row === undefined ? null : toStored(row)
   }
 
-  /** Newest first, from before `beforeId` where given. */
+  /** Returns a page, newest first, of requests before `beforeId` where given. */
   async list(
     tenantId: string,
     page: { limit: number; beforeId: string | null; status: DeletionStatus | null },
@@ -84,7 +87,10 @@ export class RequestQueries {
     return rows.map((row) => toRequest(row, backups))
   }
 
-  /** Requests of every organisation, or of one, in the given states, in the order they were put on record. */
+  /**
+   * Returns the requests of every organisation, or of one, in the given states, in the order in which they
+   * were created.
+   */
   async inStatus(
     statuses: readonly DeletionStatus[],
     tenantId: string | null = null,

@@ -2,7 +2,7 @@
 
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 
-/** What the queue needs to know of a request. */
+/** The fields of a request that decide about its place. */
 export interface Queued {
   readonly tenantId: string
   readonly status: DeletionStatus
@@ -12,9 +12,10 @@ export interface Queued {
 }
 
 /**
- * What may be attempted now, per organisation: full erasures first, because they finish what waits behind them, then
- * in the order given. A request that waits for its next attempt holds up those behind it in its own organisation.
- * What waits for a date starts by `dueMs`, and not while that is null.
+ * Returns a queue per organisation of what may be attempted at `nowMs`: full erasures first, because they
+ * complete what waits behind them, then in the order given. A request that waits for a retry delays those
+ * behind it in its own organisation. A delayed request starts once its time is at most `dueMs`; none does
+ * while that is null.
  */
 export function queuesOf<T extends Queued>(
   requests: readonly T[],
@@ -38,13 +39,13 @@ export function queuesOf<T extends Queued>(
 
 function waitsForRetry({ retryAtMs }: Queued, nowMs: number): boolean {
   const waitMs = (retryAtMs ?? 0) - nowMs
-  // A wait longer than any that is ever set means that the clock was set back.
+  // A wait that is longer than the longest pause means that the clock was set back.
   return waitMs > 0 && waitMs <= retryDelayMaxMs
 }
 
 export const retryDelayMaxMs = 300_000
 
-/** Pause before the next attempt, milliseconds: one second doubling to five minutes. */
+/** Returns the pause before the next attempt in milliseconds: one second, doubling to five minutes. */
 export function retryDelayMs(attempts: number): number {
   return Math.min(retryDelayMaxMs, 1000 * 2 ** Math.max(0, attempts - 1))
 }

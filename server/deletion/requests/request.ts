@@ -1,5 +1,5 @@
-// A deletion request at rest and in its other forms: the row of the table, what the room works with, and what goes
-// over the wire. Pure.
+// A deletion request in its forms: the row of the table, the form that the room works with, and the wire
+// form. Pure.
 
 import type { Selectable } from 'kysely'
 import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../../contract/deletion.ts'
@@ -10,35 +10,38 @@ import type { TimeRange } from '../../core/time-range.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { DeletionSelection } from './selection.ts'
 
-/** A request as the rest of the room sees it. */
+/** A request in the form that the room works with. */
 export interface StoredDeletion extends DeletionSelection {
   readonly requestId: string
   readonly tenantId: string
   readonly status: DeletionStatus
   readonly attempts: number
   readonly crashes: number
-  /** Counts requests in the order they were put on record; the dates are for people. */
+  /** The number of the request in the order of creation. Order is decided by it, never by dates. */
   readonly seq: number
   readonly createdAtMs: number
   readonly finishedAtMs: number | null
   readonly retryAtMs: number | null
-  /** Not before this; null where it starts at once. */
+  /** The request does not start before this; null where it starts at once. */
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
   readonly requestedBy: string
   readonly reason: string | null
   readonly refuseLate: boolean
-  /** Attempts before a person last asked for another try. */
+  /**
+   * Attempts that don't count against the limit, because a person asked for a retry or the disk was the
+   * cause.
+   */
   readonly attemptsForgiven: number
   readonly removedAtMs: number | null
-  /** Whether the engine was told of its completion. */
+  /** Whether the engine has the mark of its completion. */
   readonly hasMark: boolean
-  /** Whether a restore has brought back what it erased. */
+  /** Whether a restore has brought back what it had erased. */
   readonly cameBack: boolean
   readonly progress: DeletionProgress
 }
 
-/** Counts of a request's work, over all its attempts. */
+/** Counts of what all attempts of a request have done. */
 export interface DeletionProgress {
   readonly rows_erased: number
   readonly bytes_erased: number
@@ -48,11 +51,11 @@ export interface DeletionProgress {
   readonly steps_total: number
   /** Rows erased per store. */
   readonly stores: Readonly<Record<string, number>>
-  /** Rows the last read-back found per store; all zero once verified. */
+  /** Rows that the last read-back found per store; all zero once verified. */
   readonly left_over: Readonly<Record<string, number>> | null
-  /** Legal holds because of which something is still to be erased. */
+  /** Legal holds that keep a part of the selection. */
   readonly held_by: readonly string[]
-  /** The wider deletion that erased what this one selects; null where it erased itself. */
+  /** The wider deletion that erased the selection; null where the request erased it itself. */
   readonly erased_by: string | null
 }
 
@@ -69,14 +72,14 @@ export const noProgress: DeletionProgress = {
   erased_by: null,
 }
 
-/** A row of the table, as it is read. */
+/** A row of the table. */
 export type RequestRow = Selectable<DeletionRequestsTable>
 
 export function readSignals(json: string): Signal[] {
   return JSON.parse(json)
 }
 
-/** The range of a row whose bounds are nanoseconds as text. */
+/** Returns the range of a row; its bounds are nanoseconds as text. */
 export function readRange(row: Pick<RequestRow, 'range_start_ns' | 'range_end_ns'>): TimeRange {
   return { startNs: readNs(row.range_start_ns), endNs: readNs(row.range_end_ns) }
 }
@@ -112,10 +115,10 @@ export function toStored(row: RequestRow): StoredDeletion {
   }
 }
 
-/** What a move changes beside the status. */
+/** What a move changes besides the status. */
 export interface MoveChanges {
   readonly hiddenAtMs?: number
-  /** Null where a read-back showed that it had been said too early. */
+  /** Null takes the time back, because a read-back found something or a restore brought it back. */
   readonly removedAtMs?: number | null
   readonly verifiedAtMs?: number | null
   readonly attempts?: number
@@ -130,7 +133,7 @@ export interface MoveChanges {
   readonly progress?: DeletionProgress
 }
 
-/** A request as it is known from outside the control plane: from the journal beside the backups. */
+/** A request as the erasure journal beside the backups has it. */
 export interface RecordedErasure extends DeletionSelection {
   readonly requestId: string
   readonly tenantId: string
@@ -138,11 +141,11 @@ export interface RecordedErasure extends DeletionSelection {
   readonly createdAtMs: number
   readonly refuseLate: boolean
   readonly reason: string | null
-  /** Hash of the first audit entry of the organisation that asked; null where nobody wrote it down. */
+  /** Hash of the first audit entry of its organisation; null where the journal has none. */
   readonly foundingHash: string | null
 }
 
-/** A request that is about to be put on record. */
+/** A request that is about to be inserted. */
 export interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
   readonly idempotencyKey: string | null
   readonly selectionHash: string
@@ -153,11 +156,11 @@ export interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
   readonly approveByMs: number | null
   readonly finishedAtMs?: number | null
   readonly cameBack?: boolean
-  /** Made before this control plane knew of it, and forgiven; none where absent. */
+  /** Attempts that an older journal shows; they don't count against the limit. None where absent. */
   readonly attempts?: number
 }
 
-/** The row of a new request, the `seq`th of all. */
+/** Returns the row of a new request with this number. */
 export function newRow(request: NewRequest, seq: number): RequestRow {
   return {
     request_id: request.requestId,
@@ -195,7 +198,7 @@ export function newRow(request: NewRequest, seq: number): RequestRow {
   }
 }
 
-/** The columns that a move changes beside the status. */
+/** Returns the columns that a move changes besides the status. */
 export function columnsOf(changes: MoveChanges) {
   return {
     ...(changes.hiddenAtMs !== undefined && { hidden_at_ms: changes.hiddenAtMs }),
@@ -214,40 +217,42 @@ export function columnsOf(changes: MoveChanges) {
   }
 }
 
-/** What a count of everything that a request selects has found. */
+/** What a read-back found. */
 export interface ReadBack {
   /** Rows found per store; every selected store is present, also at zero. */
   readonly rowsLeft: Readonly<Record<string, number>>
   readonly isClean: boolean
 }
 
-/** A backup that may hold a copy of what was there when it was taken. */
+/** A backup that may have a copy of what was stored when it was taken. */
 export interface HoldingBackup {
   readonly backup_id: string
-  /** Null while it is still to be taken. */
+  /** Null while it is requested and not taken. */
   readonly taken_at_ms: number | null
   readonly expires_at_ms: number
 }
 
-/** What is known of backups, as the register of backups says it. */
+/** The known backups, from the register of backups. */
 export interface HoldingBackups {
-  /** All that are there, or asked for. */
+  /** All that exist or are requested. */
   readonly all: readonly HoldingBackup[]
-  /** Those that may hold what this erasure had erased when it was completed. */
+  /** Those that may have a copy of what this erasure erased, once it is completed. */
   fromBefore(requestId: string): readonly HoldingBackup[]
 }
 
-/** States in which nothing is erased, now or later: what a backup holds of it is what everybody can read. */
+/**
+ * States in which nothing is erased, now or later: a backup has no copy of anything that readers can't see.
+ */
 const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
 
-/** When the last of the backups that may hold what this request erases is gone; null where there is none. */
-function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
+/** Returns when the last backup that may have a copy expires; null where there is none. */
+export function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
   if (givenBack.some((status) => status === row.status)) return null
   const holding = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
   return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))
 }
 
-/** The wire form. */
+/** Returns the wire form. */
 export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionRequest {
   const stored = toStored(row)
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))

@@ -1,25 +1,25 @@
-// What a request selects of an organisation's telemetry: signals and a half-open range of event time, exactly as asked and
-// never clamped to what is stored. Pure.
+// What a request selects of an organisation's telemetry: signals and a half-open range of event time, exactly
+// as asked and never clamped to what is stored. Pure.
 
 import { type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { covers, overlaps, type TimeRange } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 
-/** What is to be erased. `all` has no bounds. */
+/** What a request erases. `all` has no bounds. */
 export interface DeletionSelection {
   readonly scope: 'range' | 'all'
   readonly signals: readonly Signal[]
   readonly range: TimeRange
 }
 
-/** What an attempt may erase now: the selection without what is held. */
+/** What an attempt may erase now: the selection without what legal holds keep. */
 export interface ErasureTarget extends DeletionSelection {
-  /** Every hold of the organisation: one beside the selection may keep an anomaly that reaches into it. */
+  /** Every hold of the organisation. A hold beside the selection may keep an anomaly that reaches into it. */
   readonly held: readonly HeldPart[]
 }
 
-/** The holds that keep something of the selection. */
+/** Returns the holds that keep a part of the selection. */
 export function holdsWithin<T extends HeldPart>(selection: DeletionSelection, holds: readonly T[]): T[] {
   return holds.filter(
     (hold) =>
@@ -28,7 +28,7 @@ export function holdsWithin<T extends HeldPart>(selection: DeletionSelection, ho
   )
 }
 
-/** Whether a hold keeps everything that is selected. */
+/** Whether the hold keeps the whole selection. */
 export function keepsWhole(hold: HeldPart, selection: DeletionSelection): boolean {
   return (
     covers(hold.range, selection.range) && selection.signals.every((signal) => hold.signals.includes(signal))
@@ -41,8 +41,8 @@ export function includesSelection(wide: DeletionSelection, narrow: DeletionSelec
 }
 
 /**
- * Time that is to be taken as unknown because of a deletion: what it selects, up to the moment it was done, since what
- * arrives for later time is a new beginning. Null where all of its range was yet to come.
+ * Returns the time that readers take as unknown after an erasure: the range up to its completion, because
+ * what arrives later for later time is new. Null where the whole range lies after the completion.
  */
 export function erasedTime({ range }: DeletionSelection, doneAtMs: number): TimeRange | null {
   const doneNs = BigInt(doneAtMs) * nsPerMs
@@ -50,7 +50,7 @@ export function erasedTime({ range }: DeletionSelection, doneAtMs: number): Time
   return range.startNs !== null && range.startNs >= endNs ? null : { startNs: range.startNs, endNs }
 }
 
-/** Stable text of a selection; equal exactly for selections that erase the same. */
+/** Stable text of a selection. Two selections have the same text exactly where they erase the same. */
 export function selectionText({ scope, signals: selected, range }: DeletionSelection): string {
   const bound = (ns: Ns | null) => (ns === null ? '' : ns.toString())
   return [scope, selected.join('+'), bound(range.startNs), bound(range.endNs)].join('|')

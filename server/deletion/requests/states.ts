@@ -1,5 +1,6 @@
-// The states of a deletion request, without I/O: which event leads where, what each state means to readers and writers, and
-// the limits that move a request. SPEC.md says the same in words and tables; tests hold the two against each other.
+// The states of a deletion request: which event leads to which state, what each state means to readers and
+// writers, and the limits of retries and waiting. SPEC.md has the same in words and tables, and tests compare
+// the two. Pure.
 
 import { type DeletionStatus, deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion.ts'
 
@@ -20,7 +21,7 @@ export const deletionEvents = [
 ] as const
 export type DeletionEvent = (typeof deletionEvents)[number]
 
-/** Every state against every event: the state it leads to, or null where the event is refused. */
+/** The state that each event leads to from each state; null where the event is refused. */
 export const transitions = {
   awaiting_approval: row({
     approve: 'scheduled',
@@ -61,7 +62,7 @@ function row(
   return Object.fromEntries(cells) as Record<DeletionEvent, DeletionStatus | null>
 }
 
-/** States from which the service moves on by itself. */
+/** States in which the worker acts on the request. */
 export const workingStatuses = [
   'running',
   'verifying',
@@ -69,15 +70,15 @@ export const workingStatuses = [
 ] as const satisfies readonly DeletionStatus[]
 
 /**
- * What readers and writers meet at the selection of a request; visibility.ts says what each state means and in which order
- * they change.
+ * What readers and writers may do with the selection of a request; visibility.ts says what each state means
+ * and how it changes.
  */
 export type VisibilityState = 'open' | 'hidden' | 'fenced' | 'erased'
 
 /**
- * Which state of visibility each status stands for. Waiting for a second person hides nothing: that would be the act of
- * one. While a request only waits, telemetry is accepted and waits with the rest: refusing it for days would lose it, and
- * a cancelled request gives it back.
+ * The visibility of each status. Waiting for a second person hides nothing, because hiding would be the act
+ * of one person. While a request only waits, telemetry is accepted and waits with the rest: refusing it for
+ * days would lose it, and a cancelled request gives it back.
  */
 export const visibilityOf = {
   awaiting_approval: 'open',
@@ -98,7 +99,7 @@ export const hidingStatuses: readonly DeletionStatus[] = deletionStatuses.filter
   (status) => visibilityOf[status] === 'hidden' || visibilityOf[status] === 'fenced',
 )
 
-/** Statuses of a request that isn't finished, or that hides its selection although it is. */
+/** Statuses of a request that isn't finished, or that still hides its selection. */
 export const openStatuses: readonly DeletionStatus[] = ['awaiting_approval', ...hidingStatuses]
 
 export function isFinal(status: DeletionStatus): boolean {
@@ -106,21 +107,25 @@ export function isFinal(status: DeletionStatus): boolean {
 }
 
 /**
- * Whether an attempt was ever made, here or before a restore: some of it may be erased, so nothing can be given back.
- * Attempts are counted before they act, and the restore guard counts those that only the journal knows.
+ * Whether an attempt was ever made, also before a restore. A part may be erased then, so the request can't be
+ * cancelled. Attempts are counted before they act, and the restore guard counts those that only the journal
+ * knows.
  */
 export function hasBegun({ attempts }: { readonly attempts: number }): boolean {
   return attempts > 0
 }
 
-/** Requests of one organisation that may be open at once: each costs every one of its reads a condition. */
+/**
+ * The most requests of one organisation that may be open at once: each adds a condition to every read of the
+ * organisation.
+ */
 export const openRequestsMax = 20
 
-/** How often a request may take the whole process down with it before it is stopped for a person to look at. */
+/** How often the process may end during attempts of a request before the request fails. */
 export const crashesMax = 3
 
-/** How often an attempt may fail in an orderly way before the same. */
+/** How many attempts may fail with an error before the request fails. */
 export const attemptsMax = 10
 
-/** How long a request waits for a second person before it expires. */
+/** How long a request waits for approval before it expires, milliseconds. */
 export const approvalWaitMs = 30 * 86_400_000

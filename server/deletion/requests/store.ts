@@ -1,9 +1,10 @@
-// Every write to the deletion requests of all organisations. Three methods change a stored request: `move` its state, by
-// compare-and-set; `countAttempt` and `saveProgress` what is known of the attempt under way; `countLateRows` a counter.
-// No other file updates the table, and an update that changes no row returns null or throws. A move is one transaction: the
-// new state, its ledger entry, for the moves that people care about an audit entry, and what readers and writers see of it
-// (visibility.ts), so none of these can fall behind the others. Requests are counted as they come, and a completion notes
-// the backups that exist, because clocks can't be trusted to say what was before what.
+// Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
+// and `saveProgress` what is known of the attempt in progress, `countLateRows` a counter. No other file
+// updates the table, and an update that changes no row returns null or throws. A move is one transaction: the
+// new state by compare-and-set, its ledger entry, an audit entry for the moves that people care about, and
+// the change of visibility (visibility.ts). So none of them can lag behind the others. Each request gets a
+// number, and a completion records the backups that exist, because clocks can't be trusted to tell the order
+// of events.
 
 import type { Updateable } from 'kysely'
 import { formatInstant } from '../../../contract/instant.ts'
@@ -35,9 +36,10 @@ import type { DeletionSelection } from './selection.ts'
 import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
 import type { Visibility } from './visibility.ts'
 
-interface Created {
+export interface Created {
+  /** The new row, or the existing one. */
   readonly row: RequestRow
-  /** False where an identical active request, or one with the same Idempotency-Key, was there already. */
+  /** False where an identical open request, or one with the same Idempotency-Key, existed already. */
   readonly isNew: boolean
 }
 
@@ -46,8 +48,8 @@ export interface RequestStoreDeps {
   readonly clock: Clock
   readonly visibility: Visibility
   /**
-   * Why a new request needs a second person; null where it needs none. Reads in the transaction that writes the request, so
-   * that two can't both pass.
+   * Returns why a new request needs a second person; null where it needs none. Reads in the transaction that
+   * writes the request, so that two requests at once can't both pass.
    */
   readonly secondPersonCause: (
     trx: ControlTransaction,
@@ -71,8 +73,10 @@ export class RequestStore {
   }
 
   /**
-   * Writes the request, its first ledger entry and its audit entry in one transaction. Throws `deletion_conflict` while a
-   * full erasure of the same signals is at work, InvalidInput where the Idempotency-Key stands for another request.
+   * Creates a request with its first ledger entry and its audit entry in one transaction, or returns the
+   * existing one. Throws `deletion_conflict` while a full erasure of the same signals is running,
+   * `too_many_requests` above the limit of open requests, and InvalidInput where the Idempotency-Key belongs
+   * to another request.
    */
   async create(
     tenantId: string,
@@ -80,7 +84,10 @@ export class RequestStore {
     by: {
       requester: string
       idempotencyKey: string | null
-      /** Throws where the reason for the request is gone; reads in the transaction that would write it. */
+      /**
+       * Throws where the reason for the request no longer holds. Reads in the transaction that writes the
+       * request.
+       */
       precondition?: (trx: ControlTransaction) => Promise<void>
     },
   ): Promise<Created> {
@@ -127,7 +134,10 @@ export class RequestStore {
     })
   }
 
-  /** Whether {@link create} would answer a request that is there; throws as it would. */
+  /**
+   * Whether {@link create} would return an existing request. Throws where the Idempotency-Key belongs to
+   * another request.
+   */
   async isRepeat(tenantId: string, draft: DeletionDraft, idempotencyKey: string | null): Promise<boolean> {
     const existing = await this.#control
       .transaction()
@@ -136,9 +146,9 @@ export class RequestStore {
   }
 
   /**
-   * Takes up an erasure that began after the control plane's present state was saved. One that this engine has
-   * completed already is only put on record, with the time that the engine knows and without the clocks that nobody here
-   * can vouch for.
+   * Inserts a request from the journal that an older control plane does not have. `doneAtMs` is when this
+   * engine completed it: then it is only recorded as completed at that time, without the other clocks, which
+   * are not known. Null where it is to be carried out again.
    */
   async takeUp(erasure: RecordedErasure, actor: string, doneAtMs: number | null): Promise<StoredDeletion> {
     const nowMs = this.#clock.nowMs()
@@ -147,7 +157,7 @@ export class RequestStore {
       const request = await insertRequest(trx, {
         ...erasure,
         idempotencyKey: null,
-        // Who asks for the same meanwhile is answered with this one.
+        // A request for the same is answered with this one meanwhile.
         selectionHash: hashOf(draftText({ ...erasure, delayMinutes: 0 })),
         note: null,
         status: isDone ? 'completed' : 'running',
@@ -169,7 +179,10 @@ export class RequestStore {
     })
   }
 
-  /** An attempt to erase with a wrong confirmation leaves an audit entry and nothing else. */
+  /**
+   * Records a deletion that was refused because of a wrong confirmation; writes an audit entry and nothing
+   * else.
+   */
   async recordRefusal(tenantId: string, actor: string, places: readonly string[]): Promise<void> {
     await this.#control.transaction().execute((trx) =>
       appendAudit(trx, tenantId, this.#clock.nowMs(), {
@@ -183,9 +196,9 @@ export class RequestStore {
   }
 
   /**
-   * Moves a request by compare-and-set and records it. Returns the request as it then is, or null where it is no longer
-   * in the state it was seen in, because somebody else moved it first. `isPersonal` asks for an audit entry although the
-   * state isn't final.
+   * Moves a request to the state that `event` leads to and records it. Returns the request after the move, or
+   * null where it is no longer as it was seen, because somebody else moved it first. `isPersonal` adds an
+   * audit entry where the new state isn't final; final states always have one.
    */
   async move(
     seen: StoredDeletion,
@@ -211,7 +224,7 @@ export class RequestStore {
     })
   }
 
-  /** Counts an attempt before it acts; not a move. Returns null as {@link move} does. */
+  /** Counts an attempt, before it acts; not a move. Returns null as {@link move} does. */
   async countAttempt(seen: StoredDeletion): Promise<StoredDeletion | null> {
     return this.#control
       .transaction()
@@ -220,7 +233,7 @@ export class RequestStore {
       )
   }
 
-  /** Records progress of the attempt under way; not a move. Throws where the request has been moved since. */
+  /** Saves the progress of the attempt in progress; not a move. Throws where the request was moved since. */
   async saveProgress(seen: StoredDeletion, progress: DeletionProgress): Promise<void> {
     const saved = await this.#control
       .transaction()
@@ -228,7 +241,7 @@ export class RequestStore {
     if (saved === null) throw new Error(`${seen.requestId} was moved while an attempt was at work on it.`)
   }
 
-  /** Somebody asked for another count of what a deletion erased. */
+  /** Writes an audit entry for a read-back that a person asked for. */
   async recordReadBack(
     request: StoredDeletion,
     actor: string,
@@ -245,7 +258,10 @@ export class RequestStore {
     )
   }
 
-  /** Adds to the rows that came too late for a range that is refused for good. Throws where a request is unknown. */
+  /**
+   * Adds rows that arrived too late for ranges whose late telemetry is refused. Throws where a request is
+   * unknown.
+   */
   async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
     if (counts.size === 0) return
     await this.#control.transaction().execute(async (trx) => {
@@ -261,7 +277,7 @@ export class RequestStore {
     })
   }
 
-  /** Runs a transaction that decides what readers and writers see; see {@link Visibility.change}. */
+  /** Runs a transaction that changes the visibility of requests; see {@link Visibility.change}. */
   #change<T>(
     work: (trx: ControlTransaction, announce: (after: StoredDeletion) => void) => Promise<T>,
   ): Promise<T> {
@@ -297,8 +313,8 @@ export class RequestStore {
 }
 
 /**
- * Updates a request where it is still as it was seen; returns null otherwise. The same state may have been left and entered
- * again since, and an attempt in between always counts.
+ * Updates a request that is still as it was seen; returns null otherwise. The number of attempts is compared
+ * too, because the same state may have been left and entered again since.
  */
 async function updateSeen(
   trx: ControlTransaction,
@@ -324,8 +340,9 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
 }
 
 /**
- * Every backup that is there, or asked for, when an erasure completes may hold what it erased; one that is asked for
- * afterwards can't. One of an erasure that a restore brought back stays noted.
+ * Records the backups that may have a copy of what the erasure erased: all that exist or are requested at its
+ * completion. One that is requested later can't. Where a restore brought the erasure back, those of the
+ * earlier completion stay recorded.
  */
 async function noteBackups(trx: ControlTransaction, requestId: string): Promise<void> {
   await trx

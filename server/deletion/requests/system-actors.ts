@@ -1,4 +1,4 @@
-// The parts of the service that act on requests by themselves, as chains and requests name them.
+// The parts of the service that act on requests, as requests and hash chains name them.
 
 /** Moves requests that are due. */
 export const deletionActor = 'system:deletion'

@@ -26,20 +26,20 @@ import type { StoredDeletion } from './request.ts'
 import { erasedTime } from './selection.ts'
 import { type VisibilityState, visibilityOf } from './states.ts'
 
-/** What a change that is under way asks for. */
+/** What a change in progress demands. */
 interface Demand {
   readonly request: StoredDeletion
   readonly state: VisibilityState
-  /** Place in the order of the transactions: a later number was stored later. */
+  /** Place in the order of the transactions; the change with the higher number was stored later. */
   readonly order: number
 }
 
-/** A request of which something is hidden or under way. */
+/** A request that is hidden, or that a change is in progress for. */
 interface Shown {
   stored: VisibilityState
-  /** Order of the change that stored it. */
+  /** `order` of the change that stored it. */
   storedBy: number
-  /** What the gate does now. */
+  /** Strictness that the gate has been told. */
   strictness: number
   readonly demands: Set<Demand>
 }
@@ -49,7 +49,7 @@ const strictnessOf = { open: 0, erased: 0, hidden: 1, fenced: 2 } as const satis
   number
 >
 
-/** The only writer of what the gate hides, fences and takes as erased because of requests. */
+/** Tells the gate what requests hide, fence and have erased. Nothing else does. */
 export class Visibility {
   readonly #gate: TelemetryGate
   readonly #clock: Clock
@@ -61,7 +61,9 @@ export class Visibility {
     this.#clock = clock
   }
 
-  /** Shows a request as it is stored. For the start of the service, before anything is read or written. */
+  /**
+   * Shows a request as it is stored. Called at the start of the service, before anything is read or written.
+   */
   restore(request: StoredDeletion): void {
     const demand = this.#demand(request, visibilityOf[request.status])
     this.#store(demand)
@@ -69,10 +71,10 @@ export class Visibility {
   }
 
   /**
-   * Runs a transaction that changes requests. The transaction calls `announce` with each request as it is about to be
-   * stored, after everything else that can fail: from then on the request is at least as strict as its new status says.
-   * Once the promise of the transaction resolves, it is exactly that. Throws what the transaction throws; then the request
-   * is shown as before.
+   * Runs a transaction that changes requests. The transaction calls `announce` with each request as it will
+   * be stored, after everything else that can fail. From then on the request is at least as strict as its new
+   * status; once the promise resolves it is exactly that. Throws what the transaction throws, and then the
+   * request is shown as before.
    */
   async change<T>(transaction: (announce: (after: StoredDeletion) => void) => Promise<T>): Promise<T> {
     const demands: Demand[] = []
@@ -87,7 +89,7 @@ export class Visibility {
     }
   }
 
-  /** Keeps readers and writers away while `work` runs, whatever the status of the request is. */
+  /** Fences the request while `work` runs, whatever its status is. */
   async whileFenced<T>(request: StoredDeletion, work: () => Promise<T>): Promise<T> {
     const demand = this.#demand(request, 'fenced')
     try {
@@ -111,11 +113,11 @@ export class Visibility {
 
   #store({ order, request, state }: Demand): void {
     const shown = this.#of(request)
-    // Promises of transactions may resolve in another order than the transactions committed in.
+    // The promises of two transactions may resolve in another order than they were committed in.
     if (order < shown.storedBy) return
     shown.stored = state
     shown.storedBy = order
-    // The demand still hides the selection, so its time is unknown without a gap.
+    // The demand still hides the selection, so its time is unknown at every moment.
     if (state === 'erased') this.#markErased(request)
     else this.#unmarkErased(request)
   }
@@ -128,7 +130,7 @@ export class Visibility {
     return shown
   }
 
-  /** Brings the gate to the strictest of what is stored and what is demanded. */
+  /** Tells the gate the strictest of what is stored and what changes in progress demand. */
   #show(request: StoredDeletion): void {
     const { requestId, tenantId } = request
     const shown = this.#of(request)
