@@ -1,5 +1,5 @@
-// Every table of the control plane is either a store of derived telemetry or kept on purpose, as SPEC.md says; a migration
-// that adds a table fails here until somebody has decided.
+// Every table of the control plane is either a store of derived telemetry or kept on purpose, as SPEC.md
+// says; a migration that adds a table fails here until somebody has decided.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// Wires up everything an erasure reaches: the engine, the control plane's anomalies, legal holds and policy, the journal
-// and the register of backups. The rooms themselves don't know each other.
+// Wires up everything that an erasure reaches: the engine, derived stores, legal holds and policy, the
+// journal and the register of backups. The rooms don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
@@ -163,7 +163,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
   addGovernanceRoutes(http, {
     ...rooms,
     policies: new DeletionPolicies(control, clock),
-    // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
+    // Nothing is erased from the placement meanwhile, so no step acts that has not read the hold.
     placeHold: ({ tenantId, placement, requester }, body) =>
       gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
   })
@@ -217,7 +217,7 @@ function createWorker(
   })
 }
 
-/** What the journal keeps of a request. */
+/** Returns the journal's entry of a request. */
 function entryOf(request: StoredDeletion, placement: number, foundingHash: string | null): JournalEntry {
   return {
     request_id: request.requestId,

@@ -1,5 +1,6 @@
-// Erasing on real stores, for the tests of this room: two organisations with identical rows in every table, and a
-// worker over them with the real store of requests, holds and engine. Every scene has places of its own, so scenes share stores.
+// Erasing on real stores, for tests: two organisations with identical rows in every table, and a worker over
+// them with the real store of requests, holds and engine. Every scene has placements of its own, so scenes
+// share stores.
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
@@ -54,9 +55,9 @@ export interface SceneOptions {
   /** Both organisations in one placement. */
   readonly isShared?: boolean
   readonly clock?: Clock
-  /** Those of the service where absent. */
+  /** The service's own where absent. */
   readonly derivedStores?: readonly DerivedStore[]
-  /** One after the other where absent, so that failpoints come in one order. */
+  /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
 }
 
@@ -64,7 +65,7 @@ export type Scene = Awaited<ReturnType<typeof sceneOf>>
 
 let serial = 0
 
-/** Two organisations with the same rows in every table, and a worker over them that has been started. */
+/** Creates two organisations with the same rows in every table, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const { attemptsAtOnce = 1, isShared = false, clock = systemClock } = options
   const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
@@ -101,7 +102,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,
     })
-  /** The part of a service that a new start makes anew. */
+  /** Creates the objects that every start of the service creates. */
   const started = () => {
     const gate = new TelemetryGate()
     const visibility = new Visibility(gate, clock)
@@ -124,7 +125,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
     visible: (place: TenantPlace, table: TableName, through = gate) =>
       visibleRows(stores, place, table, through),
-    /** A worker with an empty gate, as the next start of the service has. */
+    /** Creates a worker with an empty gate, as the next start of the service does. */
     restarted: started,
     async request(draft: DeletionDraft, requester = 'owner') {
       const by = { requester, idempotencyKey: null }
@@ -136,12 +137,12 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   }
 }
 
-/** A store of requests whose readers and writers are nobody's concern. */
+/** Creates a store of requests with a gate that no test looks at. */
 export function requestStoreOn(control: Control, clock: Clock): RequestStore {
   return storeShowing(new Visibility(new TelemetryGate(), clock), control, clock)
 }
 
-/** A store that asks for a second person as the service does. */
+/** Creates a store that asks for a second person as the service does. */
 export function storeShowing(visibility: Visibility, control: Control, clock: Clock): RequestStore {
   return new RequestStore({
     control,
@@ -166,7 +167,7 @@ function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighb
   }
 }
 
-/** What waits for the engine to take parts off the disk waits for real, whatever time the test has set. */
+/** A clock whose waits are real, whatever time a test sets: the engine removes parts in real time. */
 function waitingFor(clock: Clock): Clock {
   return {
     nowMs: () => clock.nowMs(),
@@ -178,7 +179,7 @@ function waitingFor(clock: Clock): Clock {
 
 /** What happens at the failpoints of a scene. */
 class Faults {
-  /** Points that were reached, in order. */
+  /** Failpoints that were reached, in order. */
   readonly points: string[] = []
   #failAt: string | null = null
   #hookAt: string | null = null
@@ -220,7 +221,7 @@ async function visibleRows(
   return Number(row?.n)
 }
 
-/** How many rows every table of the organisation has, and that its neighbour has all of its own. */
+/** Asserts how many rows every table of the organisation has, and that its neighbour has all of its own. */
 export async function assertRows(scene: Scene, left: number): Promise<void> {
   for (const { name } of tables) {
     assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)

@@ -1,5 +1,5 @@
-// A second store of derived telemetry beside that of the anomalies: whatever walks the list must reach it. It is a table of
-// the real control plane, with a row for each erased hour.
+// A second store of derived telemetry beside that of the anomalies: whatever walks the list must reach it. It
+// is a table of the real control plane, with a row for each erased hour.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,6 +1,6 @@
-// /usage/storage/deletions: asking for an erasure, reading where it stands, and deciding about it. A 202 is sent when
-// the request is on record and, unless it waits for a second person, hidden; never before, and it never says that
-// anything is gone.
+// /usage/storage/deletions over HTTP: create a deletion, read it, and decide about it. The 202 is sent when
+// the request is stored and, unless it waits for a second person, hidden. It never claims that anything is
+// erased.
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
@@ -32,9 +32,9 @@ export interface DeletionRoutesDeps {
   readonly requests: RequestQueries
   readonly decisions: Decisions
   readonly clock: Clock
-  /** Throws where what was previewed under this id isn't what would be erased now. */
+  /** Throws where the preview with this id is not of what would be erased now. */
   readonly checkPreview: (caller: Caller, previewId: string, selection: DeletionSelection) => Promise<void>
-  /** Tells the worker that there is something to do. */
+  /** Wakes the worker. */
   readonly nudge: () => void
 }
 
@@ -42,10 +42,13 @@ const access = ['owner', 'admin'] as const
 const tag = 'Deletion'
 const address = '/usage/storage/deletions'
 
-/** Seconds after which looking again is worth it; an erasure is usually done in one. */
+/** Retry-After in seconds; an erasure usually takes one. */
 const lookAgainSeconds = '1'
 
-/** Each counts every store twice, over all that the organisation has. A person looks now and then; a program may follow ten. */
+/**
+ * Each verification counts every store twice, over everything that the organisation has. A person verifies
+ * now and then; a program may follow ten deletions.
+ */
 const verifyRate = { perMinute: 20, burst: 20 }
 
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
@@ -88,7 +91,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     handle: async ({ caller, body, headers }) => {
       const draft = draftOf(body)
       const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
-      // What is asked for again is hidden already, so a preview of it could only look stale.
+      // A repeated request is hidden already, so its preview would look stale.
       const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, idempotencyKey)
       if (body.preview_id !== undefined && !isRepeat) {
         await deps.checkPreview(caller, body.preview_id, draft)
@@ -246,7 +249,10 @@ async function recordMisconfirmed(
   await store.recordRefusal(caller.tenantId, caller.requester, [...places])
 }
 
-/** For the audit log, which keeps nothing that the sender made up: names of fields are ours, or left out. */
+/**
+ * Describes the place of a problem for the audit log, without text of the sender: only names of our own
+ * fields.
+ */
 function placeOf({ loc, type }: ValidationProblem): string {
   const [part = '', field = ''] = loc
   return part === 'body' && Object.hasOwn(CreateDeletion.shape, field)

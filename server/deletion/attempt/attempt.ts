@@ -1,6 +1,7 @@
-// One attempt to carry a request out: drain, plan, erase, read back. Whatever goes wrong leaves the request in a
-// state that says so, hidden, and tried again; nothing here completes a request except a read-back of zero. What a
-// legal hold keeps is left out, and then the request ends held instead of completed.
+// One attempt to carry out a request: wait for commits in progress, plan, erase, read back. Whatever fails
+// leaves the request hidden, in a state that says so, and to be tried again. Only a read-back of zero
+// completes a request. What a legal hold keeps is left out; then the request ends `held` instead of
+// completed.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../../core/clock.ts'
@@ -40,15 +41,15 @@ export interface AttemptDeps {
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
-  /** Writes down outside the control plane that this erasure is about to act. */
+  /** Writes to the journal, outside the control plane, that this erasure is about to act. */
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
   readonly weighRows: WeighRows
   readonly derivedStores: readonly DerivedStore[]
-  /** Makes removed control-plane rows leave the disk. */
+  /** Removes the bytes of deleted control-plane rows from the disk. */
   readonly flushControl: () => Promise<void>
   readonly failpoint: Failpoint
-  /** What failed work says of the disk; null where the disk is not the cause. */
+  /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   readonly swapRecovery: SwapRecovery
 }
@@ -61,14 +62,15 @@ export class Attempts {
     this.#deps = deps
   }
 
-  /** Never throws for what goes wrong with the erasure itself; the request's state says it. */
+  /** Runs an attempt. A failure of the erasure is not thrown; the state of the request tells it. */
   async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
     const { requestStore } = this.#deps
     if (found.crashes > crashesMax || found.attempts - found.attemptsForgiven >= attemptsMax) {
       return this.#giveUp(found)
     }
     let request: StoredDeletion | null = found
-    // An attempt whose end could not be recorded left it running or verifying; it goes on from there.
+    // If the end of an attempt could not be stored, the request is still running or verifying; continue from
+    // there.
     if (found.status !== 'running' && found.status !== 'verifying') {
       request = await requestStore.move(found, 'start', { actor: deletionActor })
     }
@@ -77,7 +79,8 @@ export class Attempts {
     const holds = await this.#deps.activeHolds(request.tenantId)
     const wholeHold = holds.find((hold) => keepsWhole(hold, found))
     if (wholeHold !== undefined) {
-      // Before the attempt is counted or journalled: nothing has begun, so it can still be cancelled.
+      // Before the attempt is counted and journalled: nothing has begun, so the request can still be
+      // cancelled.
       return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
     }
     request = await requestStore.countAttempt(request)
@@ -89,7 +92,7 @@ export class Attempts {
     }
   }
 
-  /** What a read-back finds now of what the request selects and no hold keeps, and which holds keep something. */
+  /** Counts what the request selects and no hold keeps, and returns which holds keep a part. */
   async readBack(
     request: StoredDeletion,
     engine: TelemetryEngine = this.#deps.engine,
@@ -99,9 +102,9 @@ export class Attempts {
   }
 
   /**
-   * Completes a request that has nothing left to erase although no attempt of its own ended so: a wider one erased it, or
-   * somebody had it counted again. Returns whether it did. Writers are kept away meanwhile: what they added between the
-   * count and the completion would be neither erased nor new.
+   * Completes a request without an attempt of its own, where a read-back finds nothing: a wider request
+   * erased it, or a person had it verified again. Returns whether it was completed. The request is fenced
+   * meanwhile, because rows that arrive between the count and the completion would be neither erased nor new.
    */
   completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
     return this.#deps.visibility.whileFenced(request, () => this.#completeFenced(request, erasedBy))
@@ -117,14 +120,14 @@ export class Attempts {
     const { signal } = new AbortController()
     await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
-    // A step that had acted and could not say so is done: nothing is left to plan.
+    // With an empty plan, steps that were acting when their attempt ended are recorded as done.
     await steps.replan(request.requestId, [], clock.nowMs())
     const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
     const facts = erasedBy === null ? {} : { erased_by: erasedBy }
     const removedAtMs = request.removedAtMs ?? clock.nowMs()
     const isCompleted = await this.#complete(request, progress, facts, { removedAtMs, retryAtMs: null })
-    // No attempt of its own wrote it down, and a control plane from before would not know what is certified. Not
-    // earlier: what the journal names counts as begun, and a completion that fails leaves it as it was.
+    // No attempt wrote it to the journal, and after a restore an older control plane would not know it. Not
+    // earlier: a request in the journal counts as begun, and a failed completion must change nothing.
     if (isCompleted) await journal(request, place)
     return isCompleted
   }
@@ -178,8 +181,9 @@ export class Attempts {
   }
 
   /**
-   * Under the lock of the placement, as every step is: a hold that was placed before keeps what it covers. Also where this
-   * attempt planned no step for the store: one before it may have been interrupted after it had removed a part.
+   * Removes what a derived store has of the selection, under the lock of the placement as every step is: a
+   * hold that was placed before keeps what it covers. Also called where no step is planned, because an
+   * earlier attempt may have been interrupted after removing a part.
    */
   async #eraseDerived(
     request: StoredDeletion,
@@ -235,7 +239,7 @@ export class Attempts {
       return
     }
     if (heldBy.length > 0) return this.#hold(request, progress)
-    // No clock yet where a hold stood that turned out to keep nothing.
+    // The time of removal is not set yet where there was a hold that turned out to keep nothing.
     const changes = { removedAtMs: request.removedAtMs ?? clock.nowMs() }
     if (await this.#complete(request, progress, { ...progress }, changes)) {
       logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
@@ -264,11 +268,14 @@ export class Attempts {
     return (await requestStore.move(request, 'verified', by, all)) !== null
   }
 
-  /** What is held stays hidden, and what arrives is accepted again: a hold may last for years. */
+  /**
+   * Ends the attempt as held. The selection stays hidden, and new telemetry is accepted again, because a hold
+   * may last for years.
+   */
   async #hold(request: StoredDeletion, progress: DeletionProgress): Promise<void> {
     const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
     const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
-    // Nothing failed: what was tried before says nothing about the attempts after the release.
+    // Nothing failed, so attempts from before don't count after the release.
     const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
     await this.#deps.requestStore.move(
       request,
@@ -284,8 +291,8 @@ export class Attempts {
     logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
     const request = await requests.stored(attempted.tenantId, requestId)
     if (request.status !== 'running' && request.status !== 'verifying') return
-    // A swap that was made before the failure binds nobody any more; one that wasn't keeps its placement closed. Other
-    // placements may have a swap under way.
+    // A swap that was completed before the failure need not be repeated; one that was not keeps its placement
+    // closed. Other placements may have swaps in progress.
     const place = await findPlace(attempted.tenantId)
     if (place !== null) await steps.keptPromises(gate.closedPlacements(), place.placement)
     const isStopped = error instanceof ErasureStopped
@@ -293,14 +300,14 @@ export class Attempts {
     const reason = reasonOf(error, fault)
     const nowMs = clock.nowMs()
     const isForgiven = isStopped || fault !== null
-    // A stopped attempt goes on at the next start. A failing disk is waited for, longer each time, since each try
+    // A stopped attempt continues at the next start. On a failing disk the pause grows, because each try
     // writes to the ledger.
     const forgiven = {
       attemptsForgiven: request.attemptsForgiven + 1,
       blockedReason: reason,
       retryAtMs: isStopped ? null : nowMs + retryDelayMs(request.attempts),
     }
-    // Forgiven rather than forgotten: what has been attempted may be half erased, and can't be cancelled any more.
+    // The attempt stays counted: the selection may be half erased, so the request can't be cancelled.
     const changes = isForgiven ? forgiven : this.#waitBeforeRetry(request, reason, nowMs)
     await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
   }
@@ -310,7 +317,7 @@ export class Attempts {
     return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(attempts) }
   }
 
-  /** Stays hidden: a person has to look, and until then nobody should see what was to be erased. */
+  /** Gives up. The selection stays hidden until a person has looked at the request. */
   async #giveUp(request: StoredDeletion): Promise<void> {
     const reason =
       request.crashes > crashesMax

@@ -1,6 +1,6 @@
-// The ids of completed erasures, kept in the engine itself. A telemetry store that was put back from an older copy
-// doesn't know what was erased since; comparing its own list with the ledger shows exactly that. A mark is on the
-// disk before the ledger says completed, so a missing mark always means older data and never a lost write.
+// The ids of completed erasures, stored in the engine. An engine that was restored from an older copy lacks
+// the marks of later erasures; comparing them with the requests shows which. A mark is on the disk before the
+// request is completed, so a missing mark always means older data and never a lost write.
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import { RowBinary } from '../../telemetry/row-binary.ts'
@@ -19,7 +19,7 @@ export class CompletionMarks {
     this.#engine = engine
   }
 
-  /** Idempotent; to be called before anything else here. */
+  /** Creates the table. Idempotent; called before anything else here. */
   async prepare(): Promise<void> {
     await this.#engine.command(
       raw(`CREATE TABLE IF NOT EXISTS ${table} (RequestId String, DoneAtMs UInt64)
@@ -28,7 +28,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     )
   }
 
-  /** A mark may be made twice. */
+  /** Stores a mark. It may be stored twice. */
   async mark(requestId: string, nowMs: number): Promise<void> {
     const row = new RowBinary()
     row.text(requestId)
@@ -36,7 +36,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     await this.#engine.insert(table, columns, [row.toBuffer()])
   }
 
-  /** When each was completed last, milliseconds. */
+  /** Returns when each request was completed last, milliseconds. */
   async all(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#engine.select<{ id: string; ms: string }>(
       sql`SELECT RequestId AS id, max(DoneAtMs) AS ms FROM ${raw(table)} GROUP BY id`,

@@ -1,7 +1,7 @@
-// Removes selected rows from a partition; removed-parts.ts waits until their bytes have left the disk. A partition that
-// holds nothing else is dropped whole, a metadata step; otherwise the rows that survive are copied to a side table and
-// swapped in by REPLACE PARTITION, which leaves no mutation file and costs only that partition. side-tables.ts says how an
-// interrupted swap is completed.
+// Removes selected rows from partitions; removed-parts.ts waits until their bytes have left the disk. A
+// partition that has no other rows is dropped, a metadata operation. Otherwise the remaining rows are copied
+// to a side table and swapped in by REPLACE PARTITION, which leaves no mutation file and rewrites only that
+// partition. side-tables.ts completes interrupted swaps.
 
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -13,22 +13,22 @@ import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
 import { copyName, makeSwap, swapName } from './side-tables.ts'
 
-/** Named places at which a test may end the process. */
+/** Called with the name of a place where a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
 
 interface EraserDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly failpoint: Failpoint
-  /** Does a piece of work when it is the organisation's turn; never called while a placement is held. */
+  /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** What legal holds keep of the organisation now. */
+  /** Returns the legal holds in force. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }
 
 /**
- * Said of the organisation's own rows: `dropped` where none of them is left in the partition, `rewritten` where some are.
- * What of a neighbour lies there shows in neither.
+ * What happened to the organisation's own rows: `dropped` where none of them is left in the partition,
+ * `rewritten` where some are. Rows of neighbours have no influence on it.
  */
 export type ErasureAction = 'none' | 'dropped' | 'rewritten'
 
@@ -38,20 +38,23 @@ interface PartitionStep {
   readonly partitionId: string
 }
 
-/** Where is written down what becomes of the partitions. */
-interface ErasureRecord<Step extends PartitionStep> {
-  /** Told how many rows are about to go, and which holds are kept; nothing is erased before it resolves. */
+/** Records what happens to the partitions. */
+export interface ErasureRecord<Step extends PartitionStep> {
+  /**
+   * Called with the rows that are about to be erased and the holds that are kept; nothing is erased before it
+   * resolves.
+   */
   readonly begin: (rows: ReadonlyMap<Step, number>, holds: readonly ActiveHold[]) => Promise<void>
-  /** Told that they will go in any case; nothing is promised before it resolves. */
+  /** Called before a swap is promised; nothing is promised before it resolves. */
   readonly promise: (step: Step, rows: number, holds: readonly ActiveHold[]) => Promise<void>
   readonly done: (steps: readonly Step[], action: ErasureAction) => Promise<void>
 }
 
 /**
- * Erases the selection from partitions, while nobody else writes to their placement: first those of a table that
- * hold nothing else, at once, then the others one by one. The rows are then gone from the tables; their old parts may
- * be on disk a moment longer, see removed-parts.ts. Throws ErasureStopped between two of them when `signal`
- * aborts.
+ * Erases the selection from partitions while nobody else writes to their placement: first the partitions of a
+ * table that have no other rows, together, then the others one by one. After it the rows are gone from the
+ * tables; their old parts may stay on the disk a little longer (removed-parts.ts). Throws ErasureStopped
+ * between two partitions when `signal` aborts.
  */
 export async function erasePartitions<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -64,7 +67,7 @@ export async function erasePartitions<Step extends PartitionStep>(
   const locked = <T>(store: string, work: (table: ErasedTable, holds: readonly ActiveHold[]) => Promise<T>) =>
     deps.inTurn(() =>
       deps.gate.exclusively([place.placement], async () => {
-        // Read under the lock: a hold that was placed before this acts is kept, whatever the plan said.
+        // Read under the lock: a hold that was placed before is kept, whatever the plan says.
         const holds = await deps.activeHolds(place.tenantId)
         return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
       }),
@@ -86,8 +89,8 @@ export async function erasePartitions<Step extends PartitionStep>(
 }
 
 /**
- * Drops the partitions that hold nothing but the selection. Counting them together costs little more than counting one;
- * a crash in between may leave some dropped and some not.
+ * Drops the partitions that have only selected rows. Counting them together costs little more than counting
+ * one. A crash may leave some dropped and some not.
  */
 async function dropWhole<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -112,7 +115,7 @@ async function dropWhole<Step extends PartitionStep>(
   return dropped
 }
 
-/** Counts of a partition that isn't there. */
+/** Counts of a partition that does not exist. */
 const nothing = { selected: 0, own: 0, total: 0 }
 
 async function eraseLocked<Step extends PartitionStep>(
@@ -145,10 +148,10 @@ async function eraseLocked<Step extends PartitionStep>(
   return selected === own ? 'dropped' : 'rewritten'
 }
 
-/** One table, seen from one organisation's selection. */
+/** One table with the selection of one organisation. */
 class ErasedTable {
   readonly table: string
-  /** The name under which a whole copy of a partition's survivors is a promise. */
+  /** The name of the complete copy, which promises the swap. */
   readonly swapName: string
   readonly #engine: TelemetryEngine
   readonly #copy: string
@@ -166,7 +169,7 @@ class ErasedTable {
     this.#selected = selectedIn(spec, place.tenantId, target)
   }
 
-  /** Of each partition that holds any row at all. */
+  /** Counts rows per partition; a partition without rows is absent. */
   async counts(
     partitionIds: readonly string[],
   ): Promise<ReadonlyMap<string, { selected: number; own: number; total: number }>> {
@@ -194,7 +197,7 @@ class ErasedTable {
 
   async copySurvivors(partitionId: string, expected: number): Promise<void> {
     await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
-    // Survivors must be on the disk before what they survive leaves it.
+    // The copy must be on the disk before the original leaves it.
     await this.#engine.command(
       raw(`ALTER TABLE ${this.#copy} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
     )
@@ -209,13 +212,16 @@ class ErasedTable {
     }
   }
 
-  /** From here on the swap is made, now or after a crash. */
+  /** After this the swap is made, now or after a crash. */
   async promiseSwap(): Promise<void> {
     await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.swapName}`))
   }
 }
 
-/** The id becomes part of a statement that can't be bound, so it must be one of the engine's own making. */
+/**
+ * The id becomes part of a statement where it can't be bound, so it must have the form of the engine's own
+ * ids.
+ */
 function checkedId(partitionId: string): string {
   if (!/^\d+-\d{8}$/.test(partitionId)) throw new ErasureError(`Not a partition id: ${partitionId}`)
   return partitionId

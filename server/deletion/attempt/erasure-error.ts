@@ -1,11 +1,13 @@
-// What interrupts an attempt to erase, and the sentence that the request's detail says about it: which kind of thing failed,
-// without SQL or telemetry.
+// Errors that end an attempt, and the sentence that the detail of the request gets: which kind of thing
+// failed, without SQL or telemetry.
 
 import type { StorageFault } from '../../core/storage-fault.ts'
 import { EngineError } from '../../telemetry/engine.ts'
 import { LeaseLost } from '../../worker/lease.ts'
 
-/** The engine or the disk is not as it must be for going on; the attempt ends and is repeated later. */
+/**
+ * The engine or the disk is not in the state that the erasure needs; the attempt ends and is repeated later.
+ */
 export class ErasureError extends Error {
   constructor(message: string) {
     super(message)
@@ -13,7 +15,10 @@ export class ErasureError extends Error {
   }
 }
 
-/** The work is stopped, by the signal whose reason it names; nothing failed, and the attempt doesn't count. */
+/**
+ * The work is stopped by a signal, whose reason it names. Nothing failed, and the attempt doesn't count against
+ * the limit.
+ */
 export class ErasureStopped extends ErasureError {
   constructor({ reason }: AbortSignal) {
     super(
@@ -29,7 +34,10 @@ const diskReasons: Readonly<Record<StorageFault, string>> = {
   failing: 'The disk takes no writes, and the erasure waits until it does',
 }
 
-/** `fault` is what the error says of the disk; null where the disk is not the cause. */
+/**
+ * Returns the sentence. `fault` is the fault of the disk that caused the error; null where the disk is not
+ * the cause.
+ */
 export function reasonOf(error: unknown, fault: StorageFault | null): string {
   if (fault !== null) return diskReasons[fault]
   if (error instanceof ErasureError) return error.message

@@ -1,5 +1,5 @@
-// In which order requests are carried out, on real stores: an organisation's own one after the other, what a wider
-// one erased not a second time, and no organisation waiting for another.
+// In which order requests are carried out, on real stores: an organisation's own one after the other, what a
+// wider one erased not a second time, and no organisation waiting for another.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,5 +1,5 @@
-// Whose partition is erased next, where several attempts are at work: one at a time, because a rewrite takes one of the
-// few sessions that commits have too, and by turns between organisations.
+// Runs the work of several attempts on partitions one at a time, by turns between organisations: a rewrite
+// takes one of the few engine sessions that commits need too.
 
 import { elapsedMs } from '../../core/clock.ts'
 import { FairPool } from '../../telemetry/fair-pool.ts'
@@ -8,16 +8,18 @@ import type { StoredDeletion } from '../requests/request.ts'
 const endless = Number.POSITIVE_INFINITY
 const one = { atOnceByOwner: 1, atOnce: 1, waitingByOwner: endless }
 
-/** What retention asks for has less haste than what somebody does. */
+/** Retention is less urgent than what a person has requested. */
 const kinds = { asked: { ...one, weight: 4 }, background: { ...one, weight: 1 } } as const
 
-/** Before the names of requesters that are the service itself. */
+/** Start of requesters that are the service itself. */
 const ownPrefix = 'system:'
 
 export class PartitionQueue {
   readonly #pool = new FairPool([null], { kinds, waiting: endless, nowMs: elapsedMs })
 
-  /** Does a piece of a request's work when it is its turn. Never to be awaited while a placement is held. */
+  /**
+   * Runs a piece of a request's work when it is its turn. Must not be awaited while a placement is locked.
+   */
   run<T>({ requestedBy, tenantId }: StoredDeletion, work: () => Promise<T>): Promise<T> {
     const kind = requestedBy.startsWith(ownPrefix) ? 'background' : 'asked'
     return this.#pool.lend({ owner: tenantId, kind }, work)

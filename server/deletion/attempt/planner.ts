@@ -1,6 +1,5 @@
-// What an erasure has to touch: the partitions that hold selected rows, with their counts, read from the engine
-// at the time of planning. Whether a partition is dropped or rewritten is decided later, under its lock, by
-// counting again; a plan is a list of places, never a licence.
+// Plans an erasure: reads from the engine which partitions have selected rows, and how many. Whether a
+// partition is dropped or rewritten is decided later, under the lock of its placement, by counting again.
 
 import { overlaps, type TimeRange, union } from '../../core/time-range.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
@@ -10,17 +9,20 @@ import { allOf, Bound, raw, type Sql, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition } from '../../telemetry/tenant-reader.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 
-/** A place to erase from: a partition of a telemetry table, or the anomalies of the control plane (no partition). */
+/** A place to erase from: a partition of a telemetry table, or a derived store (no partition). */
 export interface PlannedStep {
   readonly store: string
   readonly partitionId: string | null
-  /** Selected rows found. */
+  /** Selected rows. */
   readonly rows: number
-  /** What they take on disk, as far as their organisation may know. */
+  /** Their size on disk, estimated from what the organisation may know. */
   readonly bytes: number
 }
 
-/** Empty where nothing is selected. Ordered by table, then oldest week first. */
+/**
+ * Returns the partitions that have selected rows, ordered by table, then oldest week first. Empty where there
+ * are none.
+ */
 export async function planErasure(
   engine: TelemetryEngine,
   place: TenantPlace,
@@ -43,7 +45,7 @@ export async function planErasure(
   return steps
 }
 
-/** True exactly for the rows of a table that are to be erased now: selected, and not held. */
+/** A condition that is true exactly for rows that are to be erased now: selected, and not held. */
 export function selectedIn(table: TableSpec, tenantId: string, target: ErasureTarget): Sql {
   const held = target.held
     .filter((part) => part.signals.includes(table.signal) && overlaps(part.range, target.range))
@@ -58,9 +60,10 @@ export function selectedIn(table: TableSpec, tenantId: string, target: ErasureTa
 const [earliestNs, latestNs] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 /**
- * Whether an instant lies in one of the ranges: it does where the last start at or before it has its end after it. The
- * engine finds that start by halving a sorted list, so a thousand ranges cost each row little more than one; as conditions
- * beside each other they would take it minutes to plan. The first start is before all instants, so that there always is one.
+ * A condition that is true for times in one of the ranges: the last range that starts at or before the time
+ * ends after it. The engine finds that start by binary search, so a thousand ranges cost little more per row
+ * than one; as separate conditions they would take minutes to plan. The first start is before all times, so
+ * there always is one.
  */
 function heldAt(time: Sql, held: readonly TimeRange[]): Sql {
   const ranges = union(held).map(({ endNs, startNs }) => [startNs ?? earliestNs, endNs ?? latestNs] as const)

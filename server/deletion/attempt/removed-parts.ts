@@ -1,5 +1,5 @@
-// Waits until what was erased has left the disk: the engine replaces and drops parts at once, and removes their files a
-// moment later. Nothing is called removed before no file of such a part is found.
+// Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
+// their files a moment later. A request counts as removed only when no file of such a part is found.
 
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,13 +14,13 @@ interface RemovalDeps {
   readonly clock: Clock
 }
 
-/** Ten seconds of trying to empty the control plane's log before the attempt counts as failed. */
+/** Ten seconds of retries; then the attempt counts as failed. */
 const flushAttempts = 100
 const flushPauseMs = 100
 
 /**
- * Makes removed control-plane rows leave the disk. Another process reading the control plane, such as a backup, can hold its
- * log up for a moment.
+ * Removes the bytes of deleted control-plane rows from the disk. Another process that reads the control
+ * plane, such as a backup, can block this for a moment.
  */
 export async function flushUntilEmpty(
   { clock, flushControl }: { readonly clock: Clock; readonly flushControl: () => Promise<void> },
@@ -37,15 +37,18 @@ export async function flushUntilEmpty(
   }
 }
 
-/** How often, and how far apart, the disk is looked at before the attempt counts as failed. Usually a second is enough. */
+/**
+ * How often, and with which pause, the disk is checked before the attempt counts as failed. Usually a second
+ * is enough.
+ */
 const removalPolls = 1200
 const removalPollMs = 50
 
 /**
- * Waits until no part that the engine had replaced or dropped in this placement by now is listed by it or found
- * in a folder, and until the disk knows: a folder that is only in memory as it should be would have its removed
- * parts again after power loss, and the engine would read them. It looks at all of them rather than at those of known steps, so that parts which an attempt before
- * a crash left behind are waited for too.
+ * Waits until no part of this placement that was replaced or dropped by now is listed by the engine or found
+ * in a folder, and then syncs the folders: otherwise a power loss could bring removed parts back, and the
+ * engine would read them. It checks all such parts, not only those of known steps, so that it also waits for
+ * parts from an attempt before a crash.
  */
 export async function waitUntilRemoved(
   deps: RemovalDeps,
@@ -97,30 +100,30 @@ async function waitUntilGone(
 }
 
 /**
- * The engine clears replaced parts in rounds a second apart; dropping a partition, also one that isn't there, has it
- * clear all it can at once.
+ * The engine removes replaced parts in rounds, a second apart. Dropping a partition, also one that does not
+ * exist, makes it remove all it can at once.
  */
 async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
 }
 
-/** Where the parts of a table are; no folder where the engine is elsewhere. */
+/** A table and the folder of its parts; null where the engine is on another machine. */
 interface PartStore {
   readonly table: string
   readonly folder: string | null
 }
 
 /**
- * Parts of a placement that are no longer part of the table but still listed or on disk. A merge under way writes into a
- * folder of its own, for minutes where much is merged; while all it merges is still part of the table, that folder
- * holds nothing that a count of the table would not find, and nobody waits for it.
+ * Returns parts of the placement that are no longer part of the table but still listed or on disk. A merge in
+ * progress writes into a folder of its own, for minutes if it is large. While all its sources are still part
+ * of the table, that folder has nothing that a count of the table would not find, so it is left out.
  */
 async function deadParts(
   engine: TelemetryEngine,
   { table, folder }: PartStore,
   place: TenantPlace,
 ): Promise<Set<string>> {
-  // First: what is still part of the table afterwards was so while the merge was seen.
+  // Read first: sources that are part of the table afterwards were so when the merge was listed.
   const merges = await engine.select<{ result: string; sources: string[] }>(
     sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
       WHERE database = currentDatabase() AND table = ${table}`,

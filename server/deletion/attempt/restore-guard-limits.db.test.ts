@@ -1,6 +1,7 @@
-// What the restore guard must not do, and must not forget: it takes nothing that is not a restore's, goes on where a
-// stop ended it, and keeps the journal that the next restore relies on. Beside it, moves that complete a request
-// without an attempt of its own, which have the same duty: nothing acknowledged is lost, nothing is said too early.
+// What the restore guard must not do, and must not forget: it takes nothing that is not a restore's, goes on
+// where a stop ended it, and keeps the journal that the next restore relies on. Beside it, moves that
+// complete a request without an attempt of its own, which have the same duty: nothing acknowledged is lost,
+// nothing is said too early.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -214,7 +215,8 @@ test('a request that could not be completed by a wider one accepts again', async
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
   await scene.request(all)
-  // Arrives in a stray place, so that only the count of the narrow request finds it after the wide one is done.
+  // Arrives in a stray place, so that only the count of the narrow request finds it after the wide one is
+  // done.
   scene.faults.runAt('marked done', () =>
     insertRows(
       stores.engine,

@@ -1,6 +1,6 @@
-// What a restore brings back is hidden before anybody can read, erased before the service is ready, and on record
-// again; what only arrived late is nobody's to take. On real stores: the telemetry store that was put back from an
-// older copy is the real one, with the rows back and the mark of the erasure gone.
+// What a restore brings back is hidden before anybody can read, erased before the service is ready, and on
+// record again; what only arrived late is nobody's to take. On real stores: the telemetry store that was put
+// back from an older copy is the real one, with the rows back and the mark of the erasure gone.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,6 +1,6 @@
-// What a restore from an older copy brought back is hidden again, and so erased again by the next round. Three records are
-// compared at each start: the requests of the control plane, the marks of completed erasures in the engine, and the journal
-// beside the backups. What any of the newer ones knows to have been erased must not become readable.
+// Hides what a restore from an older copy has brought back, so that the next round erases it again. At each
+// start it compares three records: the requests in the control plane, the completion marks in the engine, and
+// the journal beside the backups. Whatever the newest of them knows as erased must not become readable.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { deletionStatuses } from '../../../contract/deletion.ts'
@@ -20,15 +20,18 @@ export interface RestoreGuardDeps {
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
-  /** Writes down outside the control plane that this erasure is about to act. */
+  /** Writes to the journal, outside the control plane, that this erasure is about to act. */
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
-  /** Erasures that began at any time, as written down outside the control plane. */
+  /** Returns every erasure in the journal. */
   readonly journalled: () => Promise<readonly RecordedErasure[]>
-  /** Hash of the first audit entry of this name; null where it has none. */
+  /** Returns the hash of the organisation's first audit entry; null where there is none. */
   readonly foundingHash: (tenantId: string) => Promise<string | null>
 }
 
-/** States that a request can be in without an attempt; where the control plane is older, the journal may know of one. */
+/**
+ * Statuses that a request can have without an attempt. If the journal has an attempt, the control plane is
+ * older.
+ */
 const notBegun = [
   'awaiting_approval',
   'scheduled',
@@ -47,9 +50,9 @@ export class RestoreGuard {
   }
 
   /**
-   * Reapplies completed erasures that the engine does not know although it was told of them (the engine's data is older),
-   * and those that the journal knows while the control plane has no request, or one that has not begun (the control plane
-   * is older). From then on both are hidden and fenced.
+   * Reapplies completed erasures that the engine does not know although it was told of them (the engine's
+   * data is older), and those that the journal knows while the control plane has no request, or one that has
+   * not begun (the control plane is older). From then on both are hidden and fenced.
    */
   async hideWhatCameBack(): Promise<void> {
     const { completionMarks, journalled, requests } = this.#deps
@@ -81,7 +84,8 @@ export class RestoreGuard {
       removedAtMs: null,
       retryAtMs: null,
       crashes: 0,
-      // At least one attempt was made, also where this control plane is older than it: it can't be cancelled any more.
+      // At least one attempt was made, also where this older control plane has none: the request can't be
+      // cancelled.
       attempts: Math.max(1, request.attempts),
       attemptsForgiven: Math.max(1, request.attempts),
       cameBack: true,
@@ -94,8 +98,8 @@ export class RestoreGuard {
   }
 
   /**
-   * An organisation of this name with another first audit entry is another organisation. Where one of the two entries
-   * isn't known, the organisation counts as the one that asked.
+   * An organisation of this name with another first audit entry is another organisation. Where one of the two
+   * entries isn't known, the organisation counts as the one that asked.
    */
   async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
     const { findPlace, foundingHash, logger, requestStore } = this.#deps
@@ -111,7 +115,9 @@ export class RestoreGuard {
     await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
   }
 
-  /** Writes again what the journal lacks, because it was lost or began later: the next restore relies on it. */
+  /**
+   * Writes again what the journal lacks, because it was lost or began later: the next restore relies on it.
+   */
   async completeJournal(): Promise<void> {
     const { findPlace, journal, journalled, logger, requests } = this.#deps
     const written = new Set((await journalled()).map(({ requestId }) => requestId))

@@ -1,20 +1,21 @@
-// In which order due requests are carried out: several organisations at once, one request of each, and whoever has had
-// least in this round is next. Of one placement there is one attempt at a time, since side tables are named by placement.
-// What is asked for while a long attempt is at work begins beside it, and what attempts do to partitions they do by turns
-// (attempt.ts), so one organisation's long rewrite delays another's first by no more than one partition.
+// Decides the order in which due requests are carried out: several organisations at once, one request of
+// each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
+// placement, because side tables are named by placement. Requests that arrive during a long attempt start
+// beside it. Work on partitions goes through partition-queue.ts, so a long rewrite of one organisation delays
+// the first partition of another by no more than one partition.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 export interface SchedulerDeps {
-  /** What may be attempted now, a queue per organisation. */
+  /** Returns what may be attempted now, a queue per organisation. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
-  /** Null for an organisation that is unknown. */
+  /** Returns null for an unknown organisation. */
   readonly placementOf: (tenantId: string) => Promise<number | null>
-  /** Attempts a request; answers whether its organisation goes on with the next one. */
+  /** Runs an attempt. Returns whether its organisation may continue with its next request. */
   readonly workOff: (request: StoredDeletion) => Promise<boolean>
-  /** Resolves when something was asked for. */
+  /** Resolves when a request was created or moved. */
   readonly woken: () => Promise<void>
   readonly clock: Pick<Clock, 'sleep'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
@@ -22,18 +23,24 @@ export interface SchedulerDeps {
 }
 
 /**
- * An attempt that only waits costs next to nothing, but its fence is up. Four let three organisations pass beside one whose
- * partitions are large.
+ * How many attempts run at once by default. An attempt that only waits costs almost nothing, but its fence is
+ * up. Four let three organisations pass beside one with large partitions.
  */
 export const usualAttemptsAtOnce = 4
 
-/** While an attempt is at work, what has become due is looked for this often. */
+/** How often due requests are looked up while attempts run. */
 const lookEveryMs = 1000
 
-/** Requests that come in during a round and are carried out in it; then it ends, for all else that a round does. */
+/**
+ * How many requests that arrive during a round are carried out in it. Then the round ends, so that the other
+ * work of a round is done.
+ */
 const lateMax = 100
 
-/** Carries out what is due, until nothing is, or what is under way after `signal` aborts. */
+/**
+ * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
+ * attempts in progress.
+ */
 export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
   const round = new Round(deps)
   await round.look()
@@ -47,15 +54,18 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
 class Round {
   readonly #deps: SchedulerDeps
   readonly #tried = new Set<string>()
-  /** Attempts by organisation; one that can't go on counts as endless. */
+  /** Attempts per organisation; infinite for one that must not continue in this round. */
   readonly #had = new Map<string, number>()
-  /** By placement; null stands for none. */
+  /** Attempts in progress by placement; null for organisations without one. */
   readonly #running = new Map<number | null, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
-  /** Resolves when something was asked for since the last look. */
+  /** Resolves when something changed since the last look. */
   #news: Promise<boolean> | null = null
   #mostTried = Number.POSITIVE_INFINITY
-  /** Whether the only attempt under way is one that may end the process. */
+  /**
+   * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
+   * same request.
+   */
   #isAlone = false
 
   constructor(deps: SchedulerDeps) {
@@ -72,7 +82,7 @@ class Round {
     if (this.#mostTried === Number.POSITIVE_INFINITY) this.#mostTried = this.#queues.flat().length + lateMax
   }
 
-  /** Begins what may begin now. */
+  /** Starts what may start now. */
   async begin(): Promise<void> {
     const passed = new Set<string>()
     while (this.#running.size < this.#deps.attemptsAtOnce && !this.#isAlone) {
@@ -84,7 +94,7 @@ class Round {
     }
   }
 
-  /** Until an attempt has ended, or there may be something new to begin. */
+  /** Waits until an attempt has ended, or there may be something new to start. */
   async wait(): Promise<void> {
     const { clock } = this.#deps
     const ended = new AbortController()
@@ -98,8 +108,9 @@ class Round {
   }
 
   /**
-   * Of the organisations that have nothing under way the one that has had least, of several the first. A request during
-   * which the process ended is carried out alone, so that no other is blamed should that happen again.
+   * Returns the next request: of the organisations without an attempt in progress, the one that had the
+   * fewest. A request during which the process ended runs alone, so that no other request is counted a crash
+   * if that happens again.
    */
   #next(passed: ReadonlySet<string>): StoredDeletion | null {
     const had = (tenantId: string) => this.#had.get(tenantId) ?? 0
@@ -124,7 +135,8 @@ class Round {
     this.#isAlone = crashes > 0
     const running = workOff(request)
       .catch((err: unknown) => {
-        // What can't even be recorded is tried again with the next round, and holds no other organisation up.
+        // If the end of an attempt can't be stored, it is tried again in the next round, and other
+        // organisations continue.
         logger.error({ err, tenantId }, 'the erasures of an organisation could not go on')
         return false
       })

@@ -1,18 +1,18 @@
-// Side tables of erasures: copies of the rows that survive in a partition. A copy is first an unfinished one, whose rows
-// are all still in place. Once it is whole and counted it is renamed, and a table under the second name is a promise to
-// swap it in. REPLACE PARTITION is not atomic when the process is killed: the old parts and the survivors may then both be
-// there. So a promised swap is made again before anything else is written to its placement, which ends right however
-// often it is interrupted (docs/decisions/0002).
+// Side tables of erasures: copies of the rows that stay in a partition. A copy is unfinished at first; its
+// rows are all still in their table. Once it is complete and counted it is renamed, and a table with the
+// second name promises a swap. REPLACE PARTITION is not atomic when the process is killed: the old parts and
+// the copy may then both be present. So a promised swap is made again before anything else is written to its
+// placement. Repeating it gives the right result however often it is interrupted (docs/decisions/0002).
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { ErasureError } from './erasure-error.ts'
 
-/** An unfinished copy is named by this, its placement and its table. */
+/** Start of the name of an unfinished copy; its placement and table follow. */
 const copyPrefix = 'erasure_copy_'
 
-/** A whole copy, which is to be swapped in, is named by this, its placement and its table. */
+/** Start of the name of a complete copy, which promises a swap; its placement and table follow. */
 const swapPrefix = 'erasure_swap_'
 
 export function copyName(placement: number, table: string): string {
@@ -24,10 +24,10 @@ export function swapName(placement: number, table: string): string {
 }
 
 /**
- * Ends what an interrupted erasure began: makes promised swaps, and drops unfinished copies (their rows are all still in
- * place). A placement whose swap can't be made is closed, and stays so until a later call makes it; the others are open
- * afterwards. With `only` this is about that one placement: attempts may be at work in the others. Returns the placements
- * that are still closed, with what went wrong.
+ * Makes promised swaps and drops unfinished copies (their rows are all still in place). A placement whose
+ * swap fails is closed until a later call makes it; the others are open afterwards. `only` restricts it to
+ * one placement, because attempts may be running in the others. Returns the placements that are still closed,
+ * with their errors.
  */
 export async function recoverSideTables(
   { engine, gate }: { readonly engine: TelemetryEngine; readonly gate: TelemetryGate },
@@ -60,7 +60,7 @@ async function recoverSwap(
   }
 }
 
-/** Makes a promised swap, also one that was made before; then drops its side table. */
+/** Makes a promised swap, also one that was made before, and drops its side table. */
 export async function makeSwap(engine: TelemetryEngine, name: string): Promise<void> {
   const { table } = partsOf(name)
   const partitionId = await swapPartition(engine, name)
@@ -68,21 +68,24 @@ export async function makeSwap(engine: TelemetryEngine, name: string): Promise<v
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
 }
 
-/** The placement that a side table of either kind belongs to. */
+/** Returns the placement of a side table of either kind. */
 function placementIn(name: string): number {
   const [, placement] = /^erasure_(?:copy|swap)_(\d+)_/.exec(name) ?? []
   if (placement === undefined) throw new ErasureError(`Not a side table: ${name}`)
   return Number(placement)
 }
 
-/** What the name of a promised swap says; the placement can be closed even where the table can't be read. */
+/**
+ * Parses the name of a promised swap. The placement is in the name, so that it can be closed even where the
+ * table can't be read.
+ */
 function partsOf(name: string): { placement: number; table: string } {
   const [, placement, table] = /^erasure_swap_(\d+)_(\w+)$/.exec(name) ?? []
   if (placement === undefined || table === undefined) throw new ErasureError(`Not a promised swap: ${name}`)
   return { placement: Number(placement), table }
 }
 
-/** The one partition whose survivors wait to be swapped in. */
+/** Returns the partition that the copy is for. */
 async function swapPartition(engine: TelemetryEngine, name: string): Promise<string> {
   const ids = await engine.select<{ id: string }>(raw(`SELECT DISTINCT _partition_id AS id FROM ${name}`))
   const [only] = ids
@@ -92,7 +95,7 @@ async function swapPartition(engine: TelemetryEngine, name: string): Promise<str
   return only.id
 }
 
-/** Tables of erasures that haven't ended, of both kinds. */
+/** Returns the side tables that exist, of both kinds. */
 export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
   return engine.select<{ name: string }>(sql`
     SELECT name FROM system.tables WHERE database = currentDatabase()

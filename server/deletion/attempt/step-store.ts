@@ -1,5 +1,5 @@
-// The steps of each request at rest: where it has to erase, how much was planned there, and when it was done.
-// Counts are written before a step acts, so that a crash in between loses the moment, never the number.
+// Stores the steps of each request: where it erases, how much was planned there, and when it was done. Counts
+// are written before a step acts, so a crash in between loses the time and never the number.
 
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
@@ -16,10 +16,13 @@ export interface StoredStep extends PlannedStep {
   readonly doneAtMs: number | null
 }
 
-/** Action of a step that hasn't acted yet. */
+/** Action of a step that has not acted. */
 const planned = 'planned'
 
-/** Action of a step that was acting and whose rows were found gone: the attempt that ended had done it. */
+/**
+ * Action of a step that was acting when its attempt ended, and whose rows are gone: that attempt had finished
+ * it.
+ */
 const resumed = 'found_done'
 
 export class StepStore {
@@ -30,8 +33,9 @@ export class StepStore {
   }
 
   /**
-   * Replaces what is still undone by a fresh plan. A step that was acting and whose place no longer holds selected
-   * rows was done by an attempt that ended before it could say so: it is kept, as done, with the counts it had.
+   * Replaces undone steps by a new plan and returns the undone steps. A step that was acting, and whose place
+   * has no selected rows any more, was finished by an attempt that ended before it was recorded. It is kept
+   * as done, with the counts it had.
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
     const places = new Set(plan.map(placeOf))
@@ -81,10 +85,10 @@ export class StepStore {
   }
 
   /**
-   * To be called before steps act, with the rows that each is about to erase: from here on they may be gone because
-   * of it. A legal hold may have been placed since the plan, and then they are fewer than planned. `promised` says that
-   * they will be gone, whatever comes. Throws ErasureError where a hold was placed that is none of `holds`, which are
-   * those that the steps keep to.
+   * Records that steps are about to act, with the rows that each is about to erase. From then on the rows may
+   * be gone. They can be fewer than planned, because a legal hold may have been placed since. `promised`
+   * means that they will be gone, whatever happens. Throws ErasureError where there is a hold that is not
+   * among `holds`, those that the steps keep.
    */
   async begin(
     request: StoredDeletion,
@@ -106,15 +110,15 @@ export class StepStore {
           .where('ordinal', '=', step.ordinal)
           .where('done_at_ms', 'is', null)
           .executeTakeFirstOrThrow()
-        // A hold is compared with the steps on record, so a step that is not on record must not act.
+        // Holds are compared with recorded steps, so a step that is not recorded must not act.
         if (numUpdatedRows !== 1n) throw new ErasureError('A step began that is not on record')
       }
     })
   }
 
   /**
-   * Promised swaps have been made, or were found never promised, but in these placements: nothing is bound to act any
-   * more. `only` is the one placement of which this is known; all where absent.
+   * Records that promised swaps were made, or were never promised, except in the closed placements: no step
+   * is bound to act any more. Of placement `only`; of all where absent.
    */
   async keptPromises(closedPlacements: readonly number[], only?: number): Promise<void> {
     let query = this.#control
@@ -129,8 +133,8 @@ export class StepStore {
   }
 
   /**
-   * Records what became of steps. Those that found nothing to do erased nothing, whatever was planned. Throws
-   * ErasureError where one of them is not on record.
+   * Records finished steps. A step that found nothing erased nothing, whatever was planned. Throws
+   * ErasureError where one of them is not recorded.
    */
   async done(
     requestId: string,
@@ -170,7 +174,7 @@ export class StepStore {
   }
 }
 
-/** Sums of the steps that are done. */
+/** Returns the sums of the finished steps. */
 export function progressOf(
   steps: readonly StoredStep[],
   leftOver: Readonly<Record<string, number>> | null,

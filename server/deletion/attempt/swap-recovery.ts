@@ -1,5 +1,6 @@
-// Completes what interrupted attempts left in the engine, and records it: at the start of the service, before each attempt in
-// its placement, and in each round while a placement is closed. Worker and attempt share one of these.
+// Completes the swaps that interrupted attempts left in the engine, and records it: at the start of the
+// service, before each attempt in its placement, and in each round while a placement is closed. The worker
+// and its attempts share one object.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
@@ -22,8 +23,9 @@ export class SwapRecovery {
   }
 
   /**
-   * Makes promised swaps and drops unfinished copies; of one placement where given, because attempts may be at work in the
-   * others. A swap that fails keeps its placement closed, and the log names the cause. Throws what the stores throw.
+   * Makes promised swaps and drops unfinished copies; only those of `placement` where given, because attempts
+   * may be running in the others. A swap that fails keeps its placement closed, and its error is logged.
+   * Throws what the stores throw.
    */
   async run(placement?: number): Promise<void> {
     const { logger, steps } = this.#deps

@@ -1,5 +1,5 @@
-// The read-back beside copies of survivors, on a real engine: it counts what is selected and nothing else, and a copy
-// that goes or takes its other name while it is counted is neither passed over nor an error.
+// The read-back beside copies of survivors, on a real engine: it counts what is selected and nothing else,
+// and a copy that goes or takes its other name while it is counted is neither passed over nor an error.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

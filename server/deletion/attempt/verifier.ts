@@ -1,6 +1,6 @@
-// Reads back after an erasure, by a path of its own: it shares no statement with the eraser, asks by tenant and
-// time alone (so a row in a wrong partition is found too), looks past everything that hides, and looks at every
-// store that can hold a byte of telemetry. Only a count of zero in all of them lets a request complete.
+// Counts what is left after an erasure. It shares no statement with the eraser: it selects by tenant and time
+// alone (so it also finds a row in a wrong partition), ignores what is hidden, and counts every store that
+// can have telemetry. A request completes only if all of them count zero.
 
 import { engineInstant } from '../../core/time-range.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
@@ -18,7 +18,7 @@ export async function readBack(
   tenantId: string,
   target: ErasureTarget,
 ): Promise<ReadBack> {
-  // First: a copy that is swapped in meanwhile is then counted in its table.
+  // Counted first: a copy that is swapped in meanwhile is then counted in its table.
   const unfinished = await countInSideTables(engine, tenantId, target)
   const rowsLeft: Record<string, number> = {}
   for (const table of tables) {
@@ -26,7 +26,7 @@ export async function readBack(
     rowsLeft[table.name] = await countIn(engine, table.name, table, tenantId, target)
   }
   for (const store of derivedStores) {
-    // One count must never take the place of another.
+    // One count must never replace another.
     if (Object.hasOwn(rowsLeft, store.name)) throw new Error(`Two stores have the name ${store.name}.`)
     rowsLeft[store.name] = await store.count(tenantId, target, target.held)
   }
@@ -34,7 +34,9 @@ export async function readBack(
   return { rowsLeft, isClean: Object.values(rowsLeft).every((rows) => rows === 0) }
 }
 
-/** What is left beside what these holds keep, and the ids of those that do. A hold that keeps nothing is none. */
+/**
+ * Counts what is left besides what these holds keep, and returns the ids of the holds that keep something.
+ */
 export async function readBackBeside(
   engine: TelemetryEngine,
   derivedStores: readonly DerivedStore[],
@@ -46,12 +48,12 @@ export async function readBackBeside(
   const found = await count(holds)
   const isKept = holds.length > 0 && !(await count([])).isClean
   const within = holdsWithin(request, holds)
-  // An anomaly that begins inside the selection and ends in held time is kept by a hold beside it.
+  // An anomaly that begins inside the selection and ends in held time is kept by a hold beside the selection.
   const keeping = within.length > 0 ? within : holds
   return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
 }
 
-/** Selected rows that no hold keeps, in a table or in a copy of it. */
+/** Counts selected rows that no hold keeps, in a table or in a copy of it. */
 async function countIn(
   engine: TelemetryEngine,
   from: string,
@@ -79,8 +81,8 @@ async function countIn(
 }
 
 /**
- * For the start of each hold, the furthest end of it and those that start before it: an instant is held where the last
- * start at or before it has its furthest end after it. The first row is before every instant.
+ * A table with the start of each hold and the furthest end of the holds that start at or before it. A time is
+ * held where the last start at or before it has a furthest end after it. The first row is before every time.
  */
 function heldUntil(held: readonly HeldPart[]): Sql {
   const [earliest, latest] = [-(2n ** 63n), 2n ** 63n - 1n]
@@ -107,13 +109,14 @@ function boundText(ns: bigint | null): string | null {
   return ns === null ? null : engineInstant(ns)
 }
 
-/** How often the side tables are listed again because one of them went while it was counted. */
+/** How often the side tables are listed again because one of them disappeared while it was counted. */
 const listingsMax = 20
 
 /**
- * A copy that still waits to be swapped in could bring back what it holds, whoever's erasure made it. Survivors of a
- * neighbour's erasure that this one does not select are nobody's remains. A table may go or take its other name at any
- * moment, because the erasure of a neighbour is at work: then all are listed again, so that none is passed over.
+ * Counts selected rows in side tables, whichever erasure made them: a copy that is swapped in later could
+ * bring them back. Other rows in a copy of a neighbour's erasure are not counted. A table may disappear or be
+ * renamed at any moment, because erasures of neighbours are running; then all are listed again, so that none
+ * is missed.
  */
 async function countInSideTables(
   engine: TelemetryEngine,

@@ -1,6 +1,6 @@
-// Erasure on the real engine and the real control plane. Every case has two organisations with identical rows,
-// proves that the rows were there before, and counts the neighbour's afterwards, in a placement of its own and
-// in a shared one.
+// Erasure on the real engine and the real control plane. Every case has two organisations with identical
+// rows, proves that the rows were there before, and counts the neighbour's afterwards, in a placement of its
+// own and in a shared one.
 
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'

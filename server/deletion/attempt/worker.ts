@@ -1,6 +1,6 @@
-// The loop that moves requests without a person: starts what is due in its order, expires what nobody approved in time,
-// and continues what a hold no longer keeps. At the start of the service it shows every request as it is stored and hides
-// what a restore from an older copy has brought back, before anything can be read.
+// The loop that moves requests by itself: it starts what is due, expires what nobody approved in time, and
+// continues what a released hold had stopped. At the start of the service it shows every request as it is
+// stored, and hides what a restore from an older copy has brought back, before anything can be read.
 
 import { onBehalfOf } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
@@ -14,13 +14,16 @@ import { carryOutDue, usualAttemptsAtOnce } from './scheduler.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
-  /** The time to start delayed requests by; null while the clock is in doubt: nobody loses the time to cancel. */
+  /**
+   * Returns the time that delayed requests start by; null while the clock is in doubt, so that nobody loses
+   * the time to cancel.
+   */
   readonly trustedNowMs: () => Promise<number | null>
-  /** Requests that are carried out at once, each in another placement. */
+  /** How many requests are carried out at once, each in another placement. */
   readonly attemptsAtOnce?: number
 }
 
-/** Pause between two rounds of the guard while something can't be erased yet. */
+/** Pause between two rounds while something that a restore brought back can't be erased, milliseconds. */
 const guardPauseMs = 1000
 
 export class DeletionWorker {
@@ -38,8 +41,8 @@ export class DeletionWorker {
   }
 
   /**
-   * Rebuilds what is hidden, fenced and erased from the control plane; nothing may be read or written before.
-   * A request whose attempt was ended by the end of the process is moved on, and the crash is counted, once.
+   * Shows every request as it is stored; nothing may be read or written before it resolves. A request whose
+   * attempt was ended by the end of the process is moved to `incomplete`, and the crash is counted once.
    */
   async restore(): Promise<void> {
     const { completionMarks, requests, requestStore, visibility } = this.#deps
@@ -48,7 +51,7 @@ export class DeletionWorker {
     for (const request of await requests.inStatus(hidingStatuses)) {
       visibility.restore(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
-      // Without an attempt since it was asked for, or asked for again, nothing was at work.
+      // Without an attempt since its creation or its last retry, the process did not end during one.
       if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
       const reason = 'The process ended while this erasure was at work'
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
@@ -60,9 +63,9 @@ export class DeletionWorker {
   }
 
   /**
-   * Erases again what a restore has brought back; the service must not be ready before this resolves. An erasure
-   * that can't be carried out is tried until it can, is given up, or `signal` aborts; whatever it comes to, its
-   * selection stays hidden.
+   * Erases again what a restore has brought back; the service must not be ready before it resolves. Tries
+   * until everything is erased, held or given up, or `signal` aborts. The selections stay hidden until they
+   * are erased.
    */
   async eraseWhatCameBack(signal: AbortSignal): Promise<void> {
     const { clock, logger, requests } = this.#deps
@@ -76,7 +79,7 @@ export class DeletionWorker {
     }
   }
 
-  /** One pass over everything that can move by itself. */
+  /** One pass over all requests that can move by themselves. */
   async round(signal: AbortSignal): Promise<void> {
     const {
       attemptsAtOnce = usualAttemptsAtOnce,
@@ -109,16 +112,16 @@ export class DeletionWorker {
     )
   }
 
-  /** Something was asked for: a round under way looks for it now. */
+  /** Tells a round in progress that a request was created or moved. */
   wake(): void {
     this.#asked.resolve()
     this.#asked = Promise.withResolvers()
   }
 
   /**
-   * Counts again what a request selects. A given-up or incomplete request that is found clean is completed by it; no
-   * count ever takes a completion back, because what arrives afterwards is new. Somebody waits for it: `signal` aborts when
-   * nobody does.
+   * Counts again what a request selects, and completes a failed or incomplete request of which nothing is
+   * left. It never takes a completion back, because what arrives afterwards is new. `signal` aborts when
+   * nobody waits for the result.
    */
   async verifyAgain(request: StoredDeletion, requester: string, signal?: AbortSignal) {
     const share = { tenantId: request.tenantId, kind: 'asked', signal } as const
@@ -131,7 +134,7 @@ export class DeletionWorker {
     return found
   }
 
-  /** Answers whether its organisation may go on with the next one. */
+  /** Carries out a request. Returns whether its organisation may continue with the next one. */
   async #workOff({ requestId, tenantId }: StoredDeletion, signal: AbortSignal): Promise<boolean> {
     const { requests } = this.#deps
     const request = await requests.stored(tenantId, requestId)
@@ -145,8 +148,8 @@ export class DeletionWorker {
   }
 
   /**
-   * What a completed request has erased for others that were asked for before it: they need only be read back. One
-   * that still waits for approval is withdrawn, since there is nothing left to approve.
+   * Completes earlier requests whose selection the completed one includes: they only need a read-back. One
+   * that still waits for approval is cancelled, since nothing is left to approve.
    */
   async #completeCovered(wide: StoredDeletion): Promise<void> {
     const { requests, requestStore } = this.#deps
@@ -176,7 +179,9 @@ export class DeletionWorker {
     }
   }
 
-  /** A request goes on as soon as one of the holds that stopped it is released; it stops again at the others. */
+  /**
+   * Continues a request as soon as one of the holds that stopped it is released; the others stop it again.
+   */
   async #releaseHeld(): Promise<void> {
     const { activeHolds, requests, requestStore } = this.#deps
     for (const request of await requests.inStatus(['held'])) {

@@ -1,5 +1,5 @@
-// What a certificate says and what it refuses to say, without a store: the payload, the printed page and the check
-// of a file that somebody may have changed.
+// What a certificate says and what it refuses to say, without a store: the payload, the printed page and the
+// check of a file that somebody may have changed.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

@@ -1,7 +1,7 @@
-// What a deletion certificate says, as a pure function of what is on record. Nothing is certified that the record
-// does not show: a request that is not completed, a store that was not counted or one row that is left makes it throw
-// rather than say less. It says Clear, never Purge: rows were removed from stores and not found again, and no medium
-// was sanitised.
+// Builds a deletion certificate from the stored record, as a pure function. It certifies nothing that the
+// record does not show: it throws where the request is not completed, a store was not counted, or a row is
+// left. It says Clear, never Purge: rows were removed from stores and not found again, and no medium was
+// sanitised.
 
 import {
   certificateVersion,
@@ -16,7 +16,7 @@ import { tablesOf } from '../../telemetry/schema/tables.ts'
 import type { StoredStep } from '../attempt/step-store.ts'
 import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../requests/request.ts'
 
-/** A backup that may hold a copy of what was erased. */
+/** A backup that may have a copy of what was erased. */
 export interface CoveredBackup {
   readonly backup_id: string
   readonly taken_at_ms: number | null
@@ -56,16 +56,17 @@ type ErasedStore = DeletionCertificate['erasure']['stores'][number]
 type Method = (typeof erasureMethods)[number]
 
 /**
- * The entry that is certified, and when: a control plane that is restored from before it issued a certificate issues
- * another one of the same entry, which is another document and has to have another number (RFC 7519 section 4.1.7).
+ * Returns the number of the certificate: the ledger entry that it certifies, and the time of issue. A control
+ * plane that was restored from before the first certificate issues another one of the same entry, which needs
+ * another number (RFC 7519 section 4.1.7).
  */
 function numberOf({ completion, issuedAtMs, request }: CertificateFacts): string {
   return `${request.request_id}/${completion.seq}-${completion.hash.slice(0, 8)}-${issuedAtMs.toString(36)}`
 }
 
 /**
- * What became of a step, by the action it is recorded with when it is done. A step that found nothing erased nothing,
- * and is not in the certificate.
+ * The method of a finished step by its recorded action. A step that found nothing erased nothing, and is not
+ * in the certificate.
  */
 const methods: ReadonlyMap<string, Method> = new Map([
   ['dropped', 'partition_dropped'],
@@ -77,7 +78,7 @@ const methods: ReadonlyMap<string, Method> = new Map([
 export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
   const { issuer, request, completion } = facts
   const read = toStored(request)
-  // A request that an older version completed lacks the counts that were added since.
+  // A request that an older version completed lacks counts that were added later.
   const stored = { ...read, progress: { ...noProgress, ...read.progress } }
   const clearByMs = facts.backups.map(({ expires_at_ms }) => expires_at_ms)
   return {
@@ -154,7 +155,7 @@ function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
   }
 }
 
-/** In the order the stores were first worked on, each with its methods. */
+/** Returns the stores in the order in which they were first erased from, each with its methods. */
 function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
   const found = new Map<string, ErasedStore>()
   for (const { store, action, partitionId, rows, bytes } of steps) {

@@ -1,5 +1,5 @@
-// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger shows to
-// be completed now, also when a request is carried out again.
+// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger
+// shows to be completed now, also when a request is carried out again.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
-// What people decide about a request, on real stores and a time of day that is set by hand: cancel, approve, reject,
-// retry, and a delay that runs out. A decision that comes too late or twice changes nothing, and what a cancel gives
-// back is there whole, with what arrived meanwhile.
+// What people decide about a request, on real stores and a time of day that is set by hand: cancel, approve,
+// reject, retry, and a delay that runs out. A decision that comes too late or twice changes nothing, and what
+// a cancel gives back is there whole, with what arrived meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,5 +1,6 @@
-// Legal holds against erasures, on real stores. What is held is there, whole and unseen, for as long as it is held;
-// the rest goes at once; and what waited goes by itself when it is let go. The neighbour has the same rows all along.
+// Legal holds against erasures, on real stores. What is held is there, whole and unseen, for as long as it is
+// held; the rest goes at once; and what waited goes by itself when it is let go. The neighbour has the same
+// rows all along.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,5 +1,5 @@
-// Legal holds by the thousand: what they keep stays exact, the statements stay small, and one organisation can't place
-// more than a bound.
+// Legal holds by the thousand: what they keep stays exact, the statements stay small, and one organisation
+// can't place more than a bound.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,5 +1,5 @@
-// The rule of a second person, in a real control plane: stricter at once, looser a day later, and whatever else the
-// table says counts as the strictest.
+// The rule of a second person, in a real control plane: stricter at once, looser a day later, and whatever
+// else the table says counts as the strictest.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

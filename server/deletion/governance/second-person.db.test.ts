@@ -1,5 +1,6 @@
-// What one person can erase alone where full erasures need two: tokens of a real control plane ask the real store of requests, on
-// a clock that is moved by hand. Each abuse is a way to erase in pieces what nobody may erase at once.
+// What one person can erase alone where full erasures need two: tokens of a real control plane ask the real
+// store of requests, on a clock that is moved by hand. Each abuse is a way to erase in pieces what nobody may
+// erase at once.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -52,7 +53,10 @@ async function scene() {
     requestStore,
     make,
     ada: await make('operator'),
-    /** Asks for it, and lets it come to its end at once where it needs nobody else; answers the status it is born in. */
+    /**
+     * Asks for it, and lets it come to its end at once where it needs nobody else; answers the status it is
+     * born in.
+     */
     async erase(draft: DeletionDraft, requester: string): Promise<string> {
       const by = { requester, idempotencyKey: null }
       const { isNew, row } = await requestStore.create(tenantId, draft, by)

@@ -1,5 +1,5 @@
-// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview of one
-// says of the other's would show as a count that is too high or a name that isn't its own.
+// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview
+// of one says of the other's would show as a count that is too high or a name that isn't its own.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,10 +1,10 @@
-// What a deletion would erase, counted for somebody who is about to ask for it, and held against the moment they
-// do: a deletion that names its preview is refused where the selection has become another one meanwhile. A preview
-// changes nothing. At rest it is counts by signal only, so no erasure has to visit it; names of services are
-// answered once and kept nowhere.
+// Counts what a deletion would erase, and compares it again when the deletion is requested: a deletion that
+// names its preview is refused where the selection has changed too much since. A preview changes nothing.
+// Only counts per signal are stored, so no erasure has to visit previews; names of services are returned and
+// not stored.
 //
-// Everything selected is counted, also what a legal hold defers: the deletion will erase it in the end. Only the
-// estimate of work leaves it out.
+// Everything selected is counted, also what a legal hold delays: the deletion will erase it in the end. Only
+// the estimate of work leaves it out.
 
 import type { z } from 'zod'
 import type { DeletionPreview } from '../../../contract/deletion.ts'
@@ -36,8 +36,8 @@ export interface PreviewedBackup {
   readonly expires_at_ms: number
 }
 
-/** Who asks, where their telemetry is, and whether somebody still waits for the answer. */
-type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
+/** The requester, the place of their telemetry, and a signal that aborts when they no longer wait. */
+export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine
@@ -47,16 +47,16 @@ export interface PreviewsDeps {
   readonly clock: Clock
   readonly derivedStores: readonly DerivedStore[]
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
-  /** Every backup that may hold a copy of what is there now. */
+  /** Returns every backup that may have a copy of what is stored now. */
   readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
-  /** Why the requester would need a second person for it; null where they would not. */
+  /** Returns why the requester would need a second person; null where they would not. */
   readonly approvalCause: (asker: PreviewAsker, selection: DeletionSelection) => Promise<ApprovalCause | null>
 }
 
-/** Long enough to read and to ask a colleague; short enough that it is still about what is there. */
+/** How long a preview is valid, milliseconds: long enough to read it and to ask a colleague. */
 const lifetimeMs = 15 * 60_000
 
-/** Telemetry keeps flowing while a person reads: so many rows, or one in a hundred, are no other selection. */
+/** Telemetry arrives while a person reads: a difference of this many rows, or of this share, is accepted. */
 const toleranceRowsMin = 1000
 const toleranceShare = 0.01
 
@@ -67,7 +67,7 @@ export class Previews {
     this.#deps = deps
   }
 
-  /** Counts the selection and remembers the counts. Removes what has expired, of every organisation. */
+  /** Counts the selection and stores the counts. Also removes expired previews of every organisation. */
   async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
     const { activeHolds, approvalCause, clock, control, derivedStores, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
@@ -117,9 +117,9 @@ export class Previews {
   }
 
   /**
-   * Passes where the preview is of this selection, has not expired, and the selection holds what it held, within
-   * the tolerance. Throws InvalidInput where it is of another selection; otherwise `preview_stale` with a new
-   * preview, alike for an expired, an unknown and another organisation's.
+   * Returns where the preview is of this selection, is valid, and the selection has the same rows within the
+   * tolerance. Throws InvalidInput where it is of another selection. Otherwise throws `preview_stale` with a
+   * new preview; an expired one, an unknown one and one of another organisation look the same.
    */
   async check(place: PreviewAsker, previewId: string, selection: DeletionSelection): Promise<void> {
     const { clock, control } = this.#deps
@@ -130,7 +130,7 @@ export class Previews {
       .where('preview_id', '=', previewId)
       .where('tenant_id', '=', place.tenantId)
       .executeTakeFirst()
-    // One from the future was made before the clock was set back: nobody knows how old it is.
+    // A creation time in the future means that the clock was set back, so its age is unknown.
     if (row === undefined || row.expires_at_ms <= nowMs || row.created_at_ms > nowMs) {
       throw await this.#stale(place, selection, 'The preview has expired or is unknown')
     }
@@ -159,13 +159,13 @@ export class Previews {
   }
 }
 
-/** What a preview says where no store counts anything. */
+/** Counts where no derived store has anything. */
 const nothingDerived: Preview['derived'] = { anomalies: 0, anomalies_learned_from: 0 }
 
-/** A sender's clock may be ahead by so much. */
+/** How far the clock of a client may be ahead, milliseconds. */
 const clockSkewMs = 60_000
 
-/** A year too many in a bound is easily typed, and nothing else would say so. */
+/** Warns of an end in the future: a wrong year is easily typed, and nothing else would show it. */
 export function warningsAbout({ range }: DeletionSelection, nowMs: number): Preview['warnings'] {
   const { endNs } = range
   if (endNs === null || endNs <= BigInt(nowMs + clockSkewMs) * nsPerMs) return []
@@ -173,7 +173,7 @@ export function warningsAbout({ range }: DeletionSelection, nowMs: number): Prev
   return [{ code: 'future_end', message }]
 }
 
-/** A short range that needs approval is otherwise a riddle. */
+/** Explains why a short range needs approval. */
 const rangesTogether: Preview['warnings'][number] = {
   code: 'ranges_together',
   message:
@@ -184,7 +184,9 @@ export function toleranceOf(rows: number): number {
   return Math.max(toleranceRowsMin, Math.floor(rows * toleranceShare))
 }
 
-/** Rows that came and went, signal by signal: as many new logs as lost spans are not the same selection. */
+/**
+ * Returns the rows that were added and removed, per signal: as many new logs as lost spans are a difference.
+ */
 export function differenceOf(before: RowCounts, now: RowCounts): number {
   const signals = new Set([...Object.keys(before), ...Object.keys(now)] as Signal[])
   return [...signals].reduce((sum, signal) => sum + Math.abs((now[signal] ?? 0) - (before[signal] ?? 0)), 0)
@@ -222,7 +224,7 @@ function boundsOf({ startNs, endNs }: TimeRange) {
   }
 }
 
-/** One that is still to be taken can't be told apart from the others yet, but may hold a copy just as long. */
+/** A backup that is requested and not taken isn't listed, but its expiry counts. */
 function backupsOf(known: readonly PreviewedBackup[]) {
   const backups = known.flatMap(({ backup_id, taken_at_ms, expires_at_ms }) =>
     taken_at_ms === null

@@ -1,5 +1,5 @@
-// What a request says of backups: until when one may hold a copy of what it erases. The control plane is real, the
-// backups are a list, as the register of backups gives it.
+// What a request says of backups: until when one may hold a copy of what it erases. The control plane is
+// real, the backups are a list, as the register of backups gives it.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

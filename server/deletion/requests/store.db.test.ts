@@ -1,5 +1,5 @@
-// Every write to a request on a real control plane: an update that changes no row is noticed, and a transaction that can't
-// commit leaves neither a row nor anything that is hidden.
+// Every write to a request on a real control plane: an update that changes no row is noticed, and a
+// transaction that can't commit leaves neither a row nor anything that is hidden.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'

@@ -1,5 +1,5 @@
-// The life cycle of a request's visibility: each status on a real gate, changes that fail, and changes whose promises
-// resolve in another order than their transactions committed in.
+// The life cycle of a request's visibility: each status on a real gate, changes that fail, and changes whose
+// promises resolve in another order than their transactions committed in.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,24 +1,25 @@
-// What a deletion request does to readers and writers of the telemetry that it selects. A request is in one of four
-// states of visibility, and its status alone says in which (`visibilityOf` in states.ts; SPEC.md has the same tables):
+// What a deletion request does to readers and writers of the telemetry that it selects. Its visibility is one
+// of four states and follows from its status (`visibilityOf` in states.ts). SPEC.md has the same tables, and a
+// test compares them.
 //
-//   state    readers                       writers                                           erased time
-//   open     see the selection             add to it                                         as stored
-//   hidden   do not see it                 add to it                                         unknown
-//   fenced   do not see it                 are refused (503), see `fence` in the gate        unknown
-//   erased   see what arrived afterwards   add to it; with `refuse_late`, late rows are      unknown
-//                                          left out for good
+//   state    readers                       writers                                time for charts and detectors
+//   open     see the selection             add to it                              as stored
+//   hidden   do not see it                 add to it                              unknown
+//   fenced   do not see it                 are refused with a 503                 unknown
+//   erased   see what arrived afterwards   add to it; with `refuse_late`, late    unknown up to the completion
+//                                          rows are left out
 //
-//   from \ to   open     hidden            fenced                     erased
-//   (none)      create   create            create, taken up           taken up as done
-//   open                 approve           reapply
-//   hidden      cancel                     start, release, reapply    verified
-//   fenced               hold                                         verified
-//   erased                                 reapply
+//   from \ to   open      hidden      fenced                      erased
+//   (none)      create    create      create, take up             take up, where it was done
+//   open                  approve     reapply
+//   hidden      cancel                release, start, reapply     verified
+//   fenced                hold                                    verified
+//   erased                            reapply
 //
-// The order of a change keeps one invariant: telemetry is never readable or writable while the stored status forbids it.
-// A stricter state is shown before the transaction that stores it commits, a looser one after it has committed. While
-// changes are under way, the strictest of the stored state and of theirs is shown. A change that fails ends its demand, and
-// nothing else has to be undone.
+// Invariant: the gate is never looser than the stored status. A stricter state is told to the gate before the
+// transaction that stores it commits, a looser one after it has committed. While several changes of a request
+// are in progress, the gate has the strictest of the stored state and of theirs. A change that fails only ends
+// its own demand, so nothing else has to be undone.
 
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'

@@ -1,5 +1,5 @@
-// Who may shorten retention: one person where nobody asks for a second, and two under either rule. Tokens of a real
-// control plane, a clock that is moved by hand. What is in force is what the worker reads.
+// Who may shorten retention: one person where nobody asks for a second, and two under either rule. Tokens of
+// a real control plane, a clock that is moved by hand. What is in force is what the worker reads.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -20,7 +20,10 @@ after(close)
 const dayMs = 86_400_000
 let organisations = 0
 
-/** An organisation with this rule that keeps logs for 30 days, and two people with a token of the operator each. */
+/**
+ * An organisation with this rule that keeps logs for 30 days, and two people with a token of the operator
+ * each.
+ */
 async function scene(approval: ApprovalRule) {
   const clock = new ManualClock(1_767_000_000_000)
   const tenantId = `organisation-${++organisations}`

@@ -1,5 +1,5 @@
-// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the ledger;
-// what is young, held or the neighbour's stays.
+// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the
+// ledger; what is young, held or the neighbour's stays.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

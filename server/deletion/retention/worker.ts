@@ -1,5 +1,6 @@
-// Asks for the erasures that retention rules call for, once a day each. They are requests like any other, in the
-// ledger, read back and certified; only nobody is asked to approve them. Where nothing is old enough nothing is asked.
+// Requests the erasures that retention rules call for, once a day each. They are requests like any other: in
+// the ledger, read back and certified; only nobody has to approve them. Where nothing is old enough nothing
+// is requested.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
@@ -18,14 +19,14 @@ interface RetentionWorkerDeps {
   readonly store: RetentionStore
   readonly requestStore: RequestStore
   readonly engine: TelemetryEngine
-  /** The time to erase by; null while the clock is in doubt, and then nothing is asked for. */
+  /** Returns the time to erase by; null while the clock is in doubt, and then nothing is requested. */
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
-  /** Which deletions of the organisation need a second person. */
+  /** Returns which deletions of the organisation need a second person. */
   readonly ruleOf: (tenantId: string) => Promise<ApprovalRule>
   readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
-  /** Tells the deletion loop that there is something to do. */
+  /** Wakes the deletion loop. */
   readonly nudge: () => void
 }
 
@@ -33,7 +34,7 @@ const minutesPerDay = 1440
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
-  /** What has been looked at today, by organisation and key. */
+  /** Keys that were handled today, with their organisation. */
   #seen = new Set<string>()
   #day = ''
 
@@ -57,7 +58,7 @@ export class RetentionWorker {
     }
   }
 
-  /** Nothing is erased by it, so retention goes on where it fails. */
+  /** Removing changes erases nothing, so retention continues where it fails. */
   async #expireChanges(): Promise<void> {
     try {
       await this.#deps.store.expire()
@@ -72,7 +73,7 @@ export class RetentionWorker {
     const nowMs = await trustedNowMs()
     if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
-    // Nobody is asked, but where every deletion needs two people the second one has a day to take it back.
+    // Nobody has to approve, but where every deletion needs two people the second one has a day to cancel.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
     for (const undelayed of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
       const draft = { ...undelayed, delayMinutes }
@@ -101,7 +102,7 @@ export class RetentionWorker {
   }
 }
 
-/** The rule may have been taken back since it was read. */
+/** Throws where the rule was changed since it was read. */
 async function requireRule(
   trx: ControlTransaction,
   tenantId: string,

@@ -24,7 +24,8 @@ export class DerivedAnomalies implements DerivedStore {
 
   remove(tenantId: string, { range, signals }: ErasedPart): Promise<number> {
     return this.#control.transaction().execute(async (trx) => {
-      // Read here, because another process, which shares no lock with this one, may have placed a hold just now.
+      // Read here, because another process, which shares no lock with this one, may have placed a hold just
+      // now.
       const held = await this.#readHolds(trx, tenantId)
       const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
       return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
