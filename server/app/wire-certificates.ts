@@ -28,7 +28,7 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
     control,
     keys,
     derivedStores: derivedStores(control).map(({ name }) => name),
-    backupsHolding: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
+    findBackups: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceSha256: certificateIssuer,
       serviceVersion,

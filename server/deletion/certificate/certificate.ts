@@ -14,14 +14,13 @@ import { hashOf } from '../../audit/chain.ts'
 import { instantText } from '../../core/clock.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
 import type { StoredStep } from '../attempt/step-store.ts'
-import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../requests/request.ts'
-
-/** A backup that may have a copy of what was erased. */
-export interface CoveredBackup {
-  readonly backup_id: string
-  readonly taken_at_ms: number | null
-  readonly expires_at_ms: number
-}
+import {
+  type KnownBackup,
+  noProgress,
+  type RequestRow,
+  type StoredDeletion,
+  toStored,
+} from '../requests/request.ts'
 
 /** The ledger entry that completed a request. */
 export interface Completion {
@@ -46,7 +45,7 @@ export interface CertificateFacts {
   readonly completion: Completion
   /** Names of the stores of derived telemetry that a read-back has to count. */
   readonly derivedStores: readonly string[]
-  readonly backups: readonly CoveredBackup[]
+  readonly backups: readonly KnownBackup[]
   /** `jti` of the certificate of this request before; null where there is none. */
   readonly supersedes: string | null
   readonly issuedAtMs: number

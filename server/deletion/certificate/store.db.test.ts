@@ -12,8 +12,8 @@ import { SigningKeys } from '../../audit/signing.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import type { KnownBackup } from '../requests/request.ts'
 import { noProgress } from '../requests/request.ts'
-import type { CoveredBackup } from './certificate.ts'
 import { CertificateStore } from './store.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
@@ -24,13 +24,13 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
   t.after(close)
   const clock = new ManualClock(startMs)
   const keys = new SigningKeys(control, clock, testSeal)
-  const backups: CoveredBackup[] = []
+  const backups: KnownBackup[] = []
   const deps = {
     control,
     clock,
     keys,
     derivedStores: ['anomalies'],
-    backupsHolding: async (requestId: string) => (requestId === 'del_1' ? backups : []),
+    findBackups: async (requestId: string) => (requestId === 'del_1' ? backups : []),
     issuer: async () => ({
       instanceSha256: instanceOf('x').certificateIssuer,
       serviceVersion: '0.1.0',

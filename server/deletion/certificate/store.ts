@@ -13,9 +13,9 @@ import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { StepStore, type StoredStep } from '../attempt/step-store.ts'
 import { requireRow } from '../requests/queries.ts'
-import { type RequestRow, toStored } from '../requests/request.ts'
+import { type KnownBackup, type RequestRow, toStored } from '../requests/request.ts'
 import { isFinal, workingStatuses } from '../requests/states.ts'
-import { buildCertificate, type Completion, type CoveredBackup, type Issuer } from './certificate.ts'
+import { buildCertificate, type Completion, type Issuer } from './certificate.ts'
 
 interface CertificateDeps {
   readonly control: Control
@@ -24,7 +24,7 @@ interface CertificateDeps {
   /** Names of the stores of derived telemetry that a read-back has to count. */
   readonly derivedStores: readonly string[]
   /** Returns known backups that may have a copy of what this request erased. */
-  readonly backupsHolding: (requestId: string) => Promise<readonly CoveredBackup[]>
+  readonly findBackups: (requestId: string) => Promise<readonly KnownBackup[]>
   readonly issuer: () => Promise<Issuer>
 }
 
@@ -60,7 +60,7 @@ export class CertificateStore {
    * another organisation alike; `not_verified` in every other state.
    */
   async issue(tenantId: string, requestId: string, actor: string): Promise<IssuedCertificate> {
-    const { clock, backupsHolding, control, derivedStores, issuer, keys } = this.#deps
+    const { clock, findBackups, control, derivedStores, issuer, keys } = this.#deps
     const read = () => control.transaction().execute((trx) => readCompleted(trx, tenantId, requestId))
     const completed = await read()
     if (isCurrent(completed)) return completed.kept
@@ -68,7 +68,7 @@ export class CertificateStore {
       ...completed,
       derivedStores,
       issuer: await issuer(),
-      backups: await backupsHolding(requestId),
+      backups: await findBackups(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,
       issuedAtMs: clock.nowMs(),
     })

@@ -18,8 +18,9 @@ import { weighRows } from '../../telemetry/row-weights.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { between as draftBetween, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
+import type { KnownBackup } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
-import { type PreviewedBackup, Previews, type PreviewsDeps } from './preview.ts'
+import { Previews, type PreviewsDeps } from './preview.ts'
 
 const nowMs = Date.UTC(2026, 1, 1)
 const secondNs = 1_000_000_000n
@@ -228,7 +229,7 @@ test('derived anomalies, holds that overlap, backups and whether a second person
     signals: [signal],
     range: { startNs, endNs: null },
   })
-  const backups: PreviewedBackup[] = [
+  const backups: KnownBackup[] = [
     { backup_id: 'bak_2', taken_at_ms: null, expires_at_ms: nowMs + 9000 },
     { backup_id: 'bak_1', taken_at_ms: nowMs - 5000, expires_at_ms: nowMs + 5000 },
   ]

@@ -24,17 +24,11 @@ import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { ApprovalCause } from '../governance/policy.ts'
+import type { KnownBackup } from '../requests/request.ts'
 import { type DeletionSelection, holdsWithin, selectionText } from '../requests/selection.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>
-
-export interface PreviewedBackup {
-  readonly backup_id: string
-  /** Null while it is still to be taken. */
-  readonly taken_at_ms: number | null
-  readonly expires_at_ms: number
-}
 
 /** The requester, the place of their telemetry, and a signal that aborts when they no longer wait. */
 export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
@@ -48,7 +42,7 @@ export interface PreviewsDeps {
   readonly derivedStores: readonly DerivedStore[]
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
   /** Returns every backup that may have a copy of what is stored now. */
-  readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
+  readonly knownBackups: () => Promise<readonly KnownBackup[]>
   /** Returns why the requester would need a second person; null where they would not. */
   readonly approvalCause: (asker: PreviewAsker, selection: DeletionSelection) => Promise<ApprovalCause | null>
 }
@@ -225,7 +219,7 @@ function boundsOf({ startNs, endNs }: TimeRange) {
 }
 
 /** A backup that is requested and not taken isn't listed, but its expiry counts. */
-function backupsOf(known: readonly PreviewedBackup[]) {
+function backupsOf(known: readonly KnownBackup[]) {
   const backups = known.flatMap(({ backup_id, taken_at_ms, expires_at_ms }) =>
     taken_at_ms === null
       ? []

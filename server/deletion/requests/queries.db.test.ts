@@ -8,13 +8,13 @@ import { instantText } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { all, requestStoreOn } from '../deletion-fixture.ts'
 import { RequestQueries } from './queries.ts'
-import type { HoldingBackup, HoldingBackups } from './request.ts'
+import type { KnownBackup, KnownBackups } from './request.ts'
 
 const { control, close } = await openControlPlane()
 after(close)
 
 const nowMs = 1_763_717_400_000
-const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): HoldingBackup => ({
+const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): KnownBackup => ({
   backup_id: name,
   taken_at_ms: takenAtMs,
   expires_at_ms: expiresAtMs,
@@ -22,13 +22,13 @@ const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): Ho
 let organisations = 0
 
 /** All backups, and those from before a completion. */
-const known = (all: readonly HoldingBackup[], before: readonly HoldingBackup[]): HoldingBackups => ({
+const known = (all: readonly KnownBackup[], before: readonly KnownBackup[]): KnownBackups => ({
   all,
   fromBefore: () => before,
 })
 
 /** What a request in this state says, as it is read alone and in its list. */
-async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: HoldingBackups) {
+async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: KnownBackups) {
   const tenantId = `organisation-${++organisations}`
   const requestStore = requestStoreOn(control, new ManualClock(nowMs))
   const asked: string[] = []

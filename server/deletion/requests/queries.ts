@@ -5,20 +5,20 @@ import type { DeletionRequest, DeletionStatus } from '../../../contract/deletion
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
-import { type HoldingBackups, type RequestRow, type StoredDeletion, toRequest, toStored } from './request.ts'
+import { type KnownBackups, type RequestRow, type StoredDeletion, toRequest, toStored } from './request.ts'
 
 /** Returns which backups may have a copy of what these requests erase. */
-export type KnownBackups = (requestIds: readonly string[]) => Promise<HoldingBackups>
+export type FindBackups = (requestIds: readonly string[]) => Promise<KnownBackups>
 
 const stepsShownMax = 1000
 
 export class RequestQueries {
   readonly #control: Control
-  readonly #knownBackups: KnownBackups
+  readonly #findBackups: FindBackups
 
-  constructor(control: Control, knownBackups: KnownBackups) {
+  constructor(control: Control, findBackups: FindBackups) {
     this.#control = control
-    this.#knownBackups = knownBackups
+    this.#findBackups = findBackups
   }
 
   /**
@@ -32,7 +32,7 @@ export class RequestQueries {
 
   /** Returns the wire form of a row that was read already. */
   async wireForm(row: RequestRow): Promise<DeletionRequest> {
-    return toRequest(row, await this.#knownBackups([row.request_id]))
+    return toRequest(row, await this.#findBackups([row.request_id]))
   }
 
   /** Returns the request in the form that the rest of the room uses. Throws as {@link get} does. */
@@ -83,7 +83,7 @@ export class RequestQueries {
     if (page.beforeId !== null) query = query.where('request_id', '<', page.beforeId)
     if (page.status !== null) query = query.where('status', '=', page.status)
     const rows = await query.execute()
-    const backups = await this.#knownBackups(rows.map(({ request_id }) => request_id))
+    const backups = await this.#findBackups(rows.map(({ request_id }) => request_id))
     return rows.map((row) => toRequest(row, backups))
   }
 

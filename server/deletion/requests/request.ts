@@ -225,7 +225,7 @@ export interface ReadBack {
 }
 
 /** A backup that may have a copy of what was stored when it was taken. */
-export interface HoldingBackup {
+export interface KnownBackup {
   readonly backup_id: string
   /** Null while it is requested and not taken. */
   readonly taken_at_ms: number | null
@@ -233,11 +233,11 @@ export interface HoldingBackup {
 }
 
 /** The known backups, from the register of backups. */
-export interface HoldingBackups {
+export interface KnownBackups {
   /** All that exist or are requested. */
-  readonly all: readonly HoldingBackup[]
+  readonly all: readonly KnownBackup[]
   /** Those that may have a copy of what this erasure erased, once it is completed. */
-  fromBefore(requestId: string): readonly HoldingBackup[]
+  fromBefore(requestId: string): readonly KnownBackup[]
 }
 
 /**
@@ -246,14 +246,14 @@ export interface HoldingBackups {
 const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
 
 /** Returns when the last backup that may have a copy expires; null where there is none. */
-export function backupsClearByMs(row: RequestRow, backups: HoldingBackups): number | null {
+export function backupsClearByMs(row: RequestRow, backups: KnownBackups): number | null {
   if (givenBack.some((status) => status === row.status)) return null
-  const holding = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
-  return holding.length === 0 ? null : Math.max(...holding.map(({ expires_at_ms }) => expires_at_ms))
+  const withCopy = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
+  return withCopy.length === 0 ? null : Math.max(...withCopy.map(({ expires_at_ms }) => expires_at_ms))
 }
 
 /** Returns the wire form. */
-export function toRequest(row: RequestRow, backups: HoldingBackups): DeletionRequest {
+export function toRequest(row: RequestRow, backups: KnownBackups): DeletionRequest {
   const stored = toStored(row)
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {
