@@ -24,7 +24,7 @@ export const minuteMs = 60_000
 export const dayMs = 86_400_000
 
 /** The time is what a test sets; waits are real, because the engine's disk is. */
-export class SetClock implements Clock {
+class SetClock implements Clock {
   #nowMs: number
 
   constructor(nowMs: number) {

@@ -27,7 +27,7 @@ import type { DeletionSelection } from './requests/selection.ts'
 import { isFinal } from './requests/states.ts'
 import type { RequestStore } from './requests/store.ts'
 
-export interface DeletionRoutesDeps {
+interface DeletionRoutesDeps {
   readonly requestStore: RequestStore
   readonly requests: RequestQueries
   readonly decisions: Decisions

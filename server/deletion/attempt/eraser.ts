@@ -39,7 +39,7 @@ interface PartitionStep {
 }
 
 /** Records what happens to the partitions. */
-export interface ErasureRecord<Step extends PartitionStep> {
+interface ErasureRecord<Step extends PartitionStep> {
   /**
    * Called with the rows that are about to be erased and the holds that are kept; nothing is erased before it
    * resolves.

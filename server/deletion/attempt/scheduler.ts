@@ -8,7 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
-export interface SchedulerDeps {
+interface SchedulerDeps {
   /** Returns what may be attempted now, a queue per organisation. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Returns null for an unknown organisation. */

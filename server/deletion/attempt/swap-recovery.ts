@@ -8,7 +8,7 @@ import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { recoverSideTables } from './side-tables.ts'
 import type { StepStore } from './step-store.ts'
 
-export interface SwapRecoveryDeps {
+interface SwapRecoveryDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
   readonly steps: StepStore

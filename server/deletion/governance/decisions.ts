@@ -12,7 +12,7 @@ import { type DeletionEvent, hasBegun, transitions } from '../requests/states.ts
 import type { RequestStore } from '../requests/store.ts'
 import { ownRequest } from './policy.ts'
 
-export interface DecisionDeps {
+interface DecisionDeps {
   readonly requestStore: RequestStore
   readonly requests: RequestQueries
   readonly clock: Clock

@@ -25,7 +25,7 @@ const operatorPrefix = 'operator:'
  * Called with the holds that are still in force, in the transaction that releases one: what was kept for that
  * hold alone must be removed.
  */
-export type HoldReleased = (
+type HoldReleased = (
   trx: ControlTransaction,
   tenantId: string,
   standing: readonly ActiveHold[],

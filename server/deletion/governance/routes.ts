@@ -19,7 +19,7 @@ import { route } from '../../http/route.ts'
 import type { LegalHolds } from './holds.ts'
 import { type DeletionPolicies, secondPerson } from './policy.ts'
 
-export interface GovernanceRoutesDeps {
+interface GovernanceRoutesDeps {
   readonly holds: LegalHolds
   readonly policies: DeletionPolicies
   /** Places a hold while nothing is erased from the organisation's placement. */

@@ -31,7 +31,7 @@ import { countRows, countSelection, type RowCounts, type SelectionCount } from '
 type Preview = z.input<typeof DeletionPreview>
 
 /** The requester, the place of their telemetry, and a signal that aborts when they no longer wait. */
-export type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
+type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine

@@ -13,7 +13,7 @@ import { selectedIn } from '../attempt/planner.ts'
 import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
 
 /** How many services are named per signal; enough to recognise what would be erased. */
-export const servicesMax = 100
+const servicesMax = 100
 
 interface SignalCount {
   readonly signal: Signal
@@ -28,7 +28,7 @@ interface SignalCount {
   readonly servicesTotal: number
 }
 
-export interface ErasureWork {
+interface ErasureWork {
   /** Partitions in which no row of the organisation would be left. */
   readonly partitionsDropped: number
   readonly partitionsRewritten: number

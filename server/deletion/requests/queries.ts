@@ -8,7 +8,7 @@ import { instantText } from '../../core/clock.ts'
 import { type KnownBackups, type RequestRow, type StoredDeletion, toRequest, toStored } from './request.ts'
 
 /** Returns which backups may have a copy of what these requests erase. */
-export type FindBackups = (requestIds: readonly string[]) => Promise<KnownBackups>
+type FindBackups = (requestIds: readonly string[]) => Promise<KnownBackups>
 
 const stepsShownMax = 1000
 

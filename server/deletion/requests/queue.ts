@@ -3,7 +3,7 @@
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 
 /** The fields of a request that decide about its place. */
-export interface Queued {
+interface Queued {
   readonly tenantId: string
   readonly status: DeletionStatus
   readonly scope: 'range' | 'all'
@@ -43,7 +43,7 @@ function waitsForRetry({ retryAtMs }: Queued, nowMs: number): boolean {
   return waitMs > 0 && waitMs <= retryDelayMaxMs
 }
 
-export const retryDelayMaxMs = 300_000
+const retryDelayMaxMs = 300_000
 
 /** Returns the pause before the next attempt in milliseconds: one second, doubling to five minutes. */
 export function retryDelayMs(attempts: number): number {

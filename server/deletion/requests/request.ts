@@ -199,7 +199,7 @@ export function newRow(request: NewRequest, seq: number): RequestRow {
 }
 
 /** Returns the columns that a move changes besides the status. */
-export function columnsOf(changes: MoveChanges) {
+export function changedColumns(changes: MoveChanges) {
   return {
     ...(changes.hiddenAtMs !== undefined && { hidden_at_ms: changes.hiddenAtMs }),
     ...(changes.removedAtMs !== undefined && { removed_at_ms: changes.removedAtMs }),
@@ -246,7 +246,7 @@ export interface KnownBackups {
 const givenBack: readonly DeletionStatus[] = ['cancelled', 'rejected', 'expired']
 
 /** Returns when the last backup that may have a copy expires; null where there is none. */
-export function backupsClearByMs(row: RequestRow, backups: KnownBackups): number | null {
+function backupsClearByMs(row: RequestRow, backups: KnownBackups): number | null {
   if (givenBack.some((status) => status === row.status)) return null
   const withCopy = row.status === 'completed' ? backups.fromBefore(row.request_id) : backups.all
   return withCopy.length === 0 ? null : Math.max(...withCopy.map(({ expires_at_ms }) => expires_at_ms))

@@ -18,11 +18,17 @@ import {
 } from '../../control/database.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
-import { findExisting, nextSeq, refuseBesideAll, refuseTooMany, refuseTooManyRefusing } from './admission.ts'
+import {
+  findExisting,
+  nextSeq,
+  refuseBesideAll,
+  refuseTooManyDeletions,
+  refuseTooManyRefusing,
+} from './admission.ts'
 import { type DeletionDraft, draftText } from './draft.ts'
 import { requireRow } from './queries.ts'
 import {
-  columnsOf,
+  changedColumns,
   type DeletionProgress,
   type MoveChanges,
   type NewRequest,
@@ -36,14 +42,14 @@ import type { DeletionSelection } from './selection.ts'
 import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
 import type { Visibility } from './visibility.ts'
 
-export interface Created {
+interface Created {
   /** The new row, or the existing one. */
   readonly row: RequestRow
   /** False where an identical open request, or one with the same Idempotency-Key, existed already. */
   readonly isNew: boolean
 }
 
-export interface RequestStoreDeps {
+interface RequestStoreDeps {
   readonly control: Control
   readonly clock: Clock
   readonly visibility: Visibility
@@ -210,7 +216,7 @@ export class RequestStore {
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
     const nowMs = this.#clock.nowMs()
     return this.#change(async (trx, announce) => {
-      const columns = { ...columnsOf(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
+      const columns = { ...changedColumns(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
       const request = await updateSeen(trx, seen, columns)
       if (request === null) return null
       if (to === 'completed') await noteBackups(trx, seen.requestId)

@@ -14,7 +14,7 @@ import type { Caller } from '../../core/caller.ts'
 import { route } from '../../http/route.ts'
 import type { RetentionStore } from './store.ts'
 
-export interface RetentionRoutesDeps {
+interface RetentionRoutesDeps {
   readonly retention: RetentionStore
   /** Wakes the workers: there may be something to erase. */
   readonly nudge: () => void

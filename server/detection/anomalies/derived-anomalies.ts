@@ -1,6 +1,7 @@
 // Anomalies, and the versions of them that legal holds keep, as a store of derived telemetry.
 
 import type { Control } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
 import type { DerivedStore, ErasedPart } from '../../telemetry/derived-store.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { countAnomaliesIn, countVersionsIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -24,8 +25,8 @@ export class DerivedAnomalies implements DerivedStore {
 
   remove(tenantId: string, { range, signals }: ErasedPart): Promise<number> {
     return this.#control.transaction().execute(async (trx) => {
-      // Read here, because another process, which shares no lock with this one, may have placed a hold just
-      // now.
+      await lock(trx, { tenantId })
+      // Read here, because another process, which shares no lock of a placement, may just have placed a hold.
       const held = await this.#readHolds(trx, tenantId)
       const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
       return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))

@@ -17,7 +17,7 @@ export type ReadHolds = (
 ) => Promise<readonly ActiveHold[]>
 
 /** A change that is about to be made to a stored anomaly. */
-export interface AnomalyChange {
+interface AnomalyChange {
   readonly holds: readonly ActiveHold[]
   readonly nowMs: number
   readonly by: string
@@ -38,7 +38,7 @@ const chunkSize = 250
 const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
-export function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHold[] {
+function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHold[] {
   return holds.filter((hold) => isHeldBy(hold, anomaly))
 }
 
