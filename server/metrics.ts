@@ -4,8 +4,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
-import { workingStatuses } from './deletion/deletion.ts'
-import type { DeletionRequests } from './deletion/requests.ts'
+import type { RequestQueries } from './deletion/requests/queries.ts'
+import { workingStatuses } from './deletion/requests/states.ts'
 import type { ClientLimits } from './http/client-limits.ts'
 import type { AnswersUnderWay } from './http/limits/answers-under-way.ts'
 import type { Connections } from './http/limits/connections.ts'
@@ -16,7 +16,7 @@ import type { Signal } from './telemetry/schema/tables.ts'
 interface MetricSources {
   readonly writer: IngestWriter
   readonly budget: BodyBudget
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections

@@ -38,6 +38,8 @@ interface DatabaseShell {
   dropValueChecks(): Promise<void>
   /** Moves of the organisation's requests into these states fail, until the function that is returned is called. */
   failMoves(tenantId: string, statuses: readonly string[]): Promise<() => Promise<void>>
+  /** Transactions that write a deletion request fail when they commit, until the function that is returned is called. */
+  failCommits(): Promise<() => Promise<void>>
 }
 
 interface ControlPlane {
@@ -134,6 +136,21 @@ function sqliteShell(control: Control): DatabaseShell {
       )
       return async () => {
         await run('drop trigger unwritable')
+      }
+    },
+    async failCommits() {
+      // A deferred reference to nothing is found when the transaction commits.
+      await run(
+        'create table orphans (parent text references deletion_requests (request_id) deferrable initially deferred)',
+      )
+      for (const verb of ['insert', 'update']) {
+        await run(
+          `create trigger orphan_of_${verb} after ${verb} on deletion_requests begin insert into orphans values ('none'); end`,
+        )
+      }
+      return async () => {
+        for (const verb of ['insert', 'update']) await run(`drop trigger orphan_of_${verb}`)
+        await run('drop table orphans')
       }
     },
   }

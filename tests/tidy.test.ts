@@ -156,7 +156,7 @@ describe('the direction rule', () => {
     assert.equal(client('server/core/clock.ts'), 0)
     assert.equal(client('server/cli/print.ts'), 0)
     assert.equal(client('server/cli/serve.ts'), 1)
-    assert.equal(client('server/deletion/deletion.ts'), 1)
+    assert.equal(client('server/deletion/requests/states.ts'), 1)
   })
 
   test('asks for a floor where a room is new', () => {

@@ -10,7 +10,7 @@ import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
-import { sideTables } from '../deletion/eraser.ts'
+import { sideTables } from '../deletion/attempt/side-tables.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 
 interface BackupNeeds {

@@ -9,6 +9,7 @@ import type { Clock } from '../core/clock.ts'
 import { CertificateStore } from '../deletion/certificate/store.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { sql } from '../telemetry/sql.ts'
+import { derivedStores } from './derived-stores.ts'
 
 interface CertificateNeeds {
   readonly clock: Clock
@@ -26,7 +27,8 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
     clock,
     control,
     keys,
-    backupsHolding: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
+    derivedStores: derivedStores(control).map(({ name }) => name),
+    findBackups: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceSha256: certificateIssuer,
       serviceVersion,

@@ -1,5 +1,5 @@
-// Wires up everything an erasure reaches: the engine, the control plane's anomalies, legal holds and policy, the journal
-// and the register of backups. The rooms themselves don't know each other.
+// Wires up everything that an erasure reaches: the engine, derived stores, legal holds and policy, the
+// journal and the register of backups. The rooms don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
@@ -9,38 +9,35 @@ import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
-import { secondPersonCause } from '../deletion/asked-alone.ts'
-import { Decisions } from '../deletion/decisions.ts'
-import { queuesOf, workingStatuses } from '../deletion/deletion.ts'
-import type { StoredDeletion } from '../deletion/deletion-record.ts'
-import { DoneMarks } from '../deletion/done-marks.ts'
-import type { Failpoint } from '../deletion/eraser.ts'
-import { addGovernanceRoutes } from '../deletion/governance-routes.ts'
-import { LegalHolds } from '../deletion/holds.ts'
-import { readActiveHolds } from '../deletion/holds-and-steps.ts'
-import { LateRowCounts } from '../deletion/late-row-counts.ts'
-import { DeletionLedger, type RecordedErasure } from '../deletion/ledger.ts'
-import { approvalRuleOf, DeletionPolicies } from '../deletion/policy.ts'
+import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
+import type { Failpoint } from '../deletion/attempt/eraser.ts'
+import { StepStore } from '../deletion/attempt/step-store.ts'
+import { DeletionWorker } from '../deletion/attempt/worker.ts'
+import { Decisions } from '../deletion/governance/decisions.ts'
+import { LegalHolds } from '../deletion/governance/holds.ts'
+import { approvalRuleOf, DeletionPolicies } from '../deletion/governance/policy.ts'
+import { addGovernanceRoutes } from '../deletion/governance/routes.ts'
+import { secondPersonCause } from '../deletion/governance/second-person.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
-import { DeletionRequests } from '../deletion/requests.ts'
+import { LateRowCounts } from '../deletion/requests/late-row-counts.ts'
+import { RequestQueries } from '../deletion/requests/queries.ts'
+import { queuesOf } from '../deletion/requests/queue.ts'
+import type { RecordedErasure, StoredDeletion } from '../deletion/requests/request.ts'
+import { workingStatuses } from '../deletion/requests/states.ts'
+import { RequestStore } from '../deletion/requests/store.ts'
+import { Visibility } from '../deletion/requests/visibility.ts'
+import { addRetentionRoutes } from '../deletion/retention/routes.ts'
 import { RetentionStore } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
-import { StepStore } from '../deletion/steps.ts'
-import { DeletionWorker } from '../deletion/worker.ts'
-import {
-  countAnomaliesIn,
-  countVersionsIn,
-  redactAnomaliesIn,
-  removeAnomaliesIn,
-} from '../detection/anomalies/anomaly-erasure.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
+import { derivedStores } from './derived-stores.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
 interface DeletionNeeds {
@@ -61,8 +58,7 @@ interface DeletionNeeds {
 
 export interface WiredDeletion {
   readonly worker: DeletionWorker
-  readonly ledger: DeletionLedger
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
   readonly holds: LegalHolds
   readonly backups: BackupRegister
   readonly lateRows: LateRowCounts
@@ -78,22 +74,27 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
-  const ledger = new DeletionLedger(control, clock, findRelated)
-  const requests = new DeletionRequests(control, (requestIds) => backups.holding(requestIds))
-  const worker = createWorker(needs, { holds, ledger, requests })
-  const lateRows = new LateRowCounts(ledger)
+  const visibility = new Visibility(needs.gate, clock)
+  const requestStore = new RequestStore({
+    control,
+    clock,
+    visibility,
+    secondPersonCause: (trx, asker, selection, nowMs) =>
+      secondPersonCause(trx, findRelated, asker, selection, nowMs),
+  })
+  const requests = new RequestQueries(control, (requestIds) => backups.holding(requestIds))
+  const worker = createWorker(needs, { holds, requests, requestStore, visibility })
+  const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
   // The loop is made after this; until it is, there is nothing to tell it.
   let nudgeLoop = () => {}
   const rooms = {
     backups,
     holds,
-    ledger,
     requests,
+    requestStore,
     worker,
     retentionStore,
-    hide: worker.hide.bind(worker),
-    unhide: worker.unhide.bind(worker),
     activeHolds: holds.active.bind(holds),
     findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
     nudge: () => {
@@ -109,7 +110,6 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   })
   return {
     worker,
-    ledger,
     requests,
     holds,
     backups,
@@ -133,12 +133,10 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
 interface Rooms {
   readonly backups: BackupRegister
   readonly holds: LegalHolds
-  readonly ledger: DeletionLedger
-  readonly requests: DeletionRequests
+  readonly requests: RequestQueries
+  readonly requestStore: RequestStore
   readonly worker: DeletionWorker
   readonly retentionStore: RetentionStore
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
   readonly activeHolds: LegalHolds['active']
   readonly nudge: () => void
 }
@@ -150,7 +148,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...needs,
     ...rooms,
     weighRows: weighingForAnswers(needs),
-    countAnomalies: (tenantId, { signals, range }) => countAnomaliesIn(control, tenantId, signals, range),
+    derivedStores: derivedStores(control),
     knownBackups: async () => (await backups.holding()).all,
     approvalCause: (asker, selection) =>
       secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
@@ -165,12 +163,12 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
   addPreviewRoute(http, previews)
   addGovernanceRoutes(http, {
     ...rooms,
-    retention: rooms.retentionStore,
     policies: new DeletionPolicies(control, clock),
-    // Nothing of the placement is being erased meanwhile, so no step acts that has not seen the hold.
+    // Nothing is erased from the placement meanwhile, so no step acts that has not read the hold.
     placeHold: ({ tenantId, placement, requester }, body) =>
       gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
   })
+  addRetentionRoutes(http, { ...rooms, retention: rooms.retentionStore })
 }
 
 function createWorker(
@@ -188,13 +186,18 @@ function createWorker(
     tenancy,
     trustedNowMs,
   }: DeletionNeeds,
-  rooms: { holds: LegalHolds; ledger: DeletionLedger; requests: DeletionRequests },
+  rooms: {
+    readonly holds: LegalHolds
+    readonly requests: RequestQueries
+    readonly requestStore: RequestStore
+    readonly visibility: Visibility
+  },
 ): DeletionWorker {
   const journal = new ErasureJournal(config.backupDir, journalSeal)
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),
-    doneMarks: new DoneMarks(engine),
+    completionMarks: new CompletionMarks(engine),
     engine,
     gate,
     clock,
@@ -209,23 +212,13 @@ function createWorker(
     journal: async (request, { placement }) =>
       journal.append(entryOf(request, placement, await tenancy.foundingHash(request.tenantId))),
     journalled: async () => journal.read().map(erasureOf),
-    countAnomalies: async (tenantId, { signals, range, held }) => {
-      const { inRange, learntFrom } = await countAnomaliesIn(control, tenantId, signals, range, held)
-      return inRange + learntFrom + (await countVersionsIn(control, tenantId, signals, range, held))
-    },
-    removeAnomalies: (tenantId, { signals, range }) =>
-      control.transaction().execute(async (trx) => {
-        // Read here, because another process, which shares no lock with this one, may have placed a hold just now.
-        const held = await readActiveHolds(trx, tenantId)
-        const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
-        return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
-      }),
+    derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
     flushControl: () => dialectOf(control).flushErased(control),
   })
 }
 
-/** What the journal keeps of a request. */
+/** Returns the journal's entry of a request. */
 function entryOf(request: StoredDeletion, placement: number, foundingHash: string | null): JournalEntry {
   return {
     request_id: request.requestId,

@@ -8,7 +8,7 @@ import type { SigningKeys } from '../audit/signing.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import type { Clock } from '../core/clock.ts'
-import { readBack } from '../deletion/verifier.ts'
+import { readBack } from '../deletion/attempt/verifier.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import { signals } from '../telemetry/schema/tables.ts'
@@ -43,9 +43,9 @@ export function wireRemoval({
       return () => gate.unfence(tenantId, fence.id)
     },
     async countTelemetry(tenantId) {
-      // Anomalies live in the control plane and go with the organisation.
+      // Derived telemetry lives in the control plane and goes with the organisation.
       const target = { scope: 'all' as const, ...everything, held: [] }
-      const { rowsLeft } = await readBack(engine, async () => 0, tenantId, target)
+      const { rowsLeft } = await readBack(engine, [], tenantId, target)
       return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
     },
     async flushControl() {

@@ -1,7 +1,7 @@
 // The register of backups: which were asked for, taken, failed and removed, and which may still hold what has
 // since been erased. A backup counts as held from the moment it is asked for until its folder is known to be gone.
 // Whether it was taken before or after an erasure is told by what is written down at both, never by a clock: when an
-// erasure completes, the backups of that moment are noted beside it (deletion/ledger.ts), and a backup names the
+// erasure completes, the backups of that moment are noted beside it (deletion/requests/store.ts), and a backup names the
 // erasures that were completed when it was begun. Where neither says anything it counts as holding.
 
 import type { Insertable, Selectable } from 'kysely'

@@ -4,7 +4,7 @@
 import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
-import { LegalHolds } from '../deletion/holds.ts'
+import { LegalHolds } from '../deletion/governance/holds.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { operator, requireOrganisation, withControl } from './open-control.ts'

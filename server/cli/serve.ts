@@ -15,7 +15,7 @@ import { harmless, type JsonOption, printJsonLine } from './print.ts'
 /** Organisation of a first start that names none. */
 const firstTenantId = 'default'
 
-export async function serve(config: Config, options: JsonOption): Promise<void> {
+export async function serveUntilStopped(config: Config, options: JsonOption): Promise<void> {
   const logger = createLogger(config)
   // A first start whose output is lost goes on; `lethe token create` makes another token.
   process.stdout.on('error', () => undefined)

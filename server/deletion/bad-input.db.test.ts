@@ -1,15 +1,15 @@
-// Erasing while something is wrong with the machine: an engine that fails a statement, a full disk, a control plane
-// that somebody else has locked, a clock that is set back, and a partition of a million rows with an edge inside.
-// Each ends in a state that says so, hidden, with the neighbour whole, and goes on by itself when it can. The engine
-// is the real one; it fails where a test says so, before the statement reaches it.
+// Erasing while something is wrong with the machine: an engine that fails a statement, a full disk, a control
+// plane that somebody else has locked, a clock that is set back, and a partition of a million rows with an
+// edge inside. Each ends in a state that says so, hidden, with the neighbour whole, and goes on by itself
+// when it can. The engine is the real one; it fails where a test says so, before the statement reaches it.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
+import { sideTables } from './attempt/side-tables.ts'
 import { all, between, monday, times, weekNs } from './deletion-fixture.ts'
-import { sideTables } from './eraser.ts'
 import {
   dayMs,
   FailingEngine,

@@ -1,13 +1,17 @@
-// Erasing on real stores, for the tests of this room: two organisations with identical rows in every table, and a
-// worker over them with the real ledger, holds and engine. Every scene has places of its own, so scenes share stores.
+// Erasing on real stores, for tests: two organisations with identical rows in every table, and a worker over
+// them with the real store of requests, holds and engine. Every scene has placements of its own, so scenes
+// share stores.
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
+import { derivedStores as derivedStoresOf } from '../app/derived-stores.ts'
+import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import type { Actor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import type { DerivedStore } from '../telemetry/derived-store.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { weighRows } from '../telemetry/row-weights.ts'
@@ -15,13 +19,16 @@ import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
-import type { DeletionDraft } from './deletion.ts'
-import { DoneMarks } from './done-marks.ts'
-import { LegalHolds } from './holds.ts'
-import { DeletionLedger, type RecordedErasure } from './ledger.ts'
-import { DeletionRequests } from './requests.ts'
-import { StepStore } from './steps.ts'
-import { DeletionWorker } from './worker.ts'
+import { CompletionMarks } from './attempt/completion-marks.ts'
+import { StepStore } from './attempt/step-store.ts'
+import { DeletionWorker } from './attempt/worker.ts'
+import { LegalHolds } from './governance/holds.ts'
+import { secondPersonCause } from './governance/second-person.ts'
+import type { DeletionDraft } from './requests/draft.ts'
+import { RequestQueries } from './requests/queries.ts'
+import type { RecordedErasure } from './requests/request.ts'
+import { RequestStore } from './requests/store.ts'
+import { Visibility } from './requests/visibility.ts'
 
 export const hourNs = 3_600_000_000_000n
 /** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
@@ -50,7 +57,9 @@ export interface SceneOptions {
   /** Both organisations in one placement. */
   readonly isShared?: boolean
   readonly clock?: Clock
-  /** One after the other where absent, so that failpoints come in one order. */
+  /** The service's own where absent. */
+  readonly derivedStores?: readonly DerivedStore[]
+  /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
 }
 
@@ -58,27 +67,28 @@ export type Scene = Awaited<ReturnType<typeof sceneOf>>
 
 let serial = 0
 
-/** Two organisations with the same rows in every table, and a worker over them that has been started. */
+/** Creates two organisations with the same rows in every table, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const { attemptsAtOnce = 1, isShared = false, clock = systemClock } = options
+  const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
   await fill()
-  await new DoneMarks(stores.engine).prepare()
-  const ledger = new DeletionLedger(stores.control, clock, findRelated)
-  const requests = new DeletionRequests(stores.control, async () => ({ all: [], fromBefore: () => [] }))
+  await new CompletionMarks(stores.engine).prepare()
+  const requests = new RequestQueries(stores.control, async () => ({ all: [], fromBefore: () => [] }))
   const holds = new LegalHolds(stores.control, clock)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
   const founded: { hash: string | null } = { hash: 'first entry' }
-  const newWorker = (gate: TelemetryGate) =>
+  const newWorker = (gate: TelemetryGate, visibility: Visibility, requestStore: RequestStore) =>
     new DeletionWorker({
-      ledger,
+      requestStore,
       requests,
       steps: new StepStore(stores.control),
-      doneMarks: new DoneMarks(stores.engine),
+      completionMarks: new CompletionMarks(stores.engine),
       engine: stores.engine,
       gate,
+      visibility,
       clock: waitingFor(clock),
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,
@@ -88,23 +98,27 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       activeHolds: (tenantId) => holds.active(tenantId),
       journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,
-      countAnomalies: async () => 0,
-      removeAnomalies: async () => 0,
+      derivedStores,
       flushControl: () => dialectOf(stores.control).flushErased(stores.control),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,
     })
-  const gate = new TelemetryGate()
-  const worker = newWorker(gate)
+  /** Creates the objects that every start of the service creates. */
+  const started = () => {
+    const gate = new TelemetryGate()
+    const visibility = new Visibility(gate, clock)
+    const requestStore = storeShowing(visibility, stores.control, clock)
+    return { gate, visibility, requestStore, worker: newWorker(gate, visibility, requestStore) }
+  }
+  const first = started()
+  const { gate, requestStore, worker } = first
   return {
+    ...first,
     own,
     neighbour,
-    gate,
-    ledger,
     requests,
     holds,
-    worker,
     faults,
     journal,
     /** Hash of the first audit entry of the organisations. */
@@ -113,21 +127,32 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     count: (place: TenantPlace, table: TableName) => storedRows(stores, place, table),
     visible: (place: TenantPlace, table: TableName, through = gate) =>
       visibleRows(stores, place, table, through),
-    /** A worker with an empty gate, as the next start of the service has. */
-    restarted: () => {
-      const nextGate = new TelemetryGate()
-      return { gate: nextGate, worker: newWorker(nextGate) }
-    },
+    /** Creates a worker with an empty gate, as the next start of the service does. */
+    restarted: started,
     async request(draft: DeletionDraft, requester: Actor = tokenNamed('owner')) {
       const by = { requester, idempotencyKey: null }
-      const { isNew, row } = await ledger.create(own.tenantId, draft, by, (created) => {
-        if (created.status !== 'awaiting_approval') worker.hide(created)
-      })
+      const { isNew, row } = await requestStore.create(own.tenantId, draft, by)
       return { isNew, request: await requests.wireForm(row) }
     },
     status: (requestId: string) => requests.get(own.tenantId, requestId),
     round: () => worker.round(new AbortController().signal),
   }
+}
+
+/** Creates a store of requests with a gate that no test looks at. */
+export function requestStoreOn(control: Control, clock: Clock): RequestStore {
+  return storeShowing(new Visibility(new TelemetryGate(), clock), control, clock)
+}
+
+/** Creates a store that asks for a second person as the service does. */
+export function storeShowing(visibility: Visibility, control: Control, clock: Clock): RequestStore {
+  return new RequestStore({
+    control,
+    clock,
+    visibility,
+    secondPersonCause: (trx, asker, selection, nowMs) =>
+      secondPersonCause(trx, findRelated, asker, selection, nowMs),
+  })
 }
 
 async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {
@@ -144,7 +169,7 @@ function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighb
   }
 }
 
-/** What waits for the engine to take parts off the disk waits for real, whatever time the test has set. */
+/** A clock whose waits are real, whatever time a test sets: the engine removes parts in real time. */
 function waitingFor(clock: Clock): Clock {
   return {
     nowMs: () => clock.nowMs(),
@@ -156,7 +181,7 @@ function waitingFor(clock: Clock): Clock {
 
 /** What happens at the failpoints of a scene. */
 class Faults {
-  /** Points that were reached, in order. */
+  /** Failpoints that were reached, in order. */
   readonly points: string[] = []
   #failAt: string | null = null
   #hookAt: string | null = null
@@ -198,7 +223,7 @@ async function visibleRows(
   return Number(row?.n)
 }
 
-/** How many rows every table of the organisation has, and that its neighbour has all of its own. */
+/** Asserts how many rows every table of the organisation has, and that its neighbour has all of its own. */
 export async function assertRows(scene: Scene, left: number): Promise<void> {
   for (const { name } of tables) {
     assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)

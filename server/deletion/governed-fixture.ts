@@ -1,6 +1,6 @@
-// A scene of deletion-fixture.ts with people who decide about it, for the tests of this room: requests of the
-// organisation's own policy, decisions as its routes make them, a time of day that is set by hand, and an engine that
-// fails where a test says so. Nothing of ours is replaced: the engine delegates everything it doesn't fail.
+// A scene of deletion-fixture.ts with people who decide, for tests: the organisation's policy, decisions as
+// the routes make them, a clock that is set by hand, and an engine that fails where a test says so. The
+// failing engine passes everything else to the real one.
 
 import assert from 'node:assert/strict'
 import type { Stores } from '../../tests/fixtures.ts'
@@ -15,17 +15,17 @@ import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { Decisions } from './decisions.ts'
-import type { DeletionSelection } from './deletion.ts'
 import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
-import { DeletionPolicies } from './policy.ts'
+import { Decisions } from './governance/decisions.ts'
+import { DeletionPolicies } from './governance/policy.ts'
+import type { DeletionSelection } from './requests/selection.ts'
 
-/** Both weeks of a scene's rows are over by then. */
+/** Start of the clock: both weeks of a scene's rows are over. */
 export const startMs = Number((monday + 3n * weekNs) / 1_000_000n)
 export const minuteMs = 60_000
 export const dayMs = 86_400_000
 
-/** The time of day is what a test says; a wait takes as long as it takes, because the engine's disk does too. */
+/** The time is what a test sets; waits are real, because the engine's disk is. */
 class SetClock implements Clock {
   #nowMs: number
 
@@ -80,16 +80,14 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
     callerOf,
     policies: new DeletionPolicies(stores.control, clock),
     decisions: new Decisions({
-      ledger: scene.ledger,
+      requestStore: scene.requestStore,
       requests: scene.requests,
       clock,
-      hide: (request) => scene.worker.hide(request),
-      unhide: (request) => scene.worker.unhide(request),
       verifyAgain: (request, requester) => scene.worker.verifyAgain(request, requester),
       areRelated: async (tenant, first, second) =>
         areRelated(stores.control, tenant, await personOf(first), await personOf(second)),
     }),
-    /** As the routes place one: while nobody erases from the placement. */
+    /** Places a hold as the routes do: while nothing is erased from the placement. */
     hold: (
       part: Partial<DeletionSelection['range']> & { signals?: ('metrics' | 'logs' | 'traces')[] } = {},
       by: Actor = tokenNamed('owner'),
@@ -106,13 +104,13 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
           by,
         ),
       ),
-    /** The states a request went through, by its ledger, whose chain has to hold. */
+    /** Returns the states of a request by its ledger, whose chain must be valid. */
     moves: async (requestId: string): Promise<string[]> =>
       (await chain('ledger_entries'))
         .filter((entry) => entry.request_id === requestId)
         .map((entry) => entry.to_status),
     ledgerEntries: () => chain('ledger_entries'),
-    /** What the audit log says of a request, oldest first. */
+    /** Returns the audit entries of a request, oldest first. */
     acts: async (
       requestId: string,
     ): Promise<{ actor: string; action: string; facts: Record<string, unknown> }[]> =>
@@ -121,8 +119,8 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
 }
 
 /**
- * Names of a scene, such as `ada`, stand for people: for each the operator makes a token, which stands in the lineage for
- * the made-up token that acts are recorded under. A token that the organisation has stands for itself.
+ * Names such as `ada` stand for people: each has a token that the operator made, and acts are recorded with
+ * the name alone. A name that is a token id stands for that token.
  */
 function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (actor: Actor) => Promise<Actor> {
   const tenancy = new TenancyStore(control, clock)
@@ -147,16 +145,16 @@ function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (actor: 
   }
 }
 
-/** Whether what arrives for the range now is refused. */
+/** Whether a row at this time is refused now. */
 export function refuses(scene: Pick<Scene, 'gate' | 'own'>, timeNs: bigint): boolean {
   const part = { table: 'otel_logs' as const, rows: [], minTimeNs: timeNs, maxTimeNs: timeNs }
   return scene.gate.refuses(scene.own, [part])
 }
 
-/** The real engine, except for statements whose text matches `failing`, which fail with its ClickHouse code. */
+/** The real engine, except that statements whose text matches `failing` fail with its ClickHouse code. */
 export class FailingEngine implements TelemetryEngine {
   failing: { readonly text: RegExp; readonly code: number } | null = null
-  /** Runs before a statement that reads, with its text. */
+  /** Called before a statement that reads, with its text. */
   before: ((text: string) => Promise<void>) | null = null
   /** How many statements were made to fail. */
   failed = 0

@@ -1,6 +1,6 @@
-// /usage/storage/deletions: asking for an erasure, reading where it stands, and deciding about it. A 202 is sent when
-// the request is on record and, unless it waits for a second person, hidden; never before, and it never says that
-// anything is gone.
+// /usage/storage/deletions over HTTP: create a deletion, read it, and decide about it. The 202 is sent when
+// the request is stored and, unless it waits for a second person, hidden. It never claims that anything is
+// erased.
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
@@ -20,23 +20,21 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/cursor.ts'
 import { route } from '../http/route.ts'
-import type { Decisions } from './decisions.ts'
-import { crossFieldProblems, type DeletionSelection, draftOf, hidingStatuses, isFinal } from './deletion.ts'
-import type { StoredDeletion } from './deletion-record.ts'
-import type { DeletionLedger } from './ledger.ts'
-import type { DeletionRequests } from './requests.ts'
+import type { Decisions } from './governance/decisions.ts'
+import { crossFieldProblems, draftOf } from './requests/draft.ts'
+import type { RequestQueries } from './requests/queries.ts'
+import type { DeletionSelection } from './requests/selection.ts'
+import { isFinal } from './requests/states.ts'
+import type { RequestStore } from './requests/store.ts'
 
 interface DeletionRoutesDeps {
-  readonly ledger: DeletionLedger
-  readonly requests: DeletionRequests
+  readonly requestStore: RequestStore
+  readonly requests: RequestQueries
   readonly decisions: Decisions
   readonly clock: Clock
-  /** Hides the selection of a request that is about to be committed, and shows it again should that fail. */
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
-  /** Throws where what was previewed under this id isn't what would be erased now. */
+  /** Throws where the preview with this id is not of what would be erased now. */
   readonly checkPreview: (caller: Caller, previewId: string, selection: DeletionSelection) => Promise<void>
-  /** Tells the worker that there is something to do. */
+  /** Wakes the worker. */
   readonly nudge: () => void
 }
 
@@ -44,10 +42,13 @@ const access = ['owner', 'admin'] as const
 const tag = 'Deletion'
 const address = '/usage/storage/deletions'
 
-/** Seconds after which looking again is worth it; an erasure is usually done in one. */
+/** Retry-After in seconds; an erasure usually takes one. */
 const lookAgainSeconds = '1'
 
-/** Each counts every store twice, over all that the organisation has. A person looks now and then; a program may follow ten. */
+/**
+ * Each verification counts every store twice, over everything that the organisation has. A person verifies
+ * now and then; a program may follow ten deletions.
+ */
 const verifyRate = { perMinute: 20, burst: 20 }
 
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
@@ -86,17 +87,17 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       ...crossFieldProblems(body, caller.tenantId),
       ...keyProblems(headers['idempotency-key']),
     ],
-    onInvalid: (caller, problems) => recordMisconfirmed(deps.ledger, caller, problems),
+    onInvalid: (caller, problems) => recordMisconfirmed(deps.requestStore, caller, problems),
     handle: async ({ caller, body, headers }) => {
       const draft = draftOf(body)
       const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
-      // What is asked for again is hidden already, so a preview of it could only look stale.
-      const isRepeat = await deps.ledger.isRepeat(caller.tenantId, draft, idempotencyKey)
+      // A repeated request is hidden already, so its preview would look stale.
+      const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, idempotencyKey)
       if (body.preview_id !== undefined && !isRepeat) {
         await deps.checkPreview(caller, body.preview_id, draft)
       }
       const by = { requester: caller.requester, idempotencyKey }
-      const { isNew, row } = await createHidden(deps, caller.tenantId, draft, by)
+      const { isNew, row } = await deps.requestStore.create(caller.tenantId, draft, by)
       if (isNew) deps.nudge()
       const request = await deps.requests.wireForm(row)
       return {
@@ -111,7 +112,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   })
 }
 
-function addReadingRoutes(http: FastifyInstance, requests: DeletionRequests): void {
+function addReadingRoutes(http: FastifyInstance, requests: RequestQueries): void {
   route(http, {
     method: 'GET',
     url: address,
@@ -231,26 +232,6 @@ function answerOf(request: DeletionRequest) {
   return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
 }
 
-/** Hides before the transaction commits, so that no moment lies between being on record and being hidden. */
-async function createHidden(
-  deps: DeletionRoutesDeps,
-  tenantId: string,
-  draft: Parameters<DeletionLedger['create']>[1],
-  by: Parameters<DeletionLedger['create']>[2],
-) {
-  let hidden: StoredDeletion | null = null
-  try {
-    return await deps.ledger.create(tenantId, draft, by, (request) => {
-      if (!hidingStatuses.some((status) => status === request.status)) return
-      hidden = request
-      deps.hide(request)
-    })
-  } catch (error) {
-    if (hidden !== null) deps.unhide(hidden)
-    throw error
-  }
-}
-
 function keyProblems(header: string | string[] | undefined): ValidationProblem[] {
   if (header === undefined || (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header))) return []
   const sentence = 'Use 1 to 200 visible ASCII characters'
@@ -258,17 +239,20 @@ function keyProblems(header: string | string[] | undefined): ValidationProblem[]
 }
 
 async function recordMisconfirmed(
-  ledger: DeletionLedger,
+  store: RequestStore,
   caller: Caller,
   problems: readonly ValidationProblem[],
 ): Promise<void> {
   const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
   if (!isMisconfirmed) return
   const places = new Set(problems.map(placeOf))
-  await ledger.recordRefusal(caller.tenantId, caller.requester, [...places])
+  await store.recordRefusal(caller.tenantId, caller.requester, [...places])
 }
 
-/** For the audit log, which keeps nothing that the sender made up: names of fields are ours, or left out. */
+/**
+ * Describes the place of a problem for the audit log, without text of the sender: only names of our own
+ * fields.
+ */
 function placeOf({ loc, type }: ValidationProblem): string {
   const [part = '', field = ''] = loc
   return part === 'body' && Object.hasOwn(CreateDeletion.shape, field)

@@ -13,6 +13,7 @@ import { answerWriter } from './answer-text.ts'
 import { whenOver } from './answered.ts'
 import { readJsonBody } from './json-body.ts'
 import type { Rate } from './limits/rates.ts'
+import { callerOf } from './request.ts'
 import { SentNames } from './sent-names.ts'
 
 declare module 'fastify' {
@@ -43,7 +44,7 @@ interface RouteInput<Params, Query, Body> {
   readonly mediaType: string
 }
 
-export interface Answer<Body> {
+interface Answer<Body> {
   /** 200 where absent. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -144,15 +145,9 @@ function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
 }
 
 /** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
-export function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
+function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
   const { method, url } = request.routeOptions
   http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
-}
-
-/** The caller that the role check let through. */
-export function callerOf(request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error('A guarded route ran without a caller.')
-  return request.caller
 }
 
 async function readInput<
@@ -215,7 +210,7 @@ function bodyTypesOf({ bodyTypes }: { readonly bodyTypes?: readonly string[] }):
 }
 
 /** The media type of the body in lower case, without parameters; empty where none was sent. */
-export function mediaTypeOf(request: FastifyRequest): string {
+function mediaTypeOf(request: FastifyRequest): string {
   return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 

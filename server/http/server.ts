@@ -25,7 +25,8 @@ import { Connections, isGone } from './limits/connections.ts'
 import { OperationRates } from './limits/rates.ts'
 import { RequestsUnderWay } from './limits/under-way.ts'
 import { answerUnreadable, createListener } from './listener.ts'
-import { callerOf, type RouteAccess } from './route.ts'
+import { callerOf } from './request.ts'
+import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

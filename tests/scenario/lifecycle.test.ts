@@ -10,7 +10,7 @@ import { DeletionRequest, type DeletionStatus, LedgerEntry, ReadBackResult } fro
 import { DeletionPolicy, LegalHold, Retention } from '../../contract/deletion-governance.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
-import { openRequestsMax } from '../../server/deletion/deletion.ts'
+import { openRequestsMax } from '../../server/deletion/requests/states.ts'
 import {
   type Answer,
   assertRefused,

@@ -12,7 +12,7 @@ import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { type Clock, systemClock } from '../../server/core/clock.ts'
-import type { Failpoint } from '../../server/deletion/eraser.ts'
+import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 

@@ -4,7 +4,7 @@
 
 import { readdir } from 'node:fs/promises'
 import { type Clock, type SteadyTime, systemClock } from '../../server/core/clock.ts'
-import { sideTables } from '../../server/deletion/eraser.ts'
+import { sideTables } from '../../server/deletion/attempt/side-tables.ts'
 import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'

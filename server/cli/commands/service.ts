@@ -14,7 +14,7 @@ export function addServiceCommands(program: Command): void {
       .command('serve')
       .description('run the service (settings: LETHE_* environment variables)')
       .option('--json', 'say in one line of JSON where it listens, and the owner token of a first start')
-      .action(async (options) => (await import('../serve.ts')).serve(await config(), options)),
+      .action(async (options) => (await import('../serve.ts')).serveUntilStopped(await config(), options)),
     'lethe serve',
     'LETHE_PORT=9090 LETHE_DATA_DIR=/srv/lethe lethe serve',
   )

@@ -1,5 +1,5 @@
-// What a certificate says and what it refuses to say, without a store: the payload, the printed page and the check
-// of a file that somebody may have changed.
+// What a certificate says and what it refuses to say, without a store: the payload, the printed page and the
+// check of a file that somebody may have changed.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -15,8 +15,8 @@ import { newKeyPair, signJws } from '../../audit/jws.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenActor } from '../../core/actor.ts'
 import { instanceOf } from '../../core/instance.ts'
-import { noProgress, type RequestRow } from '../deletion-record.ts'
-import type { StoredStep } from '../steps.ts'
+import type { StoredStep } from '../attempt/step-store.ts'
+import { noProgress, type RequestRow } from '../requests/request.ts'
 import { buildCertificate, type CertificateFacts } from './certificate.ts'
 import { CertificateProblem, checkCertificate } from './check.ts'
 import { pagePolicy, renderPage } from './page.ts'
@@ -83,6 +83,7 @@ const facts: CertificateFacts = {
     schemaVersion: '0002-proof',
     engineVersion: '26.5.1',
   },
+  derivedStores: ['anomalies'],
   organisationName: 'Acme Ltd.',
   request,
   steps: [step('otel_logs', 'dropped', 100)],

@@ -1,7 +1,7 @@
-// What a deletion certificate says, as a pure function of what is on record. Nothing is certified that the record
-// does not show: a request that is not completed, a store that was not counted or one row that is left makes it throw
-// rather than say less. It says Clear, never Purge: rows were removed from stores and not found again, and no medium
-// was sanitised.
+// Builds a deletion certificate from the stored record, as a pure function. It certifies nothing that the
+// record does not show: it throws where the request is not completed, a store was not counted, or a row is
+// left. It says Clear, never Purge: rows were removed from stores and not found again, and no medium was
+// sanitised.
 
 import {
   certificateVersion,
@@ -14,15 +14,14 @@ import { hashOf } from '../../audit/chain.ts'
 import { actorTextIn, laterActorTextIn } from '../../control/actor-columns.ts'
 import { instantText } from '../../core/clock.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
-import { noProgress, type RequestRow, type StoredDeletion, toStored } from '../deletion-record.ts'
-import type { StoredStep } from '../steps.ts'
-
-/** A backup that may hold a copy of what was erased. */
-export interface CoveredBackup {
-  readonly backup_id: string
-  readonly taken_at_ms: number | null
-  readonly expires_at_ms: number
-}
+import type { StoredStep } from '../attempt/step-store.ts'
+import {
+  type KnownBackup,
+  noProgress,
+  type RequestRow,
+  type StoredDeletion,
+  toStored,
+} from '../requests/request.ts'
 
 /** The ledger entry that completed a request. */
 export interface Completion {
@@ -45,7 +44,9 @@ export interface CertificateFacts {
   readonly request: RequestRow
   readonly steps: readonly StoredStep[]
   readonly completion: Completion
-  readonly backups: readonly CoveredBackup[]
+  /** Names of the stores of derived telemetry that a read-back has to count. */
+  readonly derivedStores: readonly string[]
+  readonly backups: readonly KnownBackup[]
   /** `jti` of the certificate of this request before; null where there is none. */
   readonly supersedes: string | null
   readonly issuedAtMs: number
@@ -55,16 +56,17 @@ type ErasedStore = DeletionCertificate['erasure']['stores'][number]
 type Method = (typeof erasureMethods)[number]
 
 /**
- * The entry that is certified, and when: a control plane that is restored from before it issued a certificate issues
- * another one of the same entry, which is another document and has to have another number (RFC 7519 section 4.1.7).
+ * Returns the number of the certificate: the ledger entry that it certifies, and the time of issue. A control
+ * plane that was restored from before the first certificate issues another one of the same entry, which needs
+ * another number (RFC 7519 section 4.1.7).
  */
 function numberOf({ completion, issuedAtMs, request }: CertificateFacts): string {
   return `${request.request_id}/${completion.seq}-${completion.hash.slice(0, 8)}-${issuedAtMs.toString(36)}`
 }
 
 /**
- * What became of a step, by the action it is recorded with when it is done. A step that found nothing erased nothing,
- * and is not in the certificate.
+ * The method of a finished step by its recorded action. A step that found nothing erased nothing, and is not
+ * in the certificate.
  */
 const methods: ReadonlyMap<string, Method> = new Map([
   ['dropped', 'partition_dropped'],
@@ -76,7 +78,7 @@ const methods: ReadonlyMap<string, Method> = new Map([
 export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
   const { issuer, request, completion } = facts
   const read = toStored(request)
-  // A request that an older version completed lacks the counts that were added since.
+  // A request that an older version completed lacks counts that were added later.
   const stored = { ...read, progress: { ...noProgress, ...read.progress } }
   const clearByMs = facts.backups.map(({ expires_at_ms }) => expires_at_ms)
   return {
@@ -101,7 +103,7 @@ export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
       backups_clear_by: clearByMs.length === 0 ? null : instantText(Math.max(...clearByMs)),
     },
     erasure: erasureOf(stored, facts.steps),
-    verification: verificationOf(stored),
+    verification: verificationOf(stored, facts.derivedStores),
     backups: facts.backups.map(({ backup_id, taken_at_ms, expires_at_ms }) => ({
       backup_id,
       taken_at: taken_at_ms === null ? null : instantText(taken_at_ms),
@@ -153,7 +155,7 @@ function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
   }
 }
 
-/** In the order the stores were first worked on, each with its methods. */
+/** Returns the stores in the order in which they were first erased from, each with its methods. */
 function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
   const found = new Map<string, ErasedStore>()
   for (const { store, action, partitionId, rows, bytes } of steps) {
@@ -171,9 +173,9 @@ function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
   return [...found.values()]
 }
 
-function verificationOf({ requestId, signals, progress }: StoredDeletion) {
+function verificationOf({ requestId, signals, progress }: StoredDeletion, derivedStores: readonly string[]) {
   const counted = progress.left_over ?? {}
-  const expected = [...tablesOf(signals).map(({ name }) => name), 'anomalies']
+  const expected = [...tablesOf(signals).map(({ name }) => name), ...derivedStores]
   const uncounted = expected.filter((store) => !Object.hasOwn(counted, store))
   if (uncounted.length > 0) throw new Error(`The read-back of ${requestId} lacks ${uncounted.join(', ')}.`)
   const left = Object.entries(counted).filter(([, rows]) => rows !== 0)

@@ -1,5 +1,6 @@
-// Checks a certificate without the service: the signature with keys that the reader trusts, and that everything in
-// the file says what is signed. Keys are never taken from the file: whoever could change it could add one.
+// Checks a certificate without the service: the signature with keys that the reader trusts, and that
+// everything else in the file equals what is signed. Keys are never read from the file, because somebody who
+// changes the file could add one.
 
 import { Buffer } from 'node:buffer'
 import canonicalize from 'canonicalize'
@@ -13,7 +14,7 @@ import { SignatureProblem, verifyJws } from '../../audit/jws.ts'
 import { fileBounds } from '../../core/json-bounds.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 
-/** What was found wrong, with its place. May quote the file: it is for whoever gave it. */
+/** What is wrong, and where. May quote the file. */
 export class CertificateProblem extends Error {
   override readonly name = 'CertificateProblem'
 }
@@ -25,8 +26,8 @@ interface CheckedCertificate {
 }
 
 /**
- * Takes the JSON answer of the service, or the JWS alone, as it may be copied from the printed page with its line
- * breaks. Throws {@link CertificateProblem} for the first thing found wrong.
+ * Takes the JSON answer of the service, or the JWS alone, also with the line breaks of the printed page.
+ * Throws {@link CertificateProblem} for the first thing that is wrong.
  */
 export async function checkCertificate(
   text: string,
@@ -64,7 +65,7 @@ async function checkSignature(
   }
 }
 
-/** The answer with its fields as they are in the file, the certificate's own unread. */
+/** Reads the fields of the answer; the certificate itself stays unparsed. */
 function readAnswer(text: string): Record<string, unknown> & { readonly jws: string } {
   const { value, problems } = readJsonBody(Buffer.from(text, 'utf8'), fileBounds)
   const [first] = problems
@@ -81,7 +82,7 @@ function readAnswer(text: string): Record<string, unknown> & { readonly jws: str
   return { ...Object.fromEntries(answer), jws }
 }
 
-/** Compares in RFC 8785 form, and names the first place that differs. */
+/** Compares in RFC 8785 form and returns the first place that differs. */
 function requireSame(signed: unknown, given: unknown, place: readonly string[]): void {
   if (canonicalize(signed) === canonicalize(given)) return
   if (isRecord(signed) && isRecord(given)) {
@@ -104,7 +105,7 @@ function own(record: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined
 }
 
-/** Arrays count as records of their places. */
+/** Arrays are compared as records of their indexes. */
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }

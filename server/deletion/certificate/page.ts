@@ -1,6 +1,6 @@
-// The certificate as one printed page: the same facts in the same words, the signature in full, and how to check it
-// without the service. It loads nothing and runs nothing. Every value is escaped where it is put in, so that a name
-// somebody chose stays a name.
+// Renders the certificate as one printed page: the same facts in the same words, the whole signature, and how
+// to check it without the service. The page loads and runs nothing. Every value is escaped where it is
+// inserted.
 
 import { createHash } from 'node:crypto'
 import type { DeletionCertificate } from '../../../contract/certificate.ts'
@@ -8,13 +8,15 @@ import { jwksUri } from '../../../contract/certificate.ts'
 import type { IssuedCertificate } from './store.ts'
 import { style } from './style.ts'
 
-/** Nothing may be loaded or run, and of styles only the page's own. */
+/** Nothing may be loaded or run; only the page's own styles apply. */
 const contentPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`
 
-/** For the answer's header; the page carries what a page can say of itself, for when it is kept as a file. */
+/**
+ * The policy for the header of the answer. The page has the part that a page can carry, for when it is saved.
+ */
 export const pagePolicy = `${contentPolicy}; frame-ancestors 'none'`
 
-/** Markup that is ready: everything in it that came from elsewhere is escaped. */
+/** Markup in which every inserted value is escaped. */
 class Markup {
   readonly text: string
 
@@ -25,7 +27,7 @@ class Markup {
 
 type Part = Markup | string | number | readonly Markup[]
 
-/** Escapes every value that is not markup already. */
+/** Escapes every value that is not markup. */
 function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(strings.reduce((text, next, i) => text + render(parts[i - 1] ?? '') + next))
 }
@@ -40,7 +42,7 @@ function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** Thousands apart by narrow spaces, which no reader takes for a decimal point. */
+/** Separates thousands by narrow spaces, which can't be read as a decimal point. */
 function grouped(value: number): string {
   return value.toString().replace(/\B(?=(?:\d{3})+$)/g, '\u202f')
 }
@@ -143,7 +145,7 @@ const methodNames: Readonly<Record<string, string>> = {
   rows_removed: 'rows and learnt expectations removed',
 }
 
-/** Every store that was counted, those that held nothing together on one line. */
+/** Every counted store; those without rows together on one line. */
 function stores({ erasure, verification }: DeletionCertificate): Markup {
   const erased = erasure.stores.map(
     ({ store, method, partitions, rows, bytes }) =>

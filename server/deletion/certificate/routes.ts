@@ -1,5 +1,5 @@
-// GET of a deletion's certificate, as JSON or as a page to print. The first one to ask has it issued; everybody
-// after gets the same bytes.
+// GET of a deletion's certificate, as JSON or as a page to print. It is issued at the first call; later calls
+// return the same bytes.
 
 import type { FastifyInstance } from 'fastify'
 import { CertificateAnswer, CertificateQuery, jwksUri } from '../../../contract/certificate.ts'
@@ -9,7 +9,7 @@ import { route } from '../../http/route.ts'
 import { pagePolicy, renderPage } from './page.ts'
 import type { CertificateStore } from './store.ts'
 
-/** Whoever fetches the certificates of a year of deletions does so at one a second. */
+/** A client that fetches the certificates of a year does so at one a second. */
 const rate = { perMinute: 60, burst: 60 }
 
 export function addCertificateRoute(http: FastifyInstance, store: CertificateStore): void {

@@ -1,5 +1,5 @@
-// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger shows to
-// be completed now, also when a request is carried out again.
+// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger
+// shows to be completed now, also when a request is carried out again.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,8 +15,8 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { noProgress } from '../deletion-record.ts'
-import type { CoveredBackup } from './certificate.ts'
+import type { KnownBackup } from '../requests/request.ts'
+import { noProgress } from '../requests/request.ts'
 import { CertificateStore } from './store.ts'
 
 const testSeal = new KeySeal('a sealing key that only this test has')
@@ -27,12 +27,13 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
   t.after(close)
   const clock = new ManualClock(startMs)
   const keys = new SigningKeys(control, clock, testSeal)
-  const backups: CoveredBackup[] = []
+  const backups: KnownBackup[] = []
   const deps = {
     control,
     clock,
     keys,
-    backupsHolding: async (requestId: string) => (requestId === 'del_1' ? backups : []),
+    derivedStores: ['anomalies'],
+    findBackups: async (requestId: string) => (requestId === 'del_1' ? backups : []),
     issuer: async () => ({
       instanceSha256: instanceOf('x').certificateIssuer,
       serviceVersion: '0.1.0',
@@ -152,7 +153,7 @@ test('twenty first requests at once get one certificate, and the audit log names
   const entries = (await readChain(control, 'audit_entries', 'acme')).map(({ text }) => JSON.parse(text))
   const issued = entries.filter(({ action }) => action === 'certificate.issued')
   assert.equal(issued.length, 1)
-  assert.match(issued[0].actor, /^person \d+$/)
+  assert.match(issued[0].actor, /^token:person \d+ \(tok_person\d+\)$/)
   assert.deepEqual(issued[0].facts, {
     jti: all[0]?.certificate.jti,
     jws_sha256: hashOf(all[0]?.jws ?? ''),

@@ -1,7 +1,7 @@
-// Issues certificates and keeps them: one per request, made when somebody first asks, the same bytes ever after.
-// A certificate names the ledger entry that completed its request. Where a request was carried out again, because
-// an older state was restored, there is no certificate until it is completed again; then a newer entry completes
-// it, and a new certificate supersedes the kept one by name. What was handed out before keeps its signature.
+// Issues certificates and stores them: one per request, at the first call, and the same bytes afterwards. A
+// certificate names the ledger entry that completed its request. Where a restore made the service carry out a
+// request again, there is no certificate until a newer entry completes it; then a new certificate names the
+// stored one as superseded and replaces it. Certificates that were handed out before stay validly signed.
 
 import { certificateType, DeletionCertificate } from '../../../contract/certificate.ts'
 import { hashOf } from '../../audit/chain.ts'
@@ -12,18 +12,20 @@ import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
-import { isFinal, workingStatuses } from '../deletion.ts'
-import { type RequestRow, toStored } from '../deletion-record.ts'
-import { requireRow } from '../requests.ts'
-import { StepStore, type StoredStep } from '../steps.ts'
-import { buildCertificate, type Completion, type CoveredBackup, type Issuer } from './certificate.ts'
+import { StepStore, type StoredStep } from '../attempt/step-store.ts'
+import { requireRow } from '../requests/queries.ts'
+import { type KnownBackup, type RequestRow, toStored } from '../requests/request.ts'
+import { isFinal, workingStatuses } from '../requests/states.ts'
+import { buildCertificate, type Completion, type Issuer } from './certificate.ts'
 
 interface CertificateDeps {
   readonly control: Control
   readonly clock: Clock
   readonly keys: Pick<SigningKeys, 'sign'>
-  /** Known backups that may hold what this completed request has erased. */
-  readonly backupsHolding: (requestId: string) => Promise<readonly CoveredBackup[]>
+  /** Names of the stores of derived telemetry that a read-back has to count. */
+  readonly derivedStores: readonly string[]
+  /** Returns known backups that may have a copy of what this request erased. */
+  readonly findBackups: (requestId: string) => Promise<readonly KnownBackup[]>
   readonly issuer: () => Promise<Issuer>
 }
 
@@ -34,17 +36,17 @@ export interface IssuedCertificate {
   readonly kid: string
 }
 
-/** A completed request with everything about it that a certificate is made of, read at one moment. */
+/** A completed request with everything that its certificate is made of, read at one moment. */
 interface CompletedRequest {
   readonly request: RequestRow
   readonly organisationName: string
   readonly steps: readonly StoredStep[]
   readonly completion: Completion
-  /** The certificate that is kept, which may be of an earlier completion. */
+  /** The stored certificate, which may be of an earlier completion. */
   readonly kept: IssuedCertificate | null
 }
 
-/** Seconds after which asking again is worth it, while the service works and while it waits for something. */
+/** Retry-After in seconds, while the service works and while it waits for something. */
 const lookAgainSeconds = { working: 1, waiting: 60 }
 
 export class CertificateStore {
@@ -55,25 +57,26 @@ export class CertificateStore {
   }
 
   /**
-   * The certificate of a completed request. Throws `not_found` alike for an unknown id and another organisation's,
-   * `not_verified` in every state but `completed`.
+   * Returns the certificate of a completed request. Throws `not_found` for an unknown id, and for one of
+   * another organisation alike; `not_verified` in every other state.
    */
   async issue(tenantId: string, requestId: string, actor: Actor): Promise<IssuedCertificate> {
-    const { clock, backupsHolding, control, issuer, keys } = this.#deps
+    const { clock, findBackups, control, derivedStores, issuer, keys } = this.#deps
     const read = () => control.transaction().execute((trx) => readCompleted(trx, tenantId, requestId))
     const completed = await read()
     if (isCurrent(completed)) return completed.kept
     const certificate = buildCertificate({
       ...completed,
+      derivedStores,
       issuer: await issuer(),
-      backups: await backupsHolding(requestId),
+      backups: await findBackups(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,
       issuedAtMs: clock.nowMs(),
     })
     return this.#keep(completed, readIssued(await keys.sign(certificate, certificateType)), actor)
   }
 
-  /** Keeps it unless another one was kept, or the request was moved on, while this one was made. */
+  /** Stores it, unless another one was stored, or the request was moved, while this one was made. */
   async #keep(
     { request, completion }: CompletedRequest,
     made: IssuedCertificate,
@@ -136,13 +139,14 @@ async function readCompleted(
   }
 }
 
-/** The newest entry that completed the request. */
+/** Returns the newest entry that completed the request. */
 async function completionOf(
   trx: ControlTransaction,
   tenantId: string,
   requestId: string,
 ): Promise<Completion> {
-  // The text of an entry is canonical, so this finds all of the request's; what else it finds is passed over below.
+  // The text of an entry is canonical, so this finds all entries of the request; other matches are skipped
+  // below.
   const entries = await trx
     .selectFrom('ledger_entries')
     .select(['seq', 'hash', 'entry'])
@@ -158,7 +162,7 @@ async function completionOf(
   return { seq: found.seq, hash: found.hash }
 }
 
-/** What one of our own signatures is over. */
+/** Reads the payload of one of our own signatures. */
 function readIssued(jws: string): IssuedCertificate {
   const { payload, kid } = readUnverified(jws, certificateType)
   return { certificate: DeletionCertificate.parse(payload), jws, kid }

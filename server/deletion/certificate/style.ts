@@ -1,5 +1,5 @@
-// The look of the printed certificate: one A4 page in ordinary cases, black on white, no font that would have to be
-// fetched. It is hashed into the page's policy, so nothing may be put into it at run time.
+// The styles of the printed certificate: usually one A4 page, black on white, no fonts to load. Its hash is
+// part of the page's policy, so it is constant.
 
 export const style = `
 @page { size: A4; margin: 11mm 15mm 9mm; }

@@ -1,23 +1,27 @@
-// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview of one
-// says of the other's would show as a count that is too high or a name that isn't its own.
+// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview
+// of one says of the other's would show as a count that is too high or a name that isn't its own.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { DeletionPreview } from '../../../contract/deletion.ts'
 import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { derivedStores } from '../../app/derived-stores.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { insertFixture } from '../../telemetry/row-fixture.ts'
 import { weighRows } from '../../telemetry/row-weights.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
-import type { DeletionSelection } from '../deletion.ts'
 import { between as draftBetween, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
-import { type PreviewedBackup, type PreviewedHold, Previews, type PreviewsDeps } from './preview.ts'
+import type { KnownBackup } from '../requests/request.ts'
+import type { DeletionSelection } from '../requests/selection.ts'
+import { Previews, type PreviewsDeps } from './preview.ts'
 
 const nowMs = Date.UTC(2026, 1, 1)
 const secondNs = 1_000_000_000n
@@ -55,7 +59,7 @@ function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
     gate,
     clock,
     weighRows: (place) => weighRows(stores.engine, place, true),
-    countAnomalies: async () => ({ inRange: 0, learntFrom: 0 }),
+    derivedStores: derivedStores(stores.control),
     activeHolds: async () => [],
     knownBackups: async () => [],
     approvalCause: async () => null,
@@ -83,6 +87,14 @@ async function insert(
 async function insertForBoth(table: TableName, startNs: bigint, count: number): Promise<void> {
   for (const place of [own, neighbour])
     await insert(place, table, startNs, count, `shop of ${place.tenantId}`)
+}
+
+const derivedStoreOfNothing: DerivedStore = {
+  name: 'nothing',
+  tables: [],
+  preview: async () => ({}),
+  remove: async () => 0,
+  count: async () => 0,
 }
 
 /** Ids at rest, oldest first. */
@@ -213,21 +225,26 @@ test('the hundred busiest services are named over all tables of a signal, and al
 
 test('derived anomalies, holds that overlap, backups and whether a second person is needed are told', async () => {
   await insertForBoth('otel_logs', monday, 10)
-  const hold = (holdId: string, signal: 'logs' | 'traces', startNs: bigint): PreviewedHold => ({
+  const hold = (holdId: string, signal: 'logs' | 'traces', startNs: bigint): ActiveHold => ({
     holdId,
     signals: [signal],
     range: { startNs, endNs: null },
   })
-  const backups: PreviewedBackup[] = [
+  const backups: KnownBackup[] = [
     { backup_id: 'bak_2', taken_at_ms: null, expires_at_ms: nowMs + 9000 },
     { backup_id: 'bak_1', taken_at_ms: nowMs - 5000, expires_at_ms: nowMs + 5000 },
   ]
   const asked: unknown[] = []
   const previews = previewsWith({
-    countAnomalies: async (tenantId, selection) => {
-      asked.push([tenantId, selection])
-      return { inRange: 3, learntFrom: 2 }
-    },
+    derivedStores: [
+      {
+        ...derivedStoreOfNothing,
+        async preview(tenantId, selection) {
+          asked.push([tenantId, selection])
+          return { anomalies: 3, anomalies_learned_from: 2 }
+        },
+      },
+    ],
     activeHolds: async (tenantId) =>
       tenantId === 'own'
         ? [
@@ -264,7 +281,7 @@ test('derived anomalies, holds that overlap, backups and whether a second person
 test('the estimate of work leaves out what a legal hold defers', async () => {
   await insert(own, 'otel_logs', monday, 10)
   await insert(own, 'otel_logs', monday + weekNs, 5)
-  const held: PreviewedHold = {
+  const held: ActiveHold = {
     holdId: 'hld_1',
     signals: ['logs'],
     range: { startNs: monday + weekNs + secondNs, endNs: null },

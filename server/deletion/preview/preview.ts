@@ -1,10 +1,10 @@
-// What a deletion would erase, counted for somebody who is about to ask for it, and held against the moment they
-// do: a deletion that names its preview is refused where the selection has become another one meanwhile. A preview
-// changes nothing. At rest it is counts by signal only, so no erasure has to visit it; names of services are
-// answered once and kept nowhere.
+// Counts what a deletion would erase, and compares it again when the deletion is requested: a deletion that
+// names its preview is refused where the selection has changed too much since. A preview changes nothing.
+// Only counts per signal are stored, so no erasure has to visit previews; names of services are returned and
+// not stored.
 //
-// Everything selected is counted, also what a legal hold defers: the deletion will erase it in the end. Only the
-// estimate of work leaves it out.
+// Everything selected is counted, also what a legal hold delays: the deletion will erase it in the end. Only
+// the estimate of work leaves it out.
 
 import type { z } from 'zod'
 import type { DeletionPreview } from '../../../contract/deletion.ts'
@@ -16,30 +16,21 @@ import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { TimeRange } from '../../core/time-range.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import { type DeletionSelection, type HeldPart, holdsWithin, selectionText } from '../deletion.ts'
-import type { ApprovalCause } from '../policy.ts'
+import type { ApprovalCause } from '../governance/policy.ts'
+import type { KnownBackup } from '../requests/request.ts'
+import { type DeletionSelection, holdsWithin, selectionText } from '../requests/selection.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>
 
-/** A hold that is in force. */
-export interface PreviewedHold extends HeldPart {
-  readonly holdId: string
-}
-
-export interface PreviewedBackup {
-  readonly backup_id: string
-  /** Null while it is still to be taken. */
-  readonly taken_at_ms: number | null
-  readonly expires_at_ms: number
-}
-
-/** Who asks, where their telemetry is, and whether somebody still waits for the answer. */
+/** The requester, the place of their telemetry, and a signal that aborts when they no longer wait. */
 type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
@@ -48,22 +39,18 @@ export interface PreviewsDeps {
   readonly weighRows: WeighRows
   readonly control: Control
   readonly clock: Clock
-  /** Anomalies about the selection, and those about other time that learnt from it. */
-  readonly countAnomalies: (
-    tenantId: string,
-    selection: DeletionSelection,
-  ) => Promise<{ inRange: number; learntFrom: number }>
-  readonly activeHolds: (tenantId: string) => Promise<readonly PreviewedHold[]>
-  /** Every backup that may hold a copy of what is there now. */
-  readonly knownBackups: () => Promise<readonly PreviewedBackup[]>
-  /** Why the requester would need a second person for it; null where they would not. */
+  readonly derivedStores: readonly DerivedStore[]
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
+  /** Returns every backup that may have a copy of what is stored now. */
+  readonly knownBackups: () => Promise<readonly KnownBackup[]>
+  /** Returns why the requester would need a second person; null where they would not. */
   readonly approvalCause: (asker: PreviewAsker, selection: DeletionSelection) => Promise<ApprovalCause | null>
 }
 
-/** Long enough to read and to ask a colleague; short enough that it is still about what is there. */
+/** How long a preview is valid, milliseconds: long enough to read it and to ask a colleague. */
 const lifetimeMs = 15 * 60_000
 
-/** Telemetry keeps flowing while a person reads: so many rows, or one in a hundred, are no other selection. */
+/** Telemetry arrives while a person reads: a difference of this many rows, or of this share, is accepted. */
 const toleranceRowsMin = 1000
 const toleranceShare = 0.01
 
@@ -74,14 +61,15 @@ export class Previews {
     this.#deps = deps
   }
 
-  /** Counts the selection and remembers the counts. Removes what has expired, of every organisation. */
+  /** Counts the selection and stores the counts. Also removes expired previews of every organisation. */
   async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
-    const { activeHolds, approvalCause, clock, control, countAnomalies, knownBackups, weighRows } = this.#deps
+    const { activeHolds, approvalCause, clock, control, derivedStores, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
     const weights = await weighRows(place)
     const counted = await countSelection(this.#reader(place), { ...selection, held }, weights)
-    const anomalies = await countAnomalies(tenantId, selection)
+    const derived = { ...nothingDerived }
+    for (const store of derivedStores) Object.assign(derived, await store.preview(tenantId, selection))
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
     const cause = await approvalCause(place, selection)
     const nowMs = clock.nowMs()
@@ -106,7 +94,7 @@ export class Previews {
       scope: selection.scope,
       ...boundsOf(selection.range),
       ...countsOf(counted),
-      derived: { anomalies: anomalies.inRange, anomalies_learned_from: anomalies.learntFrom },
+      derived,
       held: held.map(({ holdId, signals, range }) => ({
         hold_id: holdId,
         signals: [...signals],
@@ -123,9 +111,9 @@ export class Previews {
   }
 
   /**
-   * Passes where the preview is of this selection, has not expired, and the selection holds what it held, within
-   * the tolerance. Throws InvalidInput where it is of another selection; otherwise `preview_stale` with a new
-   * preview, alike for an expired, an unknown and another organisation's.
+   * Returns where the preview is of this selection, is valid, and the selection has the same rows within the
+   * tolerance. Throws InvalidInput where it is of another selection. Otherwise throws `preview_stale` with a
+   * new preview; an expired one, an unknown one and one of another organisation look the same.
    */
   async check(place: PreviewAsker, previewId: string, selection: DeletionSelection): Promise<void> {
     const { clock, control } = this.#deps
@@ -136,7 +124,7 @@ export class Previews {
       .where('preview_id', '=', previewId)
       .where('tenant_id', '=', place.tenantId)
       .executeTakeFirst()
-    // One from the future was made before the clock was set back: nobody knows how old it is.
+    // A creation time in the future means that the clock was set back, so its age is unknown.
     if (row === undefined || row.expires_at_ms <= nowMs || row.created_at_ms > nowMs) {
       throw await this.#stale(place, selection, 'The preview has expired or is unknown')
     }
@@ -165,10 +153,13 @@ export class Previews {
   }
 }
 
-/** A sender's clock may be ahead by so much. */
+/** Counts where no derived store has anything. */
+const nothingDerived: Preview['derived'] = { anomalies: 0, anomalies_learned_from: 0 }
+
+/** How far the clock of a client may be ahead, milliseconds. */
 const clockSkewMs = 60_000
 
-/** A year too many in a bound is easily typed, and nothing else would say so. */
+/** Warns of an end in the future: a wrong year is easily typed, and nothing else would show it. */
 export function warningsAbout({ range }: DeletionSelection, nowMs: number): Preview['warnings'] {
   const { endNs } = range
   if (endNs === null || endNs <= BigInt(nowMs + clockSkewMs) * nsPerMs) return []
@@ -176,7 +167,7 @@ export function warningsAbout({ range }: DeletionSelection, nowMs: number): Prev
   return [{ code: 'future_end', message }]
 }
 
-/** A short range that needs approval is otherwise a riddle. */
+/** Explains why a short range needs approval. */
 const rangesTogether: Preview['warnings'][number] = {
   code: 'ranges_together',
   message:
@@ -187,7 +178,9 @@ export function toleranceOf(rows: number): number {
   return Math.max(toleranceRowsMin, Math.floor(rows * toleranceShare))
 }
 
-/** Rows that came and went, signal by signal: as many new logs as lost spans are not the same selection. */
+/**
+ * Returns the rows that were added and removed, per signal: as many new logs as lost spans are a difference.
+ */
 export function differenceOf(before: RowCounts, now: RowCounts): number {
   const signals = new Set([...Object.keys(before), ...Object.keys(now)] as Signal[])
   return [...signals].reduce((sum, signal) => sum + Math.abs((now[signal] ?? 0) - (before[signal] ?? 0)), 0)
@@ -225,8 +218,8 @@ function boundsOf({ startNs, endNs }: TimeRange) {
   }
 }
 
-/** One that is still to be taken can't be told apart from the others yet, but may hold a copy just as long. */
-function backupsOf(known: readonly PreviewedBackup[]) {
+/** A backup that is requested and not taken isn't listed, but its expiry counts. */
+function backupsOf(known: readonly KnownBackup[]) {
   const backups = known.flatMap(({ backup_id, taken_at_ms, expires_at_ms }) =>
     taken_at_ms === null
       ? []

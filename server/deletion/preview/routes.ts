@@ -1,13 +1,13 @@
-// POST /usage/storage/deletions/preview: what a deletion would erase. It takes the body of the deletion, so that a client
-// sends the same one to both, and changes nothing that anybody else could see.
+// POST /usage/storage/deletions/preview: counts what a deletion would erase. It takes the body of the
+// deletion, so that a client can send the same body to both, and changes nothing.
 
 import type { FastifyInstance } from 'fastify'
 import { DeletionPreview, PreviewDeletion } from '../../../contract/deletion.ts'
 import { route } from '../../http/route.ts'
-import { crossFieldProblems, selectionIn } from '../deletion.ts'
+import { crossFieldProblems, selectionIn } from '../requests/draft.ts'
 import type { Previews } from './preview.ts'
 
-/** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */
+/** Each preview reads a column of everything selected. A person tries a few ranges before requesting one. */
 const rate = { perMinute: 20, burst: 20 }
 
 export function addPreviewRoute(http: FastifyInstance, previews: Previews): void {

@@ -1,6 +1,7 @@
-// How much a selection holds, as its own organisation can see it: rows exactly, bytes as far as its own rows tell,
-// which services, from when to when. Nothing here follows what a neighbour of the same placement has or writes. What another deletion has hidden is neither counted nor named: nobody may see
-// it any more, and it is that deletion's to erase.
+// Counts a selection as its own organisation sees it: exact rows, bytes estimated from its own rows,
+// services, first and last time. Nothing here depends on what a neighbour in the same placement has or
+// writes. What another deletion has hidden is neither counted nor named: nobody may see it, and that deletion
+// will erase it.
 
 import type { TimeRange } from '../../core/time-range.ts'
 import { partitionIdOf } from '../../telemetry/partitions.ts'
@@ -8,16 +9,16 @@ import type { RowWeights } from '../../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, tablesOf } from '../../telemetry/schema/tables.ts'
 import { join, raw, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../../telemetry/tenant-reader.ts'
-import type { DeletionSelection, ErasureTarget } from '../deletion.ts'
-import { selectedIn } from '../planner.ts'
+import { selectedIn } from '../attempt/planner.ts'
+import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
 
-/** Services named per signal; enough to recognise what one is about to erase. */
+/** How many services are named per signal; enough to recognise what would be erased. */
 const servicesMax = 100
 
 interface SignalCount {
   readonly signal: Signal
   readonly rows: number
-  /** What they take on disk, as far as the organisation may know. */
+  /** Their size on disk, estimated from what the organisation may know. */
   readonly bytes: number
   /** Null where nothing is selected. */
   readonly firstNs: bigint | null
@@ -28,10 +29,10 @@ interface SignalCount {
 }
 
 interface ErasureWork {
-  /** Those in which nothing of the organisation is left. */
+  /** Partitions in which no row of the organisation would be left. */
   readonly partitionsDropped: number
   readonly partitionsRewritten: number
-  /** Bytes of the organisation's own survivors. */
+  /** Bytes of the organisation's own rows that stay. */
   readonly bytesRewritten: number
 }
 
@@ -40,10 +41,10 @@ export interface SelectionCount {
   readonly work: ErasureWork
 }
 
-/** Selected rows by signal; every selected signal is present, also at zero. */
+/** Selected rows per signal; every selected signal is present, also at zero. */
 export type RowCounts = Readonly<Partial<Record<Signal, number>>>
 
-/** One partition of one table; instants are nanoseconds since 1970 as text. */
+/** Counts of one partition of one table; times are nanoseconds since 1970 as text. */
 interface PartitionCount {
   readonly place: TableName
   readonly partition_id: string
@@ -57,7 +58,7 @@ export async function countRows(reader: TenantReader, selection: DeletionSelecti
   return rowsBySignal(selection, await countPartitions(reader, selection))
 }
 
-/** `target` is what an attempt could erase now, for the estimate of its work; the rest counts all of its selection. */
+/** Counts the selection of `target`, and estimates the work of erasing what no hold keeps of it. */
 export async function countSelection(
   reader: TenantReader,
   target: ErasureTarget,
@@ -81,7 +82,7 @@ export async function countSelection(
   return { signals: counts, work }
 }
 
-/** The organisation's rows of one partition, without what is hidden. */
+/** The organisation's rows in one partition, without hidden ones. */
 interface SurvivorCount {
   readonly place: TableName
   readonly partition_id: string
@@ -102,7 +103,10 @@ function workOf(partitions: readonly SurvivorCount[], weights: RowWeights): Eras
   return work
 }
 
-/** Of every partition from which something is erased now: what no hold keeps, and what another deletion hides is not its. */
+/**
+ * Counts every partition from which something would be erased now: what no hold keeps and no other deletion
+ * hides.
+ */
 async function countSurvivors(reader: TenantReader, target: ErasureTarget): Promise<SurvivorCount[]> {
   const { placement, tenantId } = reader.place
   return reader.rows<SurvivorCount>((from) =>
@@ -124,7 +128,7 @@ const weekNs = 7n * 86_400_000_000_000n
 /** 1970 began on a Thursday. */
 const firstMondayNs = -3n * 86_400_000_000_000n
 
-/** The weeks that the range touches: they are the engine's partitions. */
+/** Returns the whole weeks that the range touches: they are the engine's partitions. */
 function wholeWeeks({ startNs, endNs }: TimeRange): TimeRange {
   const mondayBefore = (ns: bigint) => ns - ((ns - firstMondayNs) % weekNs)
   const start = startNs === null ? null : mondayBefore(startNs)

@@ -1,6 +1,6 @@
-// Shorter retention that waits for a second person, at rest: a row for each signal, those that were asked for together
-// under one id. Whoever approves names that id, so what they have read is what they approve: a signal may leave a
-// change, and nothing ever joins one.
+// Stores shorter retention that waits for a second person: a row per signal; the signals of one request share
+// an id. An approval names that id, so people approve what they have read: a signal may leave a change, and
+// none is ever added.
 
 import type { Selectable } from 'kysely'
 import type { RetentionChange } from '../../../contract/deletion-governance.ts'
@@ -10,11 +10,11 @@ import type { Actor } from '../../core/actor.ts'
 import { instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { approvalWaitMs } from '../deletion.ts'
+import { approvalWaitMs } from '../requests/states.ts'
 
 export type ChangeRow = Selectable<RetentionChangesTable>
 
-/** Oldest first, also what has expired and is still there. */
+/** Returns the changes of an organisation, oldest first, also expired ones that are still stored. */
 export async function readChanges(
   control: Control | ControlTransaction,
   tenantId: string,
@@ -28,7 +28,7 @@ export async function readChanges(
     .execute()
 }
 
-/** Puts the days of these signals under a new id, and answers it. */
+/** Inserts the days of these signals with a new id and returns the rows. */
 export async function insertChange(
   trx: ControlTransaction,
   tenantId: string,
@@ -61,12 +61,12 @@ export async function removeChanges(trx: ControlTransaction, rows: readonly Chan
   }
 }
 
-/** The rows of each change together, in the order given. */
+/** Groups rows by change, in the order given. */
 export function byChange(rows: readonly ChangeRow[]): ChangeRow[][] {
   return [...Map.groupBy(rows, ({ change_id }) => change_id).values()]
 }
 
-/** `{"logs_days": 7}`: what a change would set. */
+/** Returns what a change would set, such as `{"logs_days": 7}`. */
 export function daysOf(rows: readonly ChangeRow[]): Record<string, number> {
   return Object.fromEntries(rows.map(({ days, signal }) => [`${signal}_days`, days]))
 }
@@ -75,7 +75,7 @@ export function isWaiting({ approve_by_ms }: ChangeRow, nowMs: number): boolean 
   return approve_by_ms > nowMs
 }
 
-/** The wire form of what waits at `nowMs`. */
+/** Returns the wire form of the changes that wait at `nowMs`. */
 export function pendingOf(rows: readonly ChangeRow[], nowMs: number): RetentionChange[] {
   return byChange(rows.filter((row) => isWaiting(row, nowMs))).flatMap((change) => {
     const [first] = change

@@ -1,5 +1,5 @@
-// What a retention rule erases: whole days counted back from a UTC midnight, signals with the same limit together,
-// and never what is held.
+// What a retention rule erases: whole days counted back from a UTC midnight, signals with the same limit
+// together, and never what is held.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

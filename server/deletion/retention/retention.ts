@@ -1,26 +1,25 @@
-// What a retention rule erases on a day: everything of a signal before a UTC midnight, around what is held. Nothing
-// is remembered between days, so what a hold keeps today is found again when the hold is gone. Pure.
+// What a retention rule erases on a day: everything of a signal before a UTC midnight, except what is held.
+// Nothing is stored between days, so what a hold keeps today is found again after its release. Pure.
 
 import { nsPerMs } from '../../../contract/instant.ts'
-import { systemActor } from '../../core/actor.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import { type DeletionDraft, type HeldPart, selectionText } from '../deletion.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
+import { selectionText } from '../requests/selection.ts'
+import { retentionRequester } from '../requests/system-actors.ts'
 
-/** Days to keep by signal; a signal that is absent is kept for good. */
+/** Days to keep per signal; a signal that is absent is kept without limit. */
 export type RetentionRule = ReadonlyMap<Signal, number>
 
-/** Ledger entries of what retention erases name this requester. */
-export const retentionRequester = systemActor('retention')
-
-/** Whether keeping a signal for `days` erases more than the rule before does; without one it is kept for good. */
+/** Whether keeping a signal for `days` erases more than the rule before; without a rule nothing is erased. */
 export function isShorter(days: number, before: number | undefined): boolean {
   return before === undefined || days < before
 }
 
 const msPerDay = 86_400_000
 
-/** UTC midnight, `days` whole days before the one that has begun. */
+/** Returns the UTC midnight `days` whole days before the current UTC day. */
 export function cutOffMs(nowMs: number, days: number): number {
   return Math.floor(nowMs / msPerDay) * msPerDay - days * msPerDay
 }
@@ -29,7 +28,7 @@ export function cutOffNs(nowMs: number, days: number): bigint {
   return BigInt(cutOffMs(nowMs, days)) * nsPerMs
 }
 
-/** What is to be erased now: one draft per range, signals that share one together. */
+/** Returns what is to be erased at `nowMs`: one draft per range, with all signals that share it. */
 export function retentionDrafts(
   rule: RetentionRule,
   holds: readonly HeldPart[],
@@ -56,7 +55,10 @@ export function retentionDrafts(
   }))
 }
 
-/** The same for the same range on the same day, so that a rule is carried out once a day whoever restarts. */
+/**
+ * Returns the same key for the same range on the same day, so that a rule is carried out once a day, also
+ * after a restart.
+ */
 export function retentionKey(draft: DeletionDraft, nowMs: number): string {
   const day = new Date(cutOffMs(nowMs, 0)).toISOString().slice(0, 10)
   return `${retentionRequester}|${day}|${selectionText(draft)}`

@@ -1,5 +1,5 @@
-// /usage/storage/retention over HTTP: how long each signal is kept, and what a second person says of a shorter rule.
-// A 202 says that a part of what was sent waits and is not in force.
+// /usage/storage/retention over HTTP: how long each signal is kept, and the approval of a shorter rule. A 202
+// means that a part of the change waits and is not in force.
 
 import type { FastifyInstance } from 'fastify'
 import { NoBody } from '../../../contract/common.ts'
@@ -14,9 +14,9 @@ import type { Caller } from '../../core/caller.ts'
 import { route } from '../../http/route.ts'
 import type { RetentionStore } from './store.ts'
 
-export interface RetentionRoutesDeps {
+interface RetentionRoutesDeps {
   readonly retention: RetentionStore
-  /** Tells the workers that something may go on. */
+  /** Wakes the workers: there may be something to erase. */
   readonly nudge: () => void
 }
 

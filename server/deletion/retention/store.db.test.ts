@@ -1,5 +1,5 @@
-// Who may shorten retention: one person where nobody asks for a second, and two under either rule. Tokens of a real
-// control plane, a clock that is moved by hand. What is in force is what the worker reads.
+// Who may shorten retention: one person where nobody asks for a second, and two under either rule. Tokens of
+// a real control plane, a clock that is moved by hand. What is in force is what the worker reads.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -12,8 +12,8 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
 import { newTokenSecret } from '../../tenancy/tenancy.ts'
-import { approvalWaitMs } from '../deletion.ts'
-import { DeletionPolicies } from '../policy.ts'
+import { DeletionPolicies } from '../governance/policy.ts'
+import { approvalWaitMs } from '../requests/states.ts'
 import { RetentionStore } from './store.ts'
 
 const { control, close } = await openControlPlane()
@@ -21,7 +21,10 @@ after(close)
 const dayMs = 86_400_000
 let organisations = 0
 
-/** An organisation with this rule that keeps logs for 30 days, and two people with a token of the operator each. */
+/**
+ * An organisation with this rule that keeps logs for 30 days, and two people with a token of the operator
+ * each.
+ */
 async function scene(approval: ApprovalRule) {
   const clock = new ManualClock(1_767_000_000_000)
   const tenantId = `organisation-${++organisations}`

@@ -1,6 +1,6 @@
-// Retention rules at rest: days per organisation and signal, with an audit entry for every change. Where the policy
-// asks for a second person, fewer days of a signal, also the first ones, wait for another owner or admin: a rule that
-// one person shortens erases as much as a deletion. More days, or none, are in force at once.
+// Stores retention rules: days per organisation and signal, with an audit entry for every change. Where the
+// policy asks for a second person, fewer days of a signal, also the first ones, wait for another owner or
+// admin, because a shorter rule erases as much as a deletion. More days, or no limit, are in force at once.
 
 import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
 import { appendAudit } from '../../audit/log.ts'
@@ -11,8 +11,9 @@ import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
-import type { FindRelated } from '../asked-alone.ts'
-import { approvalRuleOf, ownRequest } from '../policy.ts'
+import { approvalRuleOf, ownRequest } from '../governance/policy.ts'
+import type { FindRelated } from '../governance/second-person.ts'
+import { retentionRequester } from '../requests/system-actors.ts'
 import {
   byChange,
   type ChangeRow,
@@ -23,7 +24,7 @@ import {
   readChanges,
   removeChanges,
 } from './changes.ts'
-import { isShorter, type RetentionRule, retentionRequester } from './retention.ts'
+import { isShorter, type RetentionRule } from './retention.ts'
 
 export class RetentionStore {
   readonly #control: Control
@@ -41,8 +42,8 @@ export class RetentionStore {
   }
 
   /**
-   * Changes the signals that are named; null keeps one for good. What waits for one of them is taken back, unless just
-   * that is asked for again. `waits` says whether something that was named is not in force now.
+   * Changes the named signals; null removes the limit. A waiting change of one of them is withdrawn, unless
+   * it is the same. `waits` tells whether something named is not in force now.
    */
   async set(
     tenantId: string,
@@ -78,8 +79,8 @@ export class RetentionStore {
   }
 
   /**
-   * Puts a change in force. Throws `not_found` where none of that id waits, also one that has expired or was decided,
-   * and `own_request` where the approver may be who asked for it.
+   * Puts a waiting change in force. Throws `not_found` where no change with that id waits, and `own_request`
+   * where the approver may be the requester.
    */
   async approve(tenantId: string, changeId: string, approver: Actor): Promise<Retention> {
     return this.#decide(tenantId, changeId, async (trx, rows, nowMs) => {
@@ -95,7 +96,7 @@ export class RetentionStore {
     })
   }
 
-  /** Drops a change that waits; also whoever asked for it may. Throws `not_found` as {@link approve} does. */
+  /** Rejects a waiting change; its requester may do so too. Throws `not_found` as {@link approve} does. */
   async reject(tenantId: string, changeId: string, actor: Actor, reason: string): Promise<Retention> {
     return this.#decide(tenantId, changeId, (trx, rows, nowMs) =>
       drop(trx, { actor, tenantId, nowMs }, rows, 'retention.rejected', { reason }),
@@ -120,7 +121,7 @@ export class RetentionStore {
     })
   }
 
-  /** Drops what nobody approved in time, of every organisation. */
+  /** Removes changes of all organisations that nobody approved in time. */
   async expire(): Promise<void> {
     const nowMs = this.#clock.nowMs()
     const expired = await this.#control
@@ -141,7 +142,7 @@ export class RetentionStore {
     }
   }
 
-  /** Organisations that have a rule. */
+  /** Returns the organisations that have a rule. */
   async tenants(): Promise<string[]> {
     const rows = await this.#control
       .selectFrom('retention_policies')
@@ -157,7 +158,7 @@ export class RetentionStore {
   }
 }
 
-/** Who does something, where and when. */
+/** Who acts, for which organisation, and when. */
 interface Act {
   readonly actor: Actor
   readonly tenantId: string
@@ -213,7 +214,7 @@ async function withdraw(trx: ControlTransaction, act: Act, rows: readonly Change
   await removeChanges(trx, rows)
 }
 
-/** The audit entry of signals of one change that will not come into force. */
+/** Writes the audit entry of signals of a change that will not come into force. */
 async function drop(
   trx: ControlTransaction,
   { actor, nowMs, tenantId }: Act,
@@ -230,7 +231,7 @@ async function drop(
   })
 }
 
-/** Also inside a transaction that acts on it. */
+/** Reads the rule, also inside a transaction. */
 export async function readRule(
   control: Control | ControlTransaction,
   tenantId: string,
@@ -268,7 +269,7 @@ function askedOf(changes: PatchRetention): Map<Signal, number | null> {
   return asked
 }
 
-/** The table takes no other text. */
+/** Parses a signal of the table; throws for any other text. */
 function asSignal(text: string): Signal {
   const signal = signals.find((one) => one === text)
   if (signal === undefined) throw new Error(`The table of retention changes has the signal ${text}.`)

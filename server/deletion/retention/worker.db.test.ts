@@ -1,5 +1,5 @@
-// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the ledger;
-// what is young, held or the neighbour's stays.
+// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the
+// ledger; what is young, held or the neighbour's stays.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -10,7 +10,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
-import { approvalRuleOf } from '../policy.ts'
+import { approvalRuleOf } from '../governance/policy.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
@@ -32,7 +32,7 @@ async function retained() {
   const newWorker = () =>
     new RetentionWorker({
       store,
-      ledger: scene.ledger,
+      requestStore: scene.requestStore,
       engine: stores.engine,
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,
@@ -40,8 +40,6 @@ async function retained() {
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
       ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
       activeHolds: (tenantId) => scene.holds.active(tenantId),
-      hide: (request) => scene.worker.hide(request),
-      unhide: (request) => scene.worker.unhide(request),
       nudge: () => {},
     })
   return { clock, scene, store, retention: newWorker(), newWorker }
@@ -153,7 +151,7 @@ test('a rule that is taken back while it is carried out erases nothing', async (
   await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   const retention = new RetentionWorker({
     store,
-    ledger: scene.ledger,
+    requestStore: scene.requestStore,
     engine: stores.engine,
     trustedNowMs: async () => clock.nowMs(),
     logger: silent,
@@ -164,8 +162,6 @@ test('a rule that is taken back while it is carried out erases nothing', async (
       return 'none'
     },
     activeHolds: (tenantId) => scene.holds.active(tenantId),
-    hide: (request) => scene.worker.hide(request),
-    unhide: (request) => scene.worker.unhide(request),
     nudge: () => {},
   })
   await retention.round(signal)

@@ -1,32 +1,32 @@
-// Asks for the erasures that retention rules call for, once a day each. They are requests like any other, in the
-// ledger, read back and certified; only nobody is asked to approve them. Where nothing is old enough nothing is asked.
+// Requests the erasures that retention rules call for, once a day each. They are requests like any other: in
+// the ledger, read back and certified; only nobody has to approve them. Where nothing is old enough nothing
+// is requested.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
-import type { DeletionDraft, HeldPart } from '../deletion.ts'
-import type { StoredDeletion } from '../deletion-record.ts'
-import type { DeletionLedger } from '../ledger.ts'
-import { planErasure } from '../planner.ts'
-import { cutOffNs, retentionDrafts, retentionKey, retentionRequester } from './retention.ts'
+import { planErasure } from '../attempt/planner.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
+import type { RequestStore } from '../requests/store.ts'
+import { retentionRequester } from '../requests/system-actors.ts'
+import { cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
   readonly store: RetentionStore
-  readonly ledger: DeletionLedger
+  readonly requestStore: RequestStore
   readonly engine: TelemetryEngine
-  /** The time to erase by; null while the clock is in doubt, and then nothing is asked for. */
+  /** Returns the time to erase by; null while the clock is in doubt, and then nothing is requested. */
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
-  /** Which deletions of the organisation need a second person. */
+  /** Returns which deletions of the organisation need a second person. */
   readonly ruleOf: (tenantId: string) => Promise<ApprovalRule>
   readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
-  readonly hide: (request: StoredDeletion) => void
-  readonly unhide: (request: StoredDeletion) => void
-  /** Tells the deletion loop that there is something to do. */
+  /** Wakes the deletion loop. */
   readonly nudge: () => void
 }
 
@@ -34,7 +34,7 @@ const minutesPerDay = 1440
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
-  /** What has been looked at today, by organisation and key. */
+  /** Keys that were handled today, with their organisation. */
   #seen = new Set<string>()
   #day = ''
 
@@ -58,7 +58,7 @@ export class RetentionWorker {
     }
   }
 
-  /** Nothing is erased by it, so retention goes on where it fails. */
+  /** Removing changes erases nothing, so retention continues where it fails. */
   async #expireChanges(): Promise<void> {
     try {
       await this.#deps.store.expire()
@@ -73,7 +73,7 @@ export class RetentionWorker {
     const nowMs = await trustedNowMs()
     if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
-    // Nobody is asked, but where every deletion needs two people the second one has a day to take it back.
+    // Nobody has to approve, but where every deletion needs two people the second one has a day to cancel.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
     for (const undelayed of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
       const draft = { ...undelayed, delayMinutes }
@@ -86,23 +86,12 @@ export class RetentionWorker {
   }
 
   async #request(tenantId: string, draft: DeletionDraft, nowMs: number): Promise<void> {
-    const { hide, ledger, nudge, unhide } = this.#deps
-    let hidden: StoredDeletion | null = null
-    try {
-      const by = {
-        requester: retentionRequester,
-        idempotencyKey: retentionKey(draft, nowMs),
-        precondition: (trx: ControlTransaction) => requireRule(trx, tenantId, draft, nowMs),
-      }
-      await ledger.create(tenantId, draft, by, (request) => {
-        hidden = request
-        hide(request)
-      })
-    } catch (error) {
-      if (hidden !== null) unhide(hidden)
-      throw error
-    }
-    nudge()
+    await this.#deps.requestStore.create(tenantId, draft, {
+      requester: retentionRequester,
+      idempotencyKey: retentionKey(draft, nowMs),
+      precondition: (trx: ControlTransaction) => requireRule(trx, tenantId, draft, nowMs),
+    })
+    this.#deps.nudge()
   }
 
   #hasSeen(tenantId: string, key: string): boolean {
@@ -113,7 +102,7 @@ export class RetentionWorker {
   }
 }
 
-/** The rule may have been taken back since it was read. */
+/** Throws where the rule was changed since it was read. */
 async function requireRule(
   trx: ControlTransaction,
   tenantId: string,

@@ -7,15 +7,15 @@ import { after, before, beforeEach, test } from 'node:test'
 import { dialectOf } from '../../control/dialect.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
-import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
+import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
-import type { HeldTelemetry } from './anomaly-fate.ts'
 import type { RunFound } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import type { RunSummary } from './run-summary.ts'
@@ -104,15 +104,11 @@ async function recordForBoth(findings: readonly Finding[], more: Partial<RunFoun
 const anomalies = ({ tenantId }: TenantPlace) =>
   store.listAnomalies(tenantId, { limit: 50, filter: {}, before: null })
 
-const count = (range: TimeRange, held: readonly HeldTelemetry[] = []) =>
+const count = (range: TimeRange, held: readonly HeldPart[] = []) =>
   countAnomaliesIn(fixture.control, 'acme', ['traces'], range, held)
 
-/** Erases as the eraser does. Returns how many anomalies were removed and redacted. */
-const erase = (
-  range: TimeRange,
-  held: readonly HeldTelemetry[] = [],
-  signals: readonly Signal[] = ['traces'],
-) =>
+/** As the eraser does it; answers how many were removed and redacted. */
+const erase = (range: TimeRange, held: readonly HeldPart[] = [], signals: readonly Signal[] = ['traces']) =>
   fixture.control.transaction().execute(async (trx) => ({
     inRange: await removeAnomaliesIn(trx, 'acme', signals, range, held),
     learntFrom: await redactAnomaliesIn(trx, 'acme', signals, range, held),
@@ -209,7 +205,7 @@ test('an erasure of other signals touches nothing', async () => {
 })
 
 test('a legal hold keeps an anomaly about held time as it is, and neither counts nor redacts it', async () => {
-  const held: HeldTelemetry[] = [{ signals: ['traces'], range: between(4, 6) }]
+  const held: HeldPart[] = [{ signals: ['traces'], range: between(4, 6) }]
   await recordForBoth([finding(0, 5), finding(10, 15)])
   const [, evidence] = await anomalies(acme)
   assert.deepEqual(await count(between(-50, -40)), { inRange: 0, learntFrom: 2 })

@@ -4,8 +4,9 @@
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { TimeRange } from '../../core/time-range.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { fateOf, type HeldTelemetry } from './anomaly-fate.ts'
+import { fateOf } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-rows.ts'
 import { removeVersions, versionsWithin } from './held-anomalies.ts'
 import { unjudgedStatuses } from './run-summary.ts'
@@ -30,7 +31,7 @@ export async function removeAnomaliesIn(
   tenantId: string,
   signals: readonly Signal[],
   range: TimeRange,
-  held: readonly HeldTelemetry[] = [],
+  held: readonly HeldPart[] = [],
 ): Promise<number> {
   const { removed } = await fatesIn(trx, tenantId, signals, range, held)
   for (const ids of chunksOf(removed)) {
@@ -50,7 +51,7 @@ export async function redactAnomaliesIn(
   tenantId: string,
   signals: readonly Signal[],
   range: TimeRange,
-  held: readonly HeldTelemetry[] = [],
+  held: readonly HeldPart[] = [],
 ): Promise<number> {
   const { redacted } = await fatesIn(trx, tenantId, signals, range, held)
   for (const ids of chunksOf(redacted)) {
@@ -70,7 +71,7 @@ export async function countAnomaliesIn(
   tenantId: string,
   signals: readonly Signal[],
   range: TimeRange,
-  held: readonly HeldTelemetry[] = [],
+  held: readonly HeldPart[] = [],
 ): Promise<DerivedCounts> {
   const { removed, redacted } = await fatesIn(control, tenantId, signals, range, held)
   return { inRange: removed.length, learntFrom: redacted.length }
@@ -82,7 +83,7 @@ export async function countVersionsIn(
   tenantId: string,
   signals: readonly Signal[],
   range: TimeRange,
-  held: readonly HeldTelemetry[] = [],
+  held: readonly HeldPart[] = [],
 ): Promise<number> {
   return (await versionsWithin(control, tenantId, { signals, range, held })).length
 }
@@ -111,7 +112,7 @@ async function fatesIn(
   tenantId: string,
   signals: readonly Signal[],
   range: TimeRange,
-  held: readonly HeldTelemetry[],
+  held: readonly HeldPart[],
 ): Promise<{ removed: string[]; redacted: string[] }> {
   const fates = { removed: [] as string[], redacted: [] as string[], kept: [] as string[] }
   for (let after = ''; ; ) {

@@ -5,6 +5,7 @@
 
 import type { Ns } from '../../../contract/instant.ts'
 import { overlaps, type TimeRange, without } from '../../core/time-range.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 
 /** What an anomaly is derived from. */
@@ -17,16 +18,10 @@ export interface AnomalySource {
   readonly read: readonly TimeRange[]
 }
 
-/** A part of an organisation's telemetry that a legal hold keeps. */
-export interface HeldTelemetry {
-  readonly signals: readonly Signal[]
-  readonly range: TimeRange
-}
-
 export interface Erasure {
   readonly signals: readonly Signal[]
   readonly range: TimeRange
-  readonly held: readonly HeldTelemetry[]
+  readonly held: readonly HeldPart[]
 }
 
 /** `redacted`: band, score and reason are cleared; the rest stays. */
@@ -46,8 +41,8 @@ export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   return isLearntThere ? 'redacted' : 'kept'
 }
 
-/** Whether the anomaly is about a part of what is held. */
-export function isHeldBy(part: HeldTelemetry, anomaly: AnomalySource): boolean {
+/** Whether the anomaly is about some of what is held. */
+export function isHeldBy(part: HeldPart, anomaly: AnomalySource): boolean {
   return (
     part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, ownTime(anomaly))
   )

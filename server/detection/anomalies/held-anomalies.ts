@@ -8,23 +8,19 @@ import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
-import { type AnomalySource, type Erasure, fateOf, type HeldTelemetry, isHeldBy } from './anomaly-fate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { type AnomalySource, type Erasure, fateOf, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
 
-/** A legal hold that is active. */
-export interface StandingHold extends HeldTelemetry {
-  readonly holdId: string
-}
-
-/** Reads the active holds of an organisation. */
+/** The holds of an organisation that are in force now. */
 export type ReadHolds = (
   control: Control | ControlTransaction,
   tenantId: string,
-) => Promise<readonly StandingHold[]>
+) => Promise<readonly ActiveHold[]>
 
 /** A change that is about to be made to a stored anomaly. */
 interface AnomalyChange {
-  readonly holds: readonly StandingHold[]
+  readonly holds: readonly ActiveHold[]
   readonly nowMs: number
   readonly by: Actor
   /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
@@ -44,7 +40,7 @@ const chunkSize = 250
 const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
-function holdsOn(anomaly: AnomalySource, holds: readonly StandingHold[]): StandingHold[] {
+function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHold[] {
   return holds.filter((hold) => isHeldBy(hold, anomaly))
 }
 
@@ -89,7 +85,7 @@ export async function refuseHeldDetector(
   trx: ControlTransaction,
   tenantId: string,
   detectorId: string,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
 ): Promise<void> {
   for (let i = 0; i < holds.length; i += holdsPerStatement) {
     const some = holds.slice(i, i + holdsPerStatement)
@@ -158,7 +154,7 @@ export async function versionsWithin(
 export async function forgetReleasedVersions(
   trx: ControlTransaction,
   tenantId: string,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
 ): Promise<void> {
   const released = await versionsWhere(trx, tenantId, (source) => holdsOn(source, holds).length === 0)
   await removeVersions(trx, released)

@@ -6,9 +6,10 @@ import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
 import { newId } from '../../core/ids.ts'
 import { without } from '../../core/time-range.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { RunFound, RunRecord } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
-import { keepVersion, type StandingHold } from './held-anomalies.ts'
+import { keepVersion } from './held-anomalies.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
@@ -21,8 +22,8 @@ interface RunEffect {
   /** The recorded anomalies of the detector in the time of the run. */
   readonly recorded: readonly RecordedAnomaly[]
   readonly seen: RunFound
-  /** The active holds of the organisation. */
-  readonly holds: readonly StandingHold[]
+  /** Those of the organisation that are in force. */
+  readonly holds: readonly ActiveHold[]
 }
 
 /** Creates, updates and closes anomalies according to the findings of a run. `recorded` are the anomalies before it. */
@@ -82,7 +83,7 @@ function judgedBy({ detector }: RunRecord): string {
 async function keepHeld(
   trx: ControlTransaction,
   run: RunRecord,
-  holds: readonly StandingHold[],
+  holds: readonly ActiveHold[],
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
   const unchanged = new Set<string>()

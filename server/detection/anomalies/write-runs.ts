@@ -3,10 +3,11 @@
 // that used an outdated state is skipped, and the others are still recorded.
 
 import type { ControlTransaction } from '../../control/database.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
 import { isSameTuning } from './feedback.ts'
 import type { FeedbackStore } from './feedback-store.ts'
-import type { ReadHolds, StandingHold } from './held-anomalies.ts'
+import type { ReadHolds } from './held-anomalies.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
 
@@ -36,7 +37,7 @@ export async function recordRunsIn(
 async function recordRun(
   trx: ControlTransaction,
   run: RunRecord,
-  { holds, recorded }: { recorded: readonly RecordedAnomaly[]; holds: readonly StandingHold[] },
+  { holds, recorded }: { recorded: readonly RecordedAnomaly[]; holds: readonly ActiveHold[] },
 ): Promise<boolean> {
   const { detector, found: seen } = run
   if (seen?.read.some(seen.isUnknown)) return false

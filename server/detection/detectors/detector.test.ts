@@ -166,10 +166,10 @@ test('the result of a merge is checked, not the patch', () => {
 })
 
 test('parameters of another method are refused one by one', () => {
-  assert.deepEqual(locations(patchProblems(before, { params: { k: 4, upper: 1, window_points: 20 } }, false)), [
-    'body.params.k extra_forbidden',
-    'body.params.window_points extra_forbidden',
-  ])
+  assert.deepEqual(
+    locations(patchProblems(before, { params: { k: 4, upper: 1, window_points: 20 } }, false)),
+    ['body.params.k extra_forbidden', 'body.params.window_points extra_forbidden'],
+  )
 })
 
 test('a new method needs its params; naming the same method does not', () => {
@@ -305,7 +305,10 @@ test('a method that compares peers needs a group, wherever a definition comes fr
   assert.deepEqual(locations(patchProblems(grouped, { scope: {} }, false)), missing)
   assert.deepEqual(locations(patchProblems(grouped, { scope: { group_by: null } }, true)), missing)
   assert.deepEqual(patchProblems(grouped, { scope: { service: 'checkout' } }, true), [])
-  assert.deepEqual(locations(patchProblems(before, { method_key: 'peer_outlier', params: {} }, false)), missing)
+  assert.deepEqual(
+    locations(patchProblems(before, { method_key: 'peer_outlier', params: {} }, false)),
+    missing,
+  )
   const both = { method_key: 'peer_outlier', params: {}, scope: { group_by: 'service' } }
   assert.deepEqual(patchProblems(before, both, false), [])
   assert('problems' in patched(grouped, { scope: {} }, false))

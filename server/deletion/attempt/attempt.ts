@@ -1,0 +1,338 @@
+// One attempt to carry out a request: wait for commits in progress, plan, erase, read back. Whatever fails
+// leaves the request hidden, in a state that says so, and to be tried again. Only a read-back of zero
+// completes a request. What a legal hold keeps is left out; then the request ends `held` instead of
+// completed.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { type Clock, instantText } from '../../core/clock.ts'
+import type { StorageFault } from '../../core/storage-fault.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
+import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import type { WeighRows } from '../../telemetry/row-weights.ts'
+import { promised } from '../governance/hold-conflicts.ts'
+import type { RequestQueries } from '../requests/queries.ts'
+import { retryDelayMs } from '../requests/queue.ts'
+import type { DeletionProgress, MoveChanges, ReadBack, StoredDeletion } from '../requests/request.ts'
+import { keepsWhole } from '../requests/selection.ts'
+import { attemptsMax, crashesMax } from '../requests/states.ts'
+import type { RequestStore } from '../requests/store.ts'
+import { deletionActor } from '../requests/system-actors.ts'
+import type { Visibility } from '../requests/visibility.ts'
+import type { CompletionMarks } from './completion-marks.ts'
+import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
+import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
+import { PartitionQueue } from './partition-queue.ts'
+import { type PlannedStep, planErasure } from './planner.ts'
+import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
+import { progressOf, type StepStore, type StoredStep } from './step-store.ts'
+import type { SwapRecovery } from './swap-recovery.ts'
+import { readBackBeside } from './verifier.ts'
+
+export interface AttemptDeps {
+  readonly requestStore: RequestStore
+  readonly requests: RequestQueries
+  readonly steps: StepStore
+  readonly completionMarks: CompletionMarks
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly visibility: Visibility
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  /** Writes to the journal, outside the control plane, that this erasure is about to act. */
+  readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
+  readonly weighRows: WeighRows
+  readonly derivedStores: readonly DerivedStore[]
+  /** Removes the bytes of deleted control-plane rows from the disk. */
+  readonly flushControl: () => Promise<void>
+  readonly failpoint: Failpoint
+  /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
+  readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
+  readonly swapRecovery: SwapRecovery
+}
+
+export class Attempts {
+  readonly #deps: AttemptDeps
+  readonly #partitions = new PartitionQueue()
+
+  constructor(deps: AttemptDeps) {
+    this.#deps = deps
+  }
+
+  /** Runs an attempt. A failure of the erasure is not thrown; the state of the request tells it. */
+  async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { requestStore } = this.#deps
+    if (found.crashes > crashesMax || found.attempts - found.attemptsForgiven >= attemptsMax) {
+      return this.#giveUp(found)
+    }
+    let request: StoredDeletion | null = found
+    // If the end of an attempt could not be stored, the request is still running or verifying; continue from
+    // there.
+    if (found.status !== 'running' && found.status !== 'verifying') {
+      request = await requestStore.move(found, 'start', { actor: deletionActor })
+    }
+    // Somebody else moved it first, such as by a cancellation.
+    if (request === null) return
+    const holds = await this.#deps.activeHolds(request.tenantId)
+    const wholeHold = holds.find((hold) => keepsWhole(hold, found))
+    if (wholeHold !== undefined) {
+      // Before the attempt is counted and journalled: nothing has begun, so the request can still be
+      // cancelled.
+      return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
+    }
+    request = await requestStore.countAttempt(request)
+    if (request === null) return
+    try {
+      await this.#carryOut(request, signal)
+    } catch (error) {
+      await this.#interrupted(request, error)
+    }
+  }
+
+  /** Counts what the request selects and no hold keeps, and returns which holds keep a part. */
+  async readBack(
+    request: StoredDeletion,
+    engine: TelemetryEngine = this.#deps.engine,
+  ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
+    const { activeHolds, derivedStores } = this.#deps
+    return readBackBeside(engine, derivedStores, request, await activeHolds(request.tenantId))
+  }
+
+  /**
+   * Completes a request without an attempt of its own, where a read-back finds nothing: a wider request
+   * erased it, or a person had it verified again. Returns whether it was completed. The request is fenced
+   * meanwhile, because rows that arrive between the count and the completion would be neither erased nor new.
+   */
+  completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
+    return this.#deps.visibility.whileFenced(request, () => this.#completeFenced(request, erasedBy))
+  }
+
+  async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
+    const { clock, findPlace, gate, journal, steps } = this.#deps
+    const place = await findPlace(request.tenantId)
+    if (place === null) return false
+    await gate.drain(request.tenantId)
+    const { heldBy, isClean, rowsLeft } = await this.readBack(request)
+    if (!isClean || heldBy.length > 0) return false
+    const { signal } = new AbortController()
+    await flushUntilEmpty(this.#deps, signal)
+    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    // With an empty plan, steps that were acting when their attempt ended are recorded as done.
+    await steps.replan(request.requestId, [], clock.nowMs())
+    const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
+    const facts = erasedBy === null ? {} : { erased_by: erasedBy }
+    const removedAtMs = request.removedAtMs ?? clock.nowMs()
+    const isCompleted = await this.#complete(request, progress, facts, { removedAtMs, retryAtMs: null })
+    // No attempt wrote it to the journal, and after a restore an older control plane would not know it. Not
+    // earlier: a request in the journal counts as begun, and a failed completion must change nothing.
+    if (isCompleted) await journal(request, place)
+    return isCompleted
+  }
+
+  async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const { activeHolds, clock, failpoint, findPlace, gate, journal, requestStore, steps } = this.#deps
+    let request = found
+    const place = await findPlace(request.tenantId)
+    if (place === null) throw new ErasureError('The organisation is unknown')
+    await journal(request, place)
+    await gate.drain(request.tenantId)
+    await failpoint('fenced')
+    if (request.status === 'running') {
+      await this.#erase(request, place, signal)
+      const progress = progressOf(await steps.list(request.requestId), null)
+      const isWhole = (await activeHolds(request.tenantId)).length === 0
+      const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
+      const removed = await requestStore.move(
+        request,
+        'removed',
+        { actor: deletionActor, facts: { ...progress } },
+        changes,
+      )
+      if (removed === null) return
+      request = removed
+    }
+    await failpoint('before read-back')
+    await this.#verify(request)
+  }
+
+  async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
+    const { clock, failpoint, gate, steps, swapRecovery } = this.#deps
+    await swapRecovery.run(place.placement)
+    if (gate.isClosed(place.placement))
+      throw new ErasureError('An unfinished swap keeps the placement closed')
+    const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
+    await failpoint('planned')
+    const record = {
+      begin: (rows: ReadonlyMap<StoredStep, number>, holds: readonly ActiveHold[]) =>
+        steps.begin(request, rows, holds),
+      promise: (step: StoredStep, rows: number, holds: readonly ActiveHold[]) =>
+        steps.begin(request, new Map([[step, rows]]), holds, promised),
+      done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
+    }
+    const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work) }
+    await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
+    for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, place, store, undone)
+    await flushUntilEmpty(this.#deps, signal)
+    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    await failpoint('removed from disk')
+  }
+
+  /**
+   * Removes what a derived store has of the selection, under the lock of the placement as every step is: a
+   * hold that was placed before keeps what it covers. Also called where no step is planned, because an
+   * earlier attempt may have been interrupted after removing a part.
+   */
+  async #eraseDerived(
+    request: StoredDeletion,
+    { placement }: TenantPlace,
+    store: DerivedStore,
+    undone: readonly StoredStep[],
+  ): Promise<void> {
+    const { activeHolds, failpoint, gate, steps } = this.#deps
+    const step = undone.find((one) => !hasPartition(one) && one.store === store.name)
+    if (step !== undefined) {
+      await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
+    }
+    await gate.exclusively([placement], () => store.remove(request.tenantId, request))
+    if (step === undefined) return
+    await failpoint(`${store.name} removed`)
+    await this.#recordDone(request, [step], 'removed')
+    await failpoint('step recorded')
+  }
+
+  async #recordDone(
+    request: StoredDeletion,
+    done: readonly StoredStep[],
+    action: ErasureAction | 'removed',
+  ): Promise<void> {
+    const { clock, requestStore, steps } = this.#deps
+    await steps.done(request.requestId, done, action, clock.nowMs())
+    await requestStore.saveProgress(request, progressOf(await steps.list(request.requestId), null))
+  }
+
+  async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
+    const { activeHolds, derivedStores, engine, weighRows } = this.#deps
+    const held = await activeHolds(request.tenantId)
+    const plan = await planErasure(engine, place, { ...request, held }, await weighRows(place))
+    for (const store of derivedStores) {
+      const rows = await store.count(request.tenantId, request, held)
+      if (rows > 0) plan.push({ store: store.name, partitionId: null, rows, bytes: 0 })
+    }
+    return plan
+  }
+
+  async #verify(request: StoredDeletion): Promise<void> {
+    const { clock, logger, requestStore, steps } = this.#deps
+    const { heldBy, isClean, rowsLeft } = await this.readBack(request)
+    const progress = progressOf(await steps.list(request.requestId), rowsLeft, heldBy)
+    if (!isClean) {
+      const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', clock.nowMs())
+      await requestStore.move(
+        request,
+        'left_over',
+        { actor: deletionActor, facts: { left_over: rowsLeft } },
+        { ...changes, removedAtMs: null, progress },
+      )
+      return
+    }
+    if (heldBy.length > 0) return this.#hold(request, progress)
+    // The time of removal is not set yet where there was a hold that turned out to keep nothing.
+    const changes = { removedAtMs: request.removedAtMs ?? clock.nowMs() }
+    if (await this.#complete(request, progress, { ...progress }, changes)) {
+      logger.info({ requestId: request.requestId, rows: progress.rows_erased }, 'deletion completed')
+    }
+  }
+
+  async #complete(
+    request: StoredDeletion,
+    progress: DeletionProgress,
+    facts: Record<string, unknown>,
+    changes: MoveChanges,
+  ): Promise<boolean> {
+    const { clock, completionMarks, failpoint, requestStore } = this.#deps
+    const nowMs = clock.nowMs()
+    await completionMarks.mark(request.requestId, nowMs)
+    await failpoint('marked done')
+    const by = { actor: deletionActor, facts: { ...facts, verified_at: instantText(nowMs) } }
+    const all = {
+      ...changes,
+      verifiedAtMs: nowMs,
+      blockedReason: null,
+      progress,
+      hasMark: true,
+      cameBack: false,
+    }
+    return (await requestStore.move(request, 'verified', by, all)) !== null
+  }
+
+  /**
+   * Ends the attempt as held. The selection stays hidden, and new telemetry is accepted again, because a hold
+   * may last for years.
+   */
+  async #hold(request: StoredDeletion, progress: DeletionProgress): Promise<void> {
+    const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
+    const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
+    // Nothing failed, so attempts from before don't count after the release.
+    const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
+    await this.#deps.requestStore.move(
+      request,
+      'hold',
+      { actor: deletionActor, facts, isPersonal: true },
+      changes,
+    )
+  }
+
+  async #interrupted(attempted: StoredDeletion, error: unknown): Promise<void> {
+    const { clock, findPlace, gate, logger, requests, requestStore, steps } = this.#deps
+    const { requestId } = attempted
+    logger.error({ err: error, requestId }, 'an attempt to erase was interrupted')
+    const request = await requests.stored(attempted.tenantId, requestId)
+    if (request.status !== 'running' && request.status !== 'verifying') return
+    // A swap that was completed before the failure need not be repeated; one that was not keeps its placement
+    // closed. Other placements may have swaps in progress.
+    const place = await findPlace(attempted.tenantId)
+    if (place !== null) await steps.keptPromises(gate.closedPlacements(), place.placement)
+    const isStopped = error instanceof ErasureStopped
+    const fault = isStopped ? null : await this.#deps.faultBehind(error)
+    const reason = reasonOf(error, fault)
+    const nowMs = clock.nowMs()
+    const isForgiven = isStopped || fault !== null
+    // A stopped attempt continues at the next start. On a failing disk the pause grows, because each try
+    // writes to the ledger.
+    const forgiven = {
+      attemptsForgiven: request.attemptsForgiven + 1,
+      blockedReason: reason,
+      retryAtMs: isStopped ? null : nowMs + retryDelayMs(request.attempts),
+    }
+    // The attempt stays counted: the selection may be half erased, so the request can't be cancelled.
+    const changes = isForgiven ? forgiven : this.#waitBeforeRetry(request, reason, nowMs)
+    await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
+  }
+
+  #waitBeforeRetry(request: StoredDeletion, reason: string, nowMs: number): MoveChanges {
+    const attempts = request.attempts - request.attemptsForgiven
+    return { blockedReason: reason, retryAtMs: nowMs + retryDelayMs(attempts) }
+  }
+
+  /** Gives up. The selection stays hidden until a person has looked at the request. */
+  async #giveUp(request: StoredDeletion): Promise<void> {
+    const reason =
+      request.crashes > crashesMax
+        ? `The process ended ${request.crashes} times while this erasure was at work`
+        : `${request.attempts - request.attemptsForgiven} attempts failed`
+    await this.#deps.requestStore.move(
+      request,
+      'give_up',
+      { actor: deletionActor, facts: { reason } },
+      { blockedReason: reason, retryAtMs: null },
+    )
+    this.#deps.logger.error({ requestId: request.requestId, reason }, 'a deletion was given up')
+  }
+}
+
+function hasPartition(step: StoredStep): step is StoredStep & { readonly partitionId: string } {
+  return step.partitionId !== null
+}

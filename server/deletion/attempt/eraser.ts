@@ -1,0 +1,228 @@
+// Removes selected rows from partitions; removed-parts.ts waits until their bytes have left the disk. A
+// partition that has no other rows is dropped, a metadata operation. Otherwise the remaining rows are copied
+// to a side table and swapped in by REPLACE PARTITION, which leaves no mutation file and rewrites only that
+// partition. side-tables.ts completes interrupted swaps.
+
+import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { tables } from '../../telemetry/schema/tables.ts'
+import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
+import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
+import { ErasureError, ErasureStopped } from './erasure-error.ts'
+import { selectedIn } from './planner.ts'
+import { copyName, makeSwap, swapName } from './side-tables.ts'
+
+/** Called with the name of a place where a test may end the process. */
+export type Failpoint = (name: string) => Promise<void>
+
+interface EraserDeps {
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly failpoint: Failpoint
+  /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** Returns the legal holds in force. */
+  readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
+}
+
+/**
+ * What happened to the organisation's own rows: `dropped` where none of them is left in the partition,
+ * `rewritten` where some are. Rows of neighbours have no influence on it.
+ */
+export type ErasureAction = 'none' | 'dropped' | 'rewritten'
+
+/** A partition of a table to erase from. */
+interface PartitionStep {
+  readonly store: string
+  readonly partitionId: string
+}
+
+/** Records what happens to the partitions. */
+interface ErasureRecord<Step extends PartitionStep> {
+  /**
+   * Called with the rows that are about to be erased and the holds that are kept; nothing is erased before it
+   * resolves.
+   */
+  readonly begin: (rows: ReadonlyMap<Step, number>, holds: readonly ActiveHold[]) => Promise<void>
+  /** Called before a swap is promised; nothing is promised before it resolves. */
+  readonly promise: (step: Step, rows: number, holds: readonly ActiveHold[]) => Promise<void>
+  readonly done: (steps: readonly Step[], action: ErasureAction) => Promise<void>
+}
+
+/**
+ * Erases the selection from partitions while nobody else writes to their placement: first the partitions of a
+ * table that have no other rows, together, then the others one by one. After it the rows are gone from the
+ * tables; their old parts may stay on the disk a little longer (removed-parts.ts). Throws ErasureStopped
+ * between two partitions when `signal` aborts.
+ */
+export async function erasePartitions<Step extends PartitionStep>(
+  deps: EraserDeps,
+  place: TenantPlace,
+  selection: DeletionSelection,
+  steps: readonly Step[],
+  record: ErasureRecord<Step>,
+  signal: AbortSignal,
+): Promise<void> {
+  const locked = <T>(store: string, work: (table: ErasedTable, holds: readonly ActiveHold[]) => Promise<T>) =>
+    deps.inTurn(() =>
+      deps.gate.exclusively([place.placement], async () => {
+        // Read under the lock: a hold that was placed before is kept, whatever the plan says.
+        const holds = await deps.activeHolds(place.tenantId)
+        return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
+      }),
+    )
+  for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
+    if (signal.aborted) throw new ErasureStopped(signal)
+    const dropped = await locked(store, (table, holds) => dropWhole(deps, table, ofStore, holds, record))
+    if (dropped.length > 0) await deps.failpoint('step recorded')
+    for (const step of ofStore) {
+      if (dropped.includes(step)) continue
+      if (signal.aborted) throw new ErasureStopped(signal)
+      await locked(store, async (table, holds) => {
+        const action = await eraseLocked(deps, place, table, step, holds, record)
+        await record.done([step], action)
+      })
+      await deps.failpoint('step recorded')
+    }
+  }
+}
+
+/**
+ * Drops the partitions that have only selected rows. Counting them together costs little more than counting
+ * one. A crash may leave some dropped and some not.
+ */
+async function dropWhole<Step extends PartitionStep>(
+  deps: EraserDeps,
+  table: ErasedTable,
+  steps: readonly Step[],
+  holds: readonly ActiveHold[],
+  record: ErasureRecord<Step>,
+): Promise<Step[]> {
+  const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
+  const rowsOf = new Map<Step, number>()
+  for (const step of steps) {
+    const { selected, total } = counts.get(step.partitionId) ?? nothing
+    if (selected > 0 && selected === total) rowsOf.set(step, selected)
+  }
+  if (rowsOf.size === 0) return []
+  await record.begin(rowsOf, holds)
+  await deps.failpoint('before partition step')
+  const dropped = [...rowsOf.keys()]
+  await table.drop(dropped.map(({ partitionId }) => partitionId))
+  await deps.failpoint('partition dropped')
+  await record.done(dropped, 'dropped')
+  return dropped
+}
+
+/** Counts of a partition that does not exist. */
+const nothing = { selected: 0, own: 0, total: 0 }
+
+async function eraseLocked<Step extends PartitionStep>(
+  deps: EraserDeps,
+  place: TenantPlace,
+  table: ErasedTable,
+  step: Step,
+  holds: readonly ActiveHold[],
+  record: ErasureRecord<Step>,
+): Promise<ErasureAction> {
+  const { partitionId } = step
+  const { own, selected, total } = (await table.counts([partitionId])).get(partitionId) ?? nothing
+  if (selected === 0) return 'none'
+  await record.begin(new Map([[step, selected]]), holds)
+  await deps.failpoint('before partition step')
+  if (selected === total) {
+    await table.drop([partitionId])
+    await deps.failpoint('partition dropped')
+    return 'dropped'
+  }
+  await table.copySurvivors(partitionId, total - selected)
+  await deps.failpoint('survivors copied')
+  await record.promise(step, selected, holds)
+  deps.gate.closePlacement(place.placement)
+  await table.promiseSwap()
+  await deps.failpoint('swap promised')
+  await makeSwap(deps.engine, table.swapName)
+  deps.gate.openPlacement(place.placement)
+  await deps.failpoint('partition replaced')
+  return selected === own ? 'dropped' : 'rewritten'
+}
+
+/** One table with the selection of one organisation. */
+class ErasedTable {
+  readonly table: string
+  /** The name of the complete copy, which promises the swap. */
+  readonly swapName: string
+  readonly #engine: TelemetryEngine
+  readonly #copy: string
+  readonly #tenantId: string
+  readonly #selected: Sql
+
+  constructor(engine: TelemetryEngine, place: TenantPlace, target: ErasureTarget, store: string) {
+    const spec = tables.find(({ name }) => name === store)
+    if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
+    this.#engine = engine
+    this.table = spec.name
+    this.#tenantId = place.tenantId
+    this.#copy = copyName(place.placement, spec.name)
+    this.swapName = swapName(place.placement, spec.name)
+    this.#selected = selectedIn(spec, place.tenantId, target)
+  }
+
+  /** Counts rows per partition; a partition without rows is absent. */
+  async counts(
+    partitionIds: readonly string[],
+  ): Promise<ReadonlyMap<string, { selected: number; own: number; total: number }>> {
+    const ids = partitionIds.map(checkedId)
+    const counts = await this.#engine.select<{
+      id: string
+      selected: string
+      own: string
+      total: string
+    }>(sql`
+      SELECT _partition_id AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
+      FROM ${raw(this.table)} WHERE _partition_id IN ${new Bound('Array(String)', ids)} GROUP BY id`)
+    return new Map(
+      counts.map(({ id, own, selected, total }) => [
+        id,
+        { selected: Number(selected), own: Number(own), total: Number(total) },
+      ]),
+    )
+  }
+
+  async drop(partitionIds: readonly string[]): Promise<void> {
+    const drops = partitionIds.map((id) => `DROP PARTITION ID '${checkedId(id)}'`)
+    await this.#engine.command(raw(`ALTER TABLE ${this.table} ${drops.join(', ')}`))
+  }
+
+  async copySurvivors(partitionId: string, expected: number): Promise<void> {
+    await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
+    // The copy must be on the disk before the original leaves it.
+    await this.#engine.command(
+      raw(`ALTER TABLE ${this.#copy} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
+    )
+    await this.#engine.command(
+      sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${checkedId(partitionId)} AND NOT (${this.#selected})`,
+    )
+    const [copied] = await this.#engine.select<{ rows: string }>(
+      sql`SELECT count() AS rows FROM ${raw(this.#copy)}`,
+    )
+    if (Number(copied?.rows) !== expected) {
+      throw new ErasureError(`The copy of what survives in ${this.table} is not complete`)
+    }
+  }
+
+  /** After this the swap is made, now or after a crash. */
+  async promiseSwap(): Promise<void> {
+    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.swapName}`))
+  }
+}
+
+/**
+ * The id becomes part of a statement where it can't be bound, so it must have the form of the engine's own
+ * ids.
+ */
+function checkedId(partitionId: string): string {
+  if (!/^\d+-\d{8}$/.test(partitionId)) throw new ErasureError(`Not a partition id: ${partitionId}`)
+  return partitionId
+}

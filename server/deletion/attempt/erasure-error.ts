@@ -1,0 +1,47 @@
+// Errors that end an attempt, and the sentence that the detail of the request gets: which kind of thing
+// failed, without SQL or telemetry.
+
+import type { StorageFault } from '../../core/storage-fault.ts'
+import { EngineError } from '../../telemetry/engine.ts'
+import { LeaseLost } from '../../worker/lease.ts'
+
+/**
+ * The engine or the disk is not in the state that the erasure needs; the attempt ends and is repeated later.
+ */
+export class ErasureError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ErasureError'
+  }
+}
+
+/**
+ * The work is stopped by a signal, whose reason it names. Nothing failed, and the attempt doesn't count against
+ * the limit.
+ */
+export class ErasureStopped extends ErasureError {
+  constructor({ reason }: AbortSignal) {
+    super(
+      reason instanceof LeaseLost
+        ? 'The process lost the lease on erasures; the erasure goes on where the lease is'
+        : 'The service was stopped; the erasure goes on when it starts again',
+    )
+  }
+}
+
+const diskReasons: Readonly<Record<StorageFault, string>> = {
+  full: 'The disk is full, and the erasure waits for room: to drop whole weeks takes little, to keep what survives of a week takes its size once more',
+  failing: 'The disk takes no writes, and the erasure waits until it does',
+}
+
+/**
+ * Returns the sentence. `fault` is the fault of the disk that caused the error; null where the disk is not
+ * the cause.
+ */
+export function reasonOf(error: unknown, fault: StorageFault | null): string {
+  if (fault !== null) return diskReasons[fault]
+  if (error instanceof ErasureError) return error.message
+  if (error instanceof EngineError)
+    return `The telemetry engine refused a step (code ${error.code ?? 'unknown'})`
+  return 'A step failed unexpectedly; the log names the cause'
+}

@@ -1,0 +1,208 @@
+// In which order requests are carried out, on real stores: an organisation's own one after the other, what a
+// wider one erased not a second time, and no organisation waiting for another.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { all, assertRows, between, hourNs, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
+import { type GovernedScene, governedSceneOf, minuteMs } from '../governed-fixture.ts'
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const firstWeek = between(null, monday + weekNs)
+const secondWeek = between(monday + weekNs, monday + 2n * weekNs)
+
+/** A millisecond after the one before, because who asks in the same one has no order. */
+async function ask(
+  scene: GovernedScene,
+  draft: typeof all,
+  requester = tokenNamed('owner'),
+): Promise<string> {
+  scene.clock.advance(1)
+  return (await scene.request(draft, requester)).request.request_id
+}
+
+/** Ids of the requests that completed, in that order. */
+async function completed(scene: GovernedScene): Promise<string[]> {
+  const entries = await scene.ledgerEntries()
+  return entries.filter((entry) => entry.to_status === 'completed').map((entry) => entry.request_id)
+}
+
+test('requests of an organisation are carried out in the order they were made', async () => {
+  const scene = await governedSceneOf(stores)
+  const later = await ask(scene, secondWeek)
+  const earlier = await ask(scene, firstWeek)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [later, earlier])
+  await assertRows(scene, 0)
+})
+
+test('a clock that is set back changes nothing of the order, nor of what a wider one completes', async () => {
+  const scene = await governedSceneOf(stores)
+  const first = await ask(scene, firstWeek)
+  scene.clock.advance(-60 * minuteMs)
+  const second = await ask(scene, secondWeek)
+  scene.clock.advance(-60 * minuteMs)
+  const wide = await ask(scene, between(null, monday + 3n * weekNs))
+  scene.clock.advance(-60 * minuteMs)
+  const later = await ask(scene, between(monday, monday + weekNs))
+  await scene.round()
+  assert.deepEqual(await completed(scene), [first, second, wide, later])
+  const covering = await governedSceneOf(stores)
+  const delayed = await ask(covering, { ...firstWeek, delayMinutes: 600 })
+  covering.clock.advance(-60 * minuteMs)
+  const full = await ask(covering, all)
+  await covering.round()
+  assert.deepEqual(await completed(covering), [full, delayed])
+})
+
+test('a full erasure goes first, and what it erased for those before it is read back and not erased again', async () => {
+  const scene = await governedSceneOf(stores)
+  const range = await ask(scene, firstWeek)
+  const delayed = await ask(scene, { ...secondWeek, delayMinutes: 60 })
+  const full = await ask(scene, all)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [full, range, delayed])
+  for (const id of [range, delayed]) {
+    const { detail, removed_at, verified_at } = await scene.status(id)
+    assert.deepEqual([detail.erased_by, detail.attempts, detail.rows_erased], [full, 0, 0])
+    assert.ok(removed_at && verified_at)
+  }
+  await assertRows(scene, 0)
+  assert.deepEqual(scene.gate.hidden(scene.own.tenantId), [])
+})
+
+test('a wider erasure finishes only what it includes: other signals and what was asked for later go on by themselves', async () => {
+  const scene = await governedSceneOf(stores)
+  const traces = await ask(scene, { ...firstWeek, signals: ['traces'] })
+  const logs = await ask(scene, { ...firstWeek, signals: ['logs'] })
+  const empty = await ask(scene, { ...between(null, monday), signals: ['traces'] })
+  scene.faults.failOnceAt('planned')
+  const full = await ask(scene, { ...all, signals: ['logs', 'metrics'] })
+  await scene.round()
+  assert.equal((await scene.status(full)).status, 'incomplete')
+  const after = await ask(scene, { ...secondWeek, signals: ['logs'] })
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  const erasedBy = async (id: string) => (await scene.status(id)).detail.erased_by
+  assert.deepEqual(await Promise.all([logs, traces, empty, after].map(erasedBy)), [full, null, null, null])
+  assert.deepEqual(new Set(await completed(scene)), new Set([full, logs, traces, empty, after]))
+  assert.equal(await scene.count(scene.own, 'otel_traces'), times.length / 2)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), 0)
+})
+
+test('a request that waits for approval is withdrawn when a wider one has erased all of it', async () => {
+  const scene = await governedSceneOf(stores)
+  const { policies, own } = scene
+  await policies.set(own.tenantId, 'every_deletion', tokenNamed('owner'))
+  const waiting = await ask(scene, firstWeek, tokenNamed('ada'))
+  const full = await ask(scene, all, tokenNamed('ada'))
+  await scene.decisions.approve(scene.callerOf('ben'), full)
+  await scene.round()
+  const withdrawn = await scene.status(waiting)
+  assert.equal(withdrawn.status, 'cancelled')
+  const [last] = (await scene.ledgerEntries()).filter((entry) => entry.request_id === waiting).slice(-1)
+  assert.equal(last?.facts.superseded_by, full)
+  await assertRows(scene, 0)
+})
+
+test('one that waits for its next attempt holds up those behind it, and nobody else’s', async () => {
+  const scene = await governedSceneOf(stores)
+  const first = await ask(scene, firstWeek)
+  const second = await ask(scene, secondWeek)
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
+  scene.faults.failOnceAt('planned')
+  await scene.round()
+  const attempts = async (id: string) => (await scene.status(id)).detail.attempts
+  assert.equal((await scene.status(first)).status, 'incomplete')
+  assert.deepEqual([await attempts(first), await attempts(second)], [1, 0])
+  const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+  assert.equal(done.status, 'completed')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  await scene.round()
+  assert.deepEqual([await attempts(first), await attempts(second)], [1, 0], 'not before it is due')
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  assert.deepEqual(await completed(scene), [first, second])
+})
+
+test('an attempt whose end can’t be recorded is gone on with, and holds no other organisation up', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = await ask(scene, between(null, monday + hourNs))
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
+  const goOn = await stores.plane.shell.failMoves(scene.own.tenantId, ['completed', 'incomplete'])
+  try {
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'verifying')
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'verifying')
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length - 1)
+    const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+    assert.equal(done.status, 'completed')
+  } finally {
+    await goOn()
+  }
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 1)
+})
+
+test('what a neighbour asks for while an attempt is at work is carried out before that ends', async () => {
+  const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
+  let theirs = 'not yet'
+  scene.faults.runAt('planned', async () => {
+    if (theirs !== 'not yet') return
+    theirs = 'asked'
+    const { row } = await scene.requestStore.create(scene.neighbour.tenantId, firstWeek, by)
+    scene.worker.wake()
+    for (let look = 0; look < 20_000 && theirs !== 'completed'; look++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      theirs = (await scene.requests.get(scene.neighbour.tenantId, row.request_id)).status
+    }
+  })
+  const { request } = await scene.request(firstWeek)
+  await scene.round()
+  assert.equal(theirs, 'completed')
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
+})
+
+test('a long rewrite gives way after a partition, also to an organisation of the same placement in its turn', async () => {
+  const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
+  const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }
+  const { request } = await scene.request(between(monday + hourNs, monday + weekNs + hourNs))
+  const theirs = await scene.requestStore.create(scene.neighbour.tenantId, halfAnHour, by)
+  let wasRemoved: boolean | null = null
+  scene.faults.runAt('step recorded', async () => {
+    const theirSteps = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+    if (wasRemoved !== null || theirSteps.detail.steps_done !== 1) return
+    wasRemoved = (await scene.status(request.request_id)).removed_at !== null
+  })
+  await scene.round()
+  assert.equal(wasRemoved, false, 'the neighbour’s step waited for the whole rewrite')
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  const done = await scene.requests.get(scene.neighbour.tenantId, theirs.row.request_id)
+  assert.equal(done.status, 'completed')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length - 1)
+
+  const shared = await sceneOf(stores, { attemptsAtOnce: 4, isShared: true })
+  const own = await shared.request(between(monday + hourNs, monday + weekNs + hourNs))
+  const beside = await shared.requestStore.create(shared.neighbour.tenantId, halfAnHour, by)
+  await shared.round()
+  assert.equal((await shared.status(own.request.request_id)).status, 'completed')
+  const besideDone = await shared.requests.get(shared.neighbour.tenantId, beside.row.request_id)
+  assert.equal(besideDone.status, 'completed')
+  assert.equal(await shared.count(shared.own, 'otel_logs'), times.length / 2)
+  assert.equal(await shared.count(shared.neighbour, 'otel_logs'), times.length - 1)
+})

@@ -1,0 +1,145 @@
+// Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
+// their files a moment later. A request counts as removed only when no file of such a part is found.
+
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../core/clock.ts'
+import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import { type Signal, tablesOf } from '../../telemetry/schema/tables.ts'
+import { raw, sql } from '../../telemetry/sql.ts'
+import { ErasureError, ErasureStopped } from './erasure-error.ts'
+
+interface RemovalDeps {
+  readonly engine: TelemetryEngine
+  readonly clock: Clock
+}
+
+/** Ten seconds of retries; then the attempt counts as failed. */
+const flushAttempts = 100
+const flushPauseMs = 100
+
+/**
+ * Removes the bytes of deleted control-plane rows from the disk. Another process that reads the control
+ * plane, such as a backup, can block this for a moment.
+ */
+export async function flushUntilEmpty(
+  { clock, flushControl }: { readonly clock: Clock; readonly flushControl: () => Promise<void> },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await flushControl()
+    } catch (error) {
+      if (attempt === flushAttempts) throw error
+      if (signal.aborted) throw new ErasureStopped(signal)
+      await clock.sleep(flushPauseMs, signal)
+    }
+  }
+}
+
+/**
+ * How often, and with which pause, the disk is checked before the attempt counts as failed. Usually a second
+ * is enough.
+ */
+const removalPolls = 1200
+const removalPollMs = 50
+
+/**
+ * Waits until no part of this placement that was replaced or dropped by now is listed by the engine or found
+ * in a folder, and then syncs the folders: otherwise a power loss could bring removed parts back, and the
+ * engine would read them. It checks all such parts, not only those of known steps, so that it also waits for
+ * parts from an attempt before a crash.
+ */
+export async function waitUntilRemoved(
+  deps: RemovalDeps,
+  place: TenantPlace,
+  signals: readonly Signal[],
+  signal: AbortSignal,
+): Promise<void> {
+  const stores: PartStore[] = []
+  for (const { name } of tablesOf(signals)) {
+    stores.push({ table: name, folder: await deps.engine.tableFolder(name) })
+  }
+  await waitUntilGone(deps, place, stores, signal)
+  for (const { folder } of stores) if (folder !== null) await flushFolder(folder)
+}
+
+async function flushFolder(path: string): Promise<void> {
+  for (const folder of [path, join(path, 'detached')]) {
+    const handle = await open(folder, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+}
+
+async function waitUntilGone(
+  deps: RemovalDeps,
+  place: TenantPlace,
+  stores: readonly PartStore[],
+  signal: AbortSignal,
+): Promise<void> {
+  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
+  for (const store of stores) waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
+  waiting = waiting.filter(({ parts }) => parts.size > 0)
+  for (const { store } of waiting) await clearNow(deps.engine, store.table)
+  for (let poll = 0; waiting.length > 0; poll++) {
+    if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
+    const left = []
+    for (const { store, parts } of waiting) {
+      const dead = await deadParts(deps.engine, store, place)
+      left.push({ store, parts: parts.intersection(dead) })
+    }
+    waiting = left.filter(({ parts }) => parts.size > 0)
+    if (waiting.length === 0) return
+    if (signal.aborted) throw new ErasureStopped(signal)
+    await deps.clock.sleep(removalPollMs, signal)
+  }
+}
+
+/**
+ * The engine removes replaced parts in rounds, a second apart. Dropping a partition, also one that does not
+ * exist, makes it remove all it can at once.
+ */
+async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
+  await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
+}
+
+/** A table and the folder of its parts; null where the engine is on another machine. */
+interface PartStore {
+  readonly table: string
+  readonly folder: string | null
+}
+
+/**
+ * Returns parts of the placement that are no longer part of the table but still listed or on disk. A merge in
+ * progress writes into a folder of its own, for minutes if it is large. While all its sources are still part
+ * of the table, that folder has nothing that a count of the table would not find, so it is left out.
+ */
+async function deadParts(
+  engine: TelemetryEngine,
+  { table, folder }: PartStore,
+  place: TenantPlace,
+): Promise<Set<string>> {
+  // Read first: sources that are part of the table afterwards were so when the merge was listed.
+  const merges = await engine.select<{ result: string; sources: string[] }>(
+    sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
+      WHERE database = currentDatabase() AND table = ${table}`,
+  )
+  const onDisk =
+    folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
+  const listed = await engine.select<{ name: string; active: number }>(
+    sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
+  )
+  const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
+  const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
+  const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
+  const harmless = new Set(
+    merges
+      .filter(({ sources }) => sources.every((name) => active.has(name)))
+      .map(({ result }) => `tmp_merge_${result}`),
+  )
+  return new Set(dead.filter((name) => !active.has(name) && !harmless.has(name)))
+}

@@ -1,0 +1,299 @@
+// What a restore brings back is hidden before anybody can read, erased before the service is ready, and on
+// record again; what only arrived late is nobody's to take. On real stores: the telemetry store that was put
+// back from an older copy is the real one, with the rows back and the mark of the erasure gone.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { newId } from '../../core/ids.ts'
+import { tables } from '../../telemetry/schema/tables.ts'
+import { sql } from '../../telemetry/sql.ts'
+import { all, assertRows, between, hourNs, monday, times, weekNs } from '../deletion-fixture.ts'
+import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from '../governed-fixture.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
+import { CompletionMarks } from './completion-marks.ts'
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+const firstWeek = between(null, monday + weekNs)
+const never = new AbortController().signal
+
+/** A scene whose organisation has erased, completely. */
+async function erased(draft: DeletionDraft) {
+  const scene = await governedSceneOf(stores)
+  await assertRows(scene, times.length)
+  const { request } = await scene.request(draft)
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  return { scene, id: request.request_id }
+}
+
+/** Puts the organisation's rows and what the engine knows of its erasure back to how they were before it. */
+async function bringBack(scene: GovernedScene, id: string, timesNs: readonly bigint[]): Promise<void> {
+  for (const { name } of tables) await insertRows(stores.engine, scene.own, batchOf(name, timesNs))
+  await stores.engine.command(
+    sql`ALTER TABLE erasures_done DELETE WHERE RequestId = ${id} SETTINGS mutations_sync = 2`,
+  )
+  assert.equal((await new CompletionMarks(stores.engine).all()).has(id), false)
+}
+
+const firstWeekTimes = times.filter((time) => time < monday + weekNs)
+
+test('telemetry that came back with an older copy is hidden at once, erased before ready, and completed again', async () => {
+  const { scene, id } = await erased({ ...firstWeek, refuseLate: true })
+  await assertRows(scene, times.length / 2)
+  await bringBack(scene, id, firstWeekTimes)
+  await assertRows(scene, times.length)
+  scene.clock.advance(minuteMs)
+  const { gate, worker } = scene.restarted()
+  assert.equal(
+    await scene.visible(scene.own, 'otel_logs', gate),
+    times.length,
+    'without the guard it is readable',
+  )
+  await worker.restore()
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+  assert.equal(refuses({ ...scene, gate }, monday), true)
+  assert.deepEqual(gate.lateSelections(scene.own.tenantId), [], 'refused whole while it is at work')
+  const again = await scene.status(id)
+  assert.deepEqual(
+    [again.status, again.removed_at, again.verified_at, again.finished_at],
+    ['running', null, null, null],
+  )
+  await assertRows(scene, times.length)
+  await worker.eraseWhatCameBack(never)
+  const done = await scene.status(id)
+  assert.equal(done.status, 'completed')
+  assert.equal(Date.parse(done.verified_at ?? ''), scene.clock.nowMs())
+  await assertRows(scene, times.length / 2)
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+  assert.equal(refuses({ ...scene, gate }, monday), false)
+  assert.deepEqual(
+    gate.lateSelections(scene.own.tenantId).map((late) => late.id),
+    [id],
+  )
+  assert.deepEqual(await scene.moves(id), [
+    'running',
+    'verifying',
+    'completed',
+    'running',
+    'verifying',
+    'completed',
+  ])
+  const acts = await scene.acts(id)
+  assert.deepEqual(
+    acts.map(({ actor, action }) => [actor, action]),
+    [
+      ['token:owner (tok_owner)', 'deletion.requested'],
+      ['system:deletion', 'deletion.completed'],
+      ['system:restore-guard', 'deletion.reapply'],
+      ['system:deletion', 'deletion.completed'],
+    ],
+  )
+  const next = scene.restarted()
+  await next.worker.restore()
+  assert.equal((await scene.status(id)).status, 'completed', 'it is known again')
+})
+
+test('what arrived after an erasure is kept at every start', async () => {
+  const { scene } = await erased(all)
+  await insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday, monday + weekNs]))
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  await worker.eraseWhatCameBack(never)
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), 2)
+  assert.equal(refuses({ ...scene, gate }, monday), false)
+})
+
+test('an erasure that only the journal knows is taken up: hidden, fenced, erased and on record', async () => {
+  const scene = await governedSceneOf(stores)
+  const requestId = newId('del', startMs - minuteMs)
+  const { tenantId } = scene.own
+  scene.journal.push({
+    ...firstWeek,
+    requestId,
+    tenantId,
+    requestedBy: tokenNamed('ada'),
+    createdAtMs: startMs - minuteMs,
+    refuseLate: false,
+    reason: 'personal_data',
+    foundingHash: scene.founded.hash,
+  })
+  scene.journal.push({
+    ...all,
+    requestId: newId('del', startMs),
+    tenantId: 'gone',
+    requestedBy: tokenNamed('x'),
+    createdAtMs: 0,
+    foundingHash: null,
+  })
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+  assert.equal(refuses({ ...scene, gate }, monday), true)
+  await worker.eraseWhatCameBack(never)
+  const done = await scene.status(requestId)
+  assert.deepEqual(
+    [done.status, done.requested_by, done.reason, Date.parse(done.created_at)],
+    ['completed', 'token:ada (tok_ada)', 'personal_data', startMs - minuteMs],
+  )
+  await assertRows(scene, times.length / 2)
+  const [first] = await scene.ledgerEntries()
+  assert.deepEqual(
+    [first?.actor, first?.from_status, first?.to_status, first?.facts.taken_up_after_restore],
+    ['system:restore-guard', null, 'running', true],
+  )
+  assert.deepEqual(
+    (await scene.acts(requestId)).map(({ action }) => action),
+    ['deletion.taken_up', 'deletion.completed'],
+  )
+  const unknown = await stores.control
+    .selectFrom('deletion_requests')
+    .select('request_id')
+    .where('tenant_id', '=', 'gone')
+    .execute()
+  assert.deepEqual(unknown, [], 'nothing of an unknown organisation can be stored')
+  await scene.restarted().worker.restore()
+  assert.deepEqual(await scene.moves(requestId), ['running', 'verifying', 'completed'], 'taken up once')
+})
+
+test('an erasure that the journal knows to have begun is carried out, whatever an older control plane says', async () => {
+  for (const status of ['awaiting_approval', 'scheduled', 'cancelled', 'rejected', 'expired'] as const) {
+    const scene = await governedSceneOf(stores)
+    const { request } = await scene.request({ ...firstWeek, delayMinutes: 60 })
+    await stores.control
+      .updateTable('deletion_requests')
+      .set({ status, hidden_at_ms: null })
+      .where('request_id', '=', request.request_id)
+      .execute()
+    scene.journal.push({
+      ...firstWeek,
+      requestId: request.request_id,
+      tenantId: scene.own.tenantId,
+      requestedBy: tokenNamed('owner'),
+      createdAtMs: startMs,
+      refuseLate: false,
+      reason: null,
+      foundingHash: scene.founded.hash,
+    })
+    scene.clock.advance(minuteMs)
+    const { gate, worker } = scene.restarted()
+    await assertRows(scene, times.length)
+    await worker.restore()
+    assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2, status)
+    assert.equal(Date.parse((await scene.status(request.request_id)).hidden_at ?? ''), scene.clock.nowMs())
+    await worker.eraseWhatCameBack(never)
+    assert.equal((await scene.status(request.request_id)).status, 'completed', status)
+    await assertRows(scene, times.length / 2)
+  }
+})
+
+for (const older of ['held', 'running'] as const) {
+  test(`an erasure that had begun and that an older control plane has as ${older} can’t be cancelled under its hold`, async () => {
+    const scene = await governedSceneOf(stores)
+    const hold = await scene.hold()
+    const { request } = await scene.request(firstWeek)
+    const id = request.request_id
+    if (older === 'held') await scene.round()
+    const known = await scene.status(id)
+    assert.deepEqual([known.status, known.detail.attempts], [older, 0])
+    const stored = await scene.requests.stored(scene.own.tenantId, id)
+    scene.journal.push({ ...stored, foundingHash: scene.founded.hash })
+    const { gate, worker } = scene.restarted()
+    await worker.restore()
+    await worker.eraseWhatCameBack(never)
+    assert.equal((await scene.status(id)).status, 'held')
+    await assertRows(scene, times.length)
+    await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
+    assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+    await scene.holds.release(scene.own.tenantId, hold.hold_id, tokenNamed('owner'))
+    await worker.round(never)
+    assert.equal((await scene.status(id)).status, 'completed')
+    await assertRows(scene, times.length / 2)
+  })
+}
+
+test('an erasure that only the journal knows can’t be cancelled under a hold', async () => {
+  const scene = await governedSceneOf(stores)
+  await scene.hold()
+  const requestId = newId('del', startMs)
+  const { tenantId } = scene.own
+  const foundingHash = scene.founded.hash
+  scene.journal.push({
+    ...all,
+    requestId,
+    tenantId,
+    requestedBy: tokenNamed('ada'),
+    createdAtMs: startMs,
+    foundingHash,
+  })
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  await worker.eraseWhatCameBack(never)
+  assert.equal((await scene.status(requestId)).status, 'held')
+  await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), requestId), { code: 'deletion_state' })
+  await assertRows(scene, times.length)
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), 0)
+})
+
+test('a mark that was written before the ledger could say completed completes nothing by itself', async () => {
+  const scene = await governedSceneOf(stores)
+  const { request } = await scene.request(firstWeek)
+  scene.faults.failOnceAt('marked done')
+  await scene.round()
+  const id = request.request_id
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  assert.equal((await new CompletionMarks(stores.engine).all()).has(id), true)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  assert.deepEqual(
+    gate.hidden(scene.own.tenantId).map((hidden) => hidden.id),
+    [id],
+  )
+  await worker.eraseWhatCameBack(never)
+  assert.equal((await scene.status(id)).status, 'incomplete', 'it did not come back, so nobody waits for it')
+  scene.clock.advance(minuteMs)
+  await worker.round(never)
+  assert.equal((await scene.status(id)).status, 'completed')
+  await assertRows(scene, times.length / 2)
+  await scene.restarted().worker.restore()
+  assert.equal((await scene.status(id)).status, 'completed')
+})
+
+test('what came back under a legal hold ends held and unseen, and doesn’t keep the service from being ready', async () => {
+  const { scene, id } = await erased(firstWeek)
+  await bringBack(scene, id, firstWeekTimes)
+  await scene.hold({ startNs: monday, endNs: monday + 10n * hourNs })
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  await worker.eraseWhatCameBack(never)
+  assert.equal((await scene.status(id)).status, 'held')
+  await assertRows(scene, times.length / 2 + 10)
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+  await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
+})
+
+test('an erasure of what came back that can’t be carried out is tried until the service is stopped, and stays hidden', async () => {
+  const { scene, id } = await erased(firstWeek)
+  await bringBack(scene, id, firstWeekTimes)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  const stopping = new AbortController()
+  scene.faults.runAt('planned', () => {
+    stopping.abort()
+    throw new Error('no')
+  })
+  await worker.eraseWhatCameBack(stopping.signal)
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
+  await assertRows(scene, times.length)
+  const next = scene.restarted()
+  await next.worker.restore()
+  assert.equal(await scene.visible(scene.own, 'otel_logs', next.gate), times.length / 2)
+})

@@ -1,0 +1,133 @@
+// Hides what a restore from an older copy has brought back, so that the next round erases it again. At each
+// start it compares three records: the requests in the control plane, the completion marks in the engine, and
+// the journal beside the backups. Whatever the newest of them knows as erased must not become readable.
+
+import type { FastifyBaseLogger } from 'fastify'
+import { deletionStatuses } from '../../../contract/deletion.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { TenantPlace } from '../../telemetry/engine.ts'
+import type { RequestQueries } from '../requests/queries.ts'
+import type { RecordedErasure, StoredDeletion } from '../requests/request.ts'
+import { hasBegun } from '../requests/states.ts'
+import type { RequestStore } from '../requests/store.ts'
+import { restoreGuardActor } from '../requests/system-actors.ts'
+import type { CompletionMarks } from './completion-marks.ts'
+
+export interface RestoreGuardDeps {
+  readonly requestStore: RequestStore
+  readonly requests: RequestQueries
+  readonly completionMarks: CompletionMarks
+  readonly clock: Clock
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  /** Writes to the journal, outside the control plane, that this erasure is about to act. */
+  readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
+  /** Returns every erasure in the journal. */
+  readonly journalled: () => Promise<readonly RecordedErasure[]>
+  /** Returns the hash of the organisation's first audit entry; null where there is none. */
+  readonly foundingHash: (tenantId: string) => Promise<string | null>
+}
+
+/**
+ * Statuses that a request can have without an attempt. If the journal has an attempt, the control plane is
+ * older.
+ */
+const notBegun = [
+  'awaiting_approval',
+  'scheduled',
+  'held',
+  'running',
+  'cancelled',
+  'rejected',
+  'expired',
+] as const
+
+export class RestoreGuard {
+  readonly #deps: RestoreGuardDeps
+
+  constructor(deps: RestoreGuardDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Reapplies completed erasures that the engine does not know although it was told of them (the engine's
+   * data is older), and those that the journal knows while the control plane has no request, or one that has
+   * not begun (the control plane is older). From then on both are hidden and fenced.
+   */
+  async hideWhatCameBack(): Promise<void> {
+    const { completionMarks, journalled, requests } = this.#deps
+    const done = await completionMarks.all()
+    for (const request of await requests.inStatus(['completed'])) {
+      if (!request.hasMark || done.has(request.requestId)) continue
+      await this.#reapply(
+        request,
+        'The telemetry store does not know this erasure; it was restored from an older copy',
+      )
+    }
+    for (const erasure of await journalled()) {
+      const known = await requests.find(erasure.requestId)
+      if (known === null) await this.#takeUp(erasure, done.get(erasure.requestId) ?? null)
+      else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
+        await this.#reapply(
+          known,
+          'The journal shows that this erasure had begun; the control plane is older',
+        )
+      }
+    }
+  }
+
+  async #reapply(request: StoredDeletion, reason: string): Promise<void> {
+    const { clock, requestStore } = this.#deps
+    const changes = {
+      hiddenAtMs: clock.nowMs(),
+      verifiedAtMs: null,
+      removedAtMs: null,
+      retryAtMs: null,
+      crashes: 0,
+      // At least one attempt was made, also where this older control plane has none: the request can't be
+      // cancelled.
+      attempts: Math.max(1, request.attempts),
+      attemptsForgiven: Math.max(1, request.attempts),
+      cameBack: true,
+    }
+    const by = { actor: restoreGuardActor, facts: { reason }, isPersonal: true }
+    if ((await requestStore.move(request, 'reapply', by, changes)) !== null) return
+    throw new Error(
+      `${request.requestId} was moved while the service started; what it erased may be there again.`,
+    )
+  }
+
+  /**
+   * An organisation of this name with another first audit entry is another organisation. Where one of the two
+   * entries isn't known, the organisation counts as the one that asked.
+   */
+  async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
+    const { findPlace, foundingHash, logger, requestStore } = this.#deps
+    const founded = await foundingHash(erasure.tenantId)
+    const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
+    if ((await findPlace(erasure.tenantId)) === null || isOther) {
+      logger.error(
+        { requestId: erasure.requestId },
+        'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
+      )
+      return
+    }
+    await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
+  }
+
+  /**
+   * Writes again what the journal lacks, because it was lost or began later: the next restore relies on it.
+   */
+  async completeJournal(): Promise<void> {
+    const { findPlace, journal, journalled, logger, requests } = this.#deps
+    const written = new Set((await journalled()).map(({ requestId }) => requestId))
+    for (const request of await requests.inStatus(deletionStatuses)) {
+      const isToBeKnown = hasBegun(request) || request.status === 'completed'
+      if (!isToBeKnown || written.has(request.requestId)) continue
+      const place = await findPlace(request.tenantId)
+      if (place === null) continue
+      logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
+      await journal(request, place)
+    }
+  }
+}

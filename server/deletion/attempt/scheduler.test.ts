@@ -1,0 +1,129 @@
+// Which request begins when, with attempts that end by hand.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silent } from '../../../tests/fixtures.ts'
+import type { StoredDeletion } from '../requests/request.ts'
+import { carryOutDue } from './scheduler.ts'
+
+/** Requests as `tenant/name`; one of a tenant in capitals has ended the process before. */
+function roundOf(
+  names: readonly string[],
+  { attemptsAtOnce = 2, placements = {} as Record<string, number> } = {},
+) {
+  const waiting = [...names]
+  const begun: string[] = []
+  const under = new Map<string, PromiseWithResolvers<boolean>>()
+  let news = Promise.withResolvers<void>()
+  const abort = new AbortController()
+  const places = new Map<string, number>()
+  const placementOf = (tenant: string) => {
+    if (!places.has(tenant)) places.set(tenant, placements[tenant] ?? 100 + places.size)
+    return places.get(tenant) ?? null
+  }
+  const stored = (name: string) => {
+    const [tenantId = ''] = name.split('/')
+    return {
+      requestId: name,
+      tenantId,
+      crashes: tenantId === tenantId.toUpperCase() ? 1 : 0,
+    } as StoredDeletion
+  }
+  const done = carryOutDue(
+    {
+      queues: async () => [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()],
+      placementOf: async (tenant) => placementOf(tenant),
+      workOff: ({ requestId }) => {
+        begun.push(requestId)
+        const end = Promise.withResolvers<boolean>()
+        under.set(requestId, end)
+        return end.promise
+      },
+      woken: () => news.promise,
+      clock: { sleep: () => new Promise(() => undefined) },
+      logger: silent,
+      attemptsAtOnce,
+    },
+    abort.signal,
+  )
+  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  return {
+    begun,
+    done,
+    abort,
+    settle,
+    async end(name: string, goesOn = true) {
+      waiting.splice(waiting.indexOf(name), 1)
+      under.get(name)?.resolve(goesOn)
+      await settle()
+    },
+    async ask(name: string) {
+      waiting.push(name)
+      news.resolve()
+      news = Promise.withResolvers()
+      await settle()
+    },
+  }
+}
+
+test('organisations take turns, one request of each at a time', async () => {
+  const { begun, done, end, settle } = roundOf(['a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1'])
+  await settle()
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('b/1')
+  assert.deepEqual(begun.slice(2), ['c/1'])
+  await end('c/1')
+  await end('a/1')
+  assert.deepEqual(begun.slice(3), ['b/2', 'a/2'])
+  for (const name of ['b/2', 'a/2', 'a/3']) await end(name)
+  await done
+})
+
+test('what comes in while a long attempt is at work begins beside it', async () => {
+  const { ask, begun, done, end, settle } = roundOf(['a/1'])
+  await settle()
+  await ask('b/1')
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('b/1')
+  await ask('b/2')
+  await end('b/2')
+  await end('a/1')
+  await done
+  assert.deepEqual(begun, ['a/1', 'b/1', 'b/2'])
+})
+
+test('of one placement there is one attempt at a time', async () => {
+  const { begun, done, end, settle } = roundOf(['a/1', 'b/1', 'c/1'], { placements: { a: 1, b: 1, c: 2 } })
+  await settle()
+  assert.deepEqual(begun, ['a/1', 'c/1'])
+  await end('a/1')
+  assert.deepEqual(begun.slice(2), ['b/1'])
+  await end('b/1')
+  await end('c/1')
+  await done
+})
+
+test('a request during which the process ended is carried out alone, after the others', async () => {
+  const { begun, done, end, settle } = roundOf(['BAD/1', 'a/1', 'b/1', 'WORSE/1'], { attemptsAtOnce: 4 })
+  await settle()
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('a/1')
+  assert.equal(begun.length, 2)
+  await end('b/1')
+  assert.deepEqual(begun.slice(2), ['BAD/1'])
+  await end('BAD/1')
+  assert.deepEqual(begun.slice(3), ['WORSE/1'])
+  await end('WORSE/1')
+  await done
+})
+
+test('an organisation whose attempt did not end well has no other in this round, and nothing begins after a stop', async () => {
+  const { abort, begun, done, end, settle } = roundOf(['a/1', 'a/2', 'b/1', 'b/2'])
+  await settle()
+  await end('a/1', false)
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  abort.abort()
+  await end('b/1')
+  await done
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+})

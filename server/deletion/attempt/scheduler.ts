@@ -1,0 +1,150 @@
+// Decides the order in which due requests are carried out: several organisations at once, one request of
+// each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
+// placement, because side tables are named by placement. Requests that arrive during a long attempt start
+// beside it. Work on partitions goes through partition-queue.ts, so a long rewrite of one organisation delays
+// the first partition of another by no more than one partition.
+
+import type { FastifyBaseLogger } from 'fastify'
+import type { Clock } from '../../core/clock.ts'
+import type { StoredDeletion } from '../requests/request.ts'
+
+interface SchedulerDeps {
+  /** Returns what may be attempted now, a queue per organisation. */
+  readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
+  /** Returns null for an unknown organisation. */
+  readonly placementOf: (tenantId: string) => Promise<number | null>
+  /** Runs an attempt. Returns whether its organisation may continue with its next request. */
+  readonly workOff: (request: StoredDeletion) => Promise<boolean>
+  /** Resolves when a request was created or moved. */
+  readonly woken: () => Promise<void>
+  readonly clock: Pick<Clock, 'sleep'>
+  readonly logger: Pick<FastifyBaseLogger, 'error'>
+  readonly attemptsAtOnce: number
+}
+
+/**
+ * How many attempts run at once by default. An attempt that only waits costs almost nothing, but its fence is
+ * up. Four let three organisations pass beside one with large partitions.
+ */
+export const usualAttemptsAtOnce = 4
+
+/** How often due requests are looked up while attempts run. */
+const lookEveryMs = 1000
+
+/**
+ * How many requests that arrive during a round are carried out in it. Then the round ends, so that the other
+ * work of a round is done.
+ */
+const lateMax = 100
+
+/**
+ * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
+ * attempts in progress.
+ */
+export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
+  const round = new Round(deps)
+  await round.look()
+  for (;;) {
+    if (!signal.aborted) await round.begin()
+    if (round.isIdle) return
+    await round.wait()
+  }
+}
+
+class Round {
+  readonly #deps: SchedulerDeps
+  readonly #tried = new Set<string>()
+  /** Attempts per organisation; infinite for one that must not continue in this round. */
+  readonly #had = new Map<string, number>()
+  /** Attempts in progress by placement; null for organisations without one. */
+  readonly #running = new Map<number | null, Promise<void>>()
+  #queues: readonly (readonly StoredDeletion[])[] = []
+  /** Resolves when something changed since the last look. */
+  #news: Promise<boolean> | null = null
+  #mostTried = Number.POSITIVE_INFINITY
+  /**
+   * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
+   * same request.
+   */
+  #isAlone = false
+
+  constructor(deps: SchedulerDeps) {
+    this.#deps = deps
+  }
+
+  get isIdle(): boolean {
+    return this.#running.size === 0
+  }
+
+  async look(): Promise<void> {
+    this.#news = this.#deps.woken().then(() => true)
+    this.#queues = await this.#deps.queues()
+    if (this.#mostTried === Number.POSITIVE_INFINITY) this.#mostTried = this.#queues.flat().length + lateMax
+  }
+
+  /** Starts what may start now. */
+  async begin(): Promise<void> {
+    const passed = new Set<string>()
+    while (this.#running.size < this.#deps.attemptsAtOnce && !this.#isAlone) {
+      const request = this.#next(passed)
+      if (request === null) return
+      const placement = await this.#deps.placementOf(request.tenantId)
+      if (this.#running.has(placement)) passed.add(request.tenantId)
+      else this.#run(request, placement)
+    }
+  }
+
+  /** Waits until an attempt has ended, or there may be something new to start. */
+  async wait(): Promise<void> {
+    const { clock } = this.#deps
+    const ended = new AbortController()
+    const isNew = await Promise.race([
+      Promise.race(this.#running.values()).then(() => false),
+      this.#news,
+      clock.sleep(lookEveryMs, ended.signal).then(() => true),
+    ])
+    ended.abort()
+    if (isNew && this.#tried.size < this.#mostTried) await this.look()
+  }
+
+  /**
+   * Returns the next request: of the organisations without an attempt in progress, the one that had the
+   * fewest. A request during which the process ended runs alone, so that no other request is counted a crash
+   * if that happens again.
+   */
+  #next(passed: ReadonlySet<string>): StoredDeletion | null {
+    const had = (tenantId: string) => this.#had.get(tenantId) ?? 0
+    const firsts = this.#queues.flatMap(
+      (queue) => queue.find(({ requestId }) => !this.#tried.has(requestId)) ?? [],
+    )
+    const free = firsts.filter(
+      ({ tenantId }) => !passed.has(tenantId) && had(tenantId) < Number.POSITIVE_INFINITY,
+    )
+    const calm = free.filter(({ crashes }) => crashes === 0)
+    const candidates = calm.length > 0 || !this.isIdle ? calm : free
+    return candidates.reduce<StoredDeletion | null>(
+      (best, one) => (best === null || had(one.tenantId) < had(best.tenantId) ? one : best),
+      null,
+    )
+  }
+
+  #run(request: StoredDeletion, placement: number | null): void {
+    const { logger, workOff } = this.#deps
+    const { crashes, requestId, tenantId } = request
+    this.#tried.add(requestId)
+    this.#isAlone = crashes > 0
+    const running = workOff(request)
+      .catch((err: unknown) => {
+        // If the end of an attempt can't be stored, it is tried again in the next round, and other
+        // organisations continue.
+        logger.error({ err, tenantId }, 'the erasures of an organisation could not go on')
+        return false
+      })
+      .then((goesOn) => {
+        this.#had.set(tenantId, goesOn ? (this.#had.get(tenantId) ?? 0) + 1 : Number.POSITIVE_INFINITY)
+        this.#running.delete(placement)
+        this.#isAlone = false
+      })
+    this.#running.set(placement, running)
+  }
+}

@@ -1,0 +1,103 @@
+// Side tables of erasures: copies of the rows that stay in a partition. A copy is unfinished at first; its
+// rows are all still in their table. Once it is complete and counted it is renamed, and a table with the
+// second name promises a swap. REPLACE PARTITION is not atomic when the process is killed: the old parts and
+// the copy may then both be present. So a promised swap is made again before anything else is written to its
+// placement. Repeating it gives the right result however often it is interrupted (docs/decisions/0002).
+
+import type { TelemetryEngine } from '../../telemetry/engine.ts'
+import type { TelemetryGate } from '../../telemetry/gate.ts'
+import { raw, sql } from '../../telemetry/sql.ts'
+import { ErasureError } from './erasure-error.ts'
+
+/** Start of the name of an unfinished copy; its placement and table follow. */
+const copyPrefix = 'erasure_copy_'
+
+/** Start of the name of a complete copy, which promises a swap; its placement and table follow. */
+const swapPrefix = 'erasure_swap_'
+
+export function copyName(placement: number, table: string): string {
+  return `${copyPrefix}${placement}_${table}`
+}
+
+export function swapName(placement: number, table: string): string {
+  return `${swapPrefix}${placement}_${table}`
+}
+
+/**
+ * Makes promised swaps and drops unfinished copies (their rows are all still in place). A placement whose
+ * swap fails is closed until a later call makes it; the others are open afterwards. `only` restricts it to
+ * one placement, because attempts may be running in the others. Returns the placements that are still closed,
+ * with their errors.
+ */
+export async function recoverSideTables(
+  { engine, gate }: { readonly engine: TelemetryEngine; readonly gate: TelemetryGate },
+  only?: number,
+): Promise<ReadonlyMap<number, unknown>> {
+  const failed = new Map<number, unknown>()
+  const isMeant = (placement: number) => only === undefined || placement === only
+  for (const { name } of await sideTables(engine)) {
+    if (!isMeant(placementIn(name))) continue
+    if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
+    else await recoverSwap(engine, gate, name, failed)
+  }
+  for (const placement of gate.closedPlacements())
+    if (isMeant(placement) && !failed.has(placement)) gate.openPlacement(placement)
+  return failed
+}
+
+async function recoverSwap(
+  engine: TelemetryEngine,
+  gate: TelemetryGate,
+  name: string,
+  failed: Map<number, unknown>,
+): Promise<void> {
+  const placement = partsOf(name).placement
+  gate.closePlacement(placement)
+  try {
+    await gate.exclusively([placement], () => makeSwap(engine, name))
+  } catch (error) {
+    failed.set(placement, error)
+  }
+}
+
+/** Makes a promised swap, also one that was made before, and drops its side table. */
+export async function makeSwap(engine: TelemetryEngine, name: string): Promise<void> {
+  const { table } = partsOf(name)
+  const partitionId = await swapPartition(engine, name)
+  await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
+  await engine.command(raw(`DROP TABLE ${name} SYNC`))
+}
+
+/** Returns the placement of a side table of either kind. */
+function placementIn(name: string): number {
+  const [, placement] = /^erasure_(?:copy|swap)_(\d+)_/.exec(name) ?? []
+  if (placement === undefined) throw new ErasureError(`Not a side table: ${name}`)
+  return Number(placement)
+}
+
+/**
+ * Parses the name of a promised swap. The placement is in the name, so that it can be closed even where the
+ * table can't be read.
+ */
+function partsOf(name: string): { placement: number; table: string } {
+  const [, placement, table] = /^erasure_swap_(\d+)_(\w+)$/.exec(name) ?? []
+  if (placement === undefined || table === undefined) throw new ErasureError(`Not a promised swap: ${name}`)
+  return { placement: Number(placement), table }
+}
+
+/** Returns the partition that the copy is for. */
+async function swapPartition(engine: TelemetryEngine, name: string): Promise<string> {
+  const ids = await engine.select<{ id: string }>(raw(`SELECT DISTINCT _partition_id AS id FROM ${name}`))
+  const [only] = ids
+  if (only === undefined || ids.length > 1) {
+    throw new ErasureError(`The survivors in ${name} lie in ${ids.length} partitions instead of one`)
+  }
+  return only.id
+}
+
+/** Returns the side tables that exist, of both kinds. */
+export function sideTables(engine: TelemetryEngine): Promise<{ name: string }[]> {
+  return engine.select<{ name: string }>(sql`
+    SELECT name FROM system.tables WHERE database = currentDatabase()
+      AND (startsWith(name, ${copyPrefix}) OR startsWith(name, ${swapPrefix}))`)
+}

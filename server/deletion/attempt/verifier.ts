@@ -1,0 +1,147 @@
+// Counts what is left after an erasure. It shares no statement with the eraser: it selects by tenant and time
+// alone (so it also finds a row in a wrong partition), ignores what is hidden, and counts every store that
+// can have telemetry. A request completes only if all of them count zero.
+
+import { engineInstant } from '../../core/time-range.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
+import { EngineError, type TelemetryEngine } from '../../telemetry/engine.ts'
+import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
+import { type TableSpec, tables } from '../../telemetry/schema/tables.ts'
+import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
+import type { ReadBack } from '../requests/request.ts'
+import { type DeletionSelection, type ErasureTarget, holdsWithin } from '../requests/selection.ts'
+import { sideTables } from './side-tables.ts'
+
+export async function readBack(
+  engine: TelemetryEngine,
+  derivedStores: readonly DerivedStore[],
+  tenantId: string,
+  target: ErasureTarget,
+): Promise<ReadBack> {
+  // Counted first: a copy that is swapped in meanwhile is then counted in its table.
+  const unfinished = await countInSideTables(engine, tenantId, target)
+  const rowsLeft: Record<string, number> = {}
+  for (const table of tables) {
+    if (!target.signals.includes(table.signal)) continue
+    rowsLeft[table.name] = await countIn(engine, table.name, table, tenantId, target)
+  }
+  for (const store of derivedStores) {
+    // One count must never replace another.
+    if (Object.hasOwn(rowsLeft, store.name)) throw new Error(`Two stores have the name ${store.name}.`)
+    rowsLeft[store.name] = await store.count(tenantId, target, target.held)
+  }
+  rowsLeft.unfinished_copies = unfinished
+  return { rowsLeft, isClean: Object.values(rowsLeft).every((rows) => rows === 0) }
+}
+
+/**
+ * Counts what is left besides what these holds keep, and returns the ids of the holds that keep something.
+ */
+export async function readBackBeside(
+  engine: TelemetryEngine,
+  derivedStores: readonly DerivedStore[],
+  request: DeletionSelection & { readonly tenantId: string },
+  holds: readonly ActiveHold[],
+): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
+  const count = (held: readonly ActiveHold[]) =>
+    readBack(engine, derivedStores, request.tenantId, { ...request, held })
+  const found = await count(holds)
+  const isKept = holds.length > 0 && !(await count([])).isClean
+  const within = holdsWithin(request, holds)
+  // An anomaly that begins inside the selection and ends in held time is kept by a hold beside the selection.
+  const keeping = within.length > 0 ? within : holds
+  return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
+}
+
+/** Counts selected rows that no hold keeps, in a table or in a copy of it. */
+async function countIn(
+  engine: TelemetryEngine,
+  from: string,
+  { signal, timeColumn }: TableSpec,
+  tenantId: string,
+  target: ErasureTarget,
+): Promise<number> {
+  const since = new Bound('Nullable(String)', boundText(target.range.startNs))
+  const until = new Bound('Nullable(String)', boundText(target.range.endNs))
+  const time = raw(timeColumn)
+  const selected = sql`
+      SELECT 1 AS one, toUnixTimestamp64Nano(${time}) AS instant FROM ${raw(from)}
+      WHERE TenantId = ${tenantId}
+        AND ifNull(${time} >= toDateTime64OrNull(${since}, 9, 'UTC'), 1)
+        AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`
+  const held = target.held.filter((part) => part.signals.includes(signal))
+  const [found] = await engine.select<{ n: string }>(
+    held.length === 0
+      ? sql`SELECT count() AS n FROM (${selected})`
+      : sql`SELECT countIf(instant >= furthest) AS n FROM (${selected}) AS rows
+          ASOF LEFT JOIN (${heldUntil(held)}) AS holds ON rows.one = holds.one AND rows.instant >= holds.since`,
+  )
+  if (found === undefined) throw new Error(`The read-back of ${from} answered nothing.`)
+  return Number(found.n)
+}
+
+/**
+ * A table with the start of each hold and the furthest end of the holds that start at or before it. A time is
+ * held where the last start at or before it has a furthest end after it. The first row is before every time.
+ */
+function heldUntil(held: readonly HeldPart[]): Sql {
+  const [earliest, latest] = [-(2n ** 63n), 2n ** 63n - 1n]
+  const bounds = held
+    .map(({ range }) => ({ start: range.startNs ?? earliest, end: range.endNs ?? latest }))
+    .toSorted((a, b) => (a.start < b.start ? -1 : 1))
+  const starts = [earliest]
+  const ends = [earliest]
+  let furthest = earliest
+  for (const { start, end } of bounds) {
+    if (end > furthest) furthest = end
+    if (starts.at(-1) === start) ends[ends.length - 1] = furthest
+    else {
+      starts.push(start)
+      ends.push(furthest)
+    }
+  }
+  const column = (values: readonly bigint[]) => new Bound('Array(Int64)', values)
+  return sql`SELECT 1 AS one, since, furthest FROM (SELECT ${column(starts)} AS since, ${column(ends)} AS furthest)
+          ARRAY JOIN since, furthest`
+}
+
+function boundText(ns: bigint | null): string | null {
+  return ns === null ? null : engineInstant(ns)
+}
+
+/** How often the side tables are listed again because one of them disappeared while it was counted. */
+const listingsMax = 20
+
+/**
+ * Counts selected rows in side tables, whichever erasure made them: a copy that is swapped in later could
+ * bring them back. Other rows in a copy of a neighbour's erasure are not counted. A table may disappear or be
+ * renamed at any moment, because erasures of neighbours are running; then all are listed again, so that none
+ * is missed.
+ */
+async function countInSideTables(
+  engine: TelemetryEngine,
+  tenantId: string,
+  target: ErasureTarget,
+): Promise<number> {
+  for (let listing = 1; ; listing++) {
+    try {
+      let rows = 0
+      for (const { name } of await sideTables(engine)) {
+        const table = tables.find((of) => name.endsWith(`_${of.name}`))
+        if (table === undefined) throw new Error(`${name} is a copy of no table.`)
+        if (target.signals.includes(table.signal))
+          rows += await countIn(engine, name, table, tenantId, target)
+      }
+      return rows
+    } catch (error) {
+      if (!isUnknownTable(error) || listing === listingsMax) throw error
+    }
+  }
+}
+
+/** ClickHouse: UNKNOWN_TABLE, TABLE_IS_DROPPED. */
+const goneCodes = new Set<unknown>([60, 218])
+
+function isUnknownTable(error: unknown): boolean {
+  return error instanceof EngineError && goneCodes.has(error.code)
+}

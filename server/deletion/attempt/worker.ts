@@ -1,0 +1,196 @@
+// The loop that moves requests by itself: it starts what is due, expires what nobody approved in time, and
+// continues what a released hold had stopped. At the start of the service it shows every request as it is
+// stored, and hides what a restore from an older copy has brought back, before anything can be read.
+
+import type { Actor } from '../../core/actor.ts'
+import { onBehalfOf } from '../../telemetry/engine.ts'
+import { queuesOf } from '../requests/queue.ts'
+import type { StoredDeletion } from '../requests/request.ts'
+import { includesSelection } from '../requests/selection.ts'
+import { hidingStatuses, workingStatuses } from '../requests/states.ts'
+import { deletionActor } from '../requests/system-actors.ts'
+import { type AttemptDeps, Attempts } from './attempt.ts'
+import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
+import { carryOutDue, usualAttemptsAtOnce } from './scheduler.ts'
+import { SwapRecovery } from './swap-recovery.ts'
+
+interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
+  /**
+   * Returns the time that delayed requests start by; null while the clock is in doubt, so that nobody loses
+   * the time to cancel.
+   */
+  readonly trustedNowMs: () => Promise<number | null>
+  /** How many requests are carried out at once, each in another placement. */
+  readonly attemptsAtOnce?: number
+}
+
+/** Pause between two rounds while something that a restore brought back can't be erased, milliseconds. */
+const guardPauseMs = 1000
+
+export class DeletionWorker {
+  readonly #deps: DeletionWorkerDeps
+  readonly #attempts: Attempts
+  readonly #guard: RestoreGuard
+  readonly #swapRecovery: SwapRecovery
+  #asked = Promise.withResolvers<void>()
+
+  constructor(deps: DeletionWorkerDeps) {
+    this.#deps = deps
+    this.#guard = new RestoreGuard(deps)
+    this.#swapRecovery = new SwapRecovery(deps)
+    this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
+  }
+
+  /**
+   * Shows every request as it is stored; nothing may be read or written before it resolves. A request whose
+   * attempt was ended by the end of the process is moved to `incomplete`, and the crash is counted once.
+   */
+  async restore(): Promise<void> {
+    const { completionMarks, requests, requestStore, visibility } = this.#deps
+    await completionMarks.prepare()
+    await this.#swapRecovery.run()
+    for (const request of await requests.inStatus(hidingStatuses)) {
+      visibility.restore(request)
+      const wasAtWork = request.status === 'running' || request.status === 'verifying'
+      // Without an attempt since its creation or its last retry, the process did not end during one.
+      if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
+      const reason = 'The process ended while this erasure was at work'
+      const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
+      await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
+    }
+    for (const request of await requests.inStatus(['completed'])) visibility.restore(request)
+    await this.#guard.hideWhatCameBack()
+    await this.#guard.completeJournal()
+  }
+
+  /**
+   * Erases again what a restore has brought back; the service must not be ready before it resolves. Tries
+   * until everything is erased, held or given up, or `signal` aborts. The selections stay hidden until they
+   * are erased.
+   */
+  async eraseWhatCameBack(signal: AbortSignal): Promise<void> {
+    const { clock, logger, requests } = this.#deps
+    const isOpen = (request: StoredDeletion) => request.cameBack
+    for (;;) {
+      const open = (await requests.inStatus(workingStatuses)).filter(isOpen)
+      if (open.length === 0 || signal.aborted) return
+      logger.info({ requests: open.length }, 'erasing what a restore brought back')
+      await this.round(signal)
+      if ((await requests.inStatus(workingStatuses)).some(isOpen)) await clock.sleep(guardPauseMs, signal)
+    }
+  }
+
+  /** One pass over all requests that can move by themselves. */
+  async round(signal: AbortSignal): Promise<void> {
+    const {
+      attemptsAtOnce = usualAttemptsAtOnce,
+      clock,
+      findPlace,
+      gate,
+      logger,
+      requests,
+      trustedNowMs,
+    } = this.#deps
+    if (gate.closedPlacements().length > 0) await this.#swapRecovery.run()
+    await this.#expireUnanswered()
+    await this.#releaseHeld()
+    await carryOutDue(
+      {
+        queues: async () =>
+          queuesOf(
+            await requests.inStatus(['scheduled', ...workingStatuses]),
+            clock.nowMs(),
+            await trustedNowMs(),
+          ),
+        placementOf: async (tenantId) => (await findPlace(tenantId))?.placement ?? null,
+        workOff: (request) => this.#workOff(request, signal),
+        woken: () => this.#asked.promise,
+        clock,
+        logger,
+        attemptsAtOnce,
+      },
+      signal,
+    )
+  }
+
+  /** Tells a round in progress that a request was created or moved. */
+  wake(): void {
+    this.#asked.resolve()
+    this.#asked = Promise.withResolvers()
+  }
+
+  /**
+   * Counts again what a request selects, and completes a failed or incomplete request of which nothing is
+   * left. It never takes a completion back, because what arrives afterwards is new. `signal` aborts when
+   * nobody waits for the result.
+   */
+  async verifyAgain(request: StoredDeletion, requester: Actor, signal?: AbortSignal) {
+    const share = { tenantId: request.tenantId, kind: 'asked', signal } as const
+    const found = await this.#attempts.readBack(request, onBehalfOf(this.#deps.engine, share))
+    await this.#deps.requestStore.recordReadBack(request, requester, found.rowsLeft)
+    const mayComplete = request.status === 'failed' || request.status === 'incomplete'
+    if (mayComplete && found.isClean && found.heldBy.length === 0) {
+      await this.#attempts.completeIfClean(request, null)
+    }
+    return found
+  }
+
+  /** Carries out a request. Returns whether its organisation may continue with the next one. */
+  async #workOff({ requestId, tenantId }: StoredDeletion, signal: AbortSignal): Promise<boolean> {
+    const { requests } = this.#deps
+    const request = await requests.stored(tenantId, requestId)
+    if (request.status !== 'scheduled' && !workingStatuses.some((status) => status === request.status)) {
+      return true
+    }
+    await this.#attempts.run(request, signal)
+    const after = await requests.stored(tenantId, requestId)
+    if (after.status === 'completed') await this.#completeCovered(after)
+    return after.status !== 'incomplete'
+  }
+
+  /**
+   * Completes earlier requests whose selection the completed one includes: they only need a read-back. One
+   * that still waits for approval is cancelled, since nothing is left to approve.
+   */
+  async #completeCovered(wide: StoredDeletion): Promise<void> {
+    const { requests, requestStore } = this.#deps
+    const open = await requests.inStatus(
+      ['awaiting_approval', 'scheduled', 'running', 'incomplete', 'failed'],
+      wide.tenantId,
+    )
+    for (const request of open) {
+      if (request.seq > wide.seq || !includesSelection(wide, request)) continue
+      if (request.status === 'awaiting_approval') {
+        await requestStore.move(request, 'cancel', {
+          actor: deletionActor,
+          facts: { superseded_by: wide.requestId },
+        })
+      } else await this.#attempts.completeIfClean(request, wide.requestId)
+    }
+  }
+
+  async #expireUnanswered(): Promise<void> {
+    const { clock, requests, requestStore } = this.#deps
+    for (const request of await requests.inStatus(['awaiting_approval'])) {
+      if ((request.approveByMs ?? Number.POSITIVE_INFINITY) > clock.nowMs()) continue
+      await requestStore.move(request, 'expire', {
+        actor: deletionActor,
+        facts: { reason: 'Nobody approved it in time' },
+      })
+    }
+  }
+
+  /**
+   * Continues a request as soon as one of the holds that stopped it is released; the others stop it again.
+   */
+  async #releaseHeld(): Promise<void> {
+    const { activeHolds, requests, requestStore } = this.#deps
+    for (const request of await requests.inStatus(['held'])) {
+      const active = new Set((await activeHolds(request.tenantId)).map(({ holdId }) => holdId))
+      const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
+      if (released.length === 0 && request.progress.held_by.length > 0) continue
+      const by = { actor: deletionActor, facts: { released }, isPersonal: true }
+      await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
+    }
+  }
+}

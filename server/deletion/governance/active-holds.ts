@@ -1,0 +1,45 @@
+// The legal holds of an organisation that are in force. Whatever erases or changes telemetry reads them.
+
+import type { Control, ControlTransaction } from '../../control/database.ts'
+import { AppError } from '../../core/app-error.ts'
+import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { readRange, readSignals } from '../requests/request.ts'
+
+/** Returns the holds in force, ordered by id. */
+export async function readActiveHolds(
+  control: Control | ControlTransaction,
+  tenantId: string,
+): Promise<ActiveHold[]> {
+  const rows = await control
+    .selectFrom('legal_holds')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('released_at_ms', 'is', null)
+    .orderBy('hold_id')
+    .execute()
+  return rows.map((row) => ({
+    holdId: row.hold_id,
+    signals: readSignals(row.signals),
+    range: readRange(row),
+  }))
+}
+
+/**
+ * The most holds that an organisation may have in force. They are read before every step of an erasure, and
+ * again where something is counted; each is a case that a person follows.
+ */
+export const activeHoldsMax = 200
+
+/** Throws `too_many_holds` where the organisation has as many holds as it may have. */
+export async function refuseTooManyHolds(trx: ControlTransaction, tenantId: string): Promise<void> {
+  const { active } = await trx
+    .selectFrom('legal_holds')
+    .select(({ fn }) => fn.countAll<number>().as('active'))
+    .where('tenant_id', '=', tenantId)
+    .where('released_at_ms', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (Number(active) < activeHoldsMax) return
+  throw new AppError('too_many_holds', {
+    sentence: `Your organisation has ${active} legal holds in force, and ${activeHoldsMax} is the most; release one, or place one that covers several.`,
+  })
+}

@@ -1,0 +1,398 @@
+// Legal holds against erasures, on real stores. What is held is there, whole and unseen, for as long as it is
+// held; the rest goes at once; and what waited goes by itself when it is let go. The neighbour has the same
+// rows all along.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import type { Actor } from '../../core/actor.ts'
+import { operatorActor } from '../../core/actor.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { tables } from '../../telemetry/schema/tables.ts'
+import { sql } from '../../telemetry/sql.ts'
+import { all, assertRows, between, hourNs, monday, times, weekNs } from '../deletion-fixture.ts'
+import { type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
+import { attemptsMax } from '../requests/states.ts'
+
+let stores: Stores
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+/** To the nanosecond: the row at hour 9 is not held and the one at hour 29 is. */
+const held = { startNs: monday + 9n * hourNs + 1n, endNs: monday + 29n * hourNs + 1n }
+const heldRows = 20
+
+async function begun(draft: DeletionDraft, isShared = false) {
+  const scene = await governedSceneOf(stores, { isShared })
+  await assertRows(scene, times.length)
+  const { request } = await scene.request(draft)
+  return { scene, id: request.request_id }
+}
+
+async function release(scene: GovernedScene, holdId: string, by: Actor = tokenNamed('owner')): Promise<void> {
+  await scene.holds.release(scene.own.tenantId, holdId, by)
+}
+
+for (const isShared of [false, true]) {
+  const where = isShared ? 'a placement shared with the neighbour' : 'a placement of its own'
+  test(`in ${where} the rest is erased, what is held stays unseen, and goes when it is released`, async () => {
+    const { scene, id } = await begun(all, isShared)
+    const hold = await scene.hold(held)
+    await scene.round()
+    const waiting = await scene.status(id)
+    assert.equal(waiting.status, 'held')
+    assert.deepEqual(waiting.detail.held_by, [hold.hold_id])
+    assert.match(String(waiting.detail.blocked_reason), new RegExp(hold.hold_id))
+    assert.equal(waiting.detail.rows_erased, (times.length - heldRows) * tables.length)
+    assert.deepEqual([waiting.removed_at, waiting.verified_at, waiting.finished_at], [null, null, null])
+    await assertRows(scene, heldRows)
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), 0)
+    assert.equal(refuses(scene, monday), false, 'a hold may last for years')
+    const [first, last] = await edges(scene)
+    assert.deepEqual([first, last], [monday + 10n * hourNs, monday + 29n * hourNs])
+    await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
+    await scene.round()
+    assert.equal((await scene.status(id)).detail.attempts, 1, 'nothing is tried while it is held')
+    await insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday]))
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), 0)
+    await release(scene, hold.hold_id)
+    await scene.round()
+    const done = await scene.status(id)
+    assert.equal(done.status, 'completed')
+    assert.ok(done.removed_at && done.verified_at)
+    assert.equal(done.detail.rows_erased, times.length * tables.length + 1)
+    assert.deepEqual(done.detail.held_by, [])
+    await assertRows(scene, 0)
+    assert.deepEqual(await scene.moves(id), [
+      'running',
+      'verifying',
+      'held',
+      'running',
+      'verifying',
+      'completed',
+    ])
+    const acts = (await scene.acts(id)).map(({ action }) => action)
+    assert.deepEqual(acts, ['deletion.requested', 'deletion.hold', 'deletion.release', 'deletion.completed'])
+  })
+}
+
+/** Earliest and latest instant of the organisation's log records. */
+async function edges(scene: GovernedScene): Promise<bigint[]> {
+  const [row] = await stores.engine.select<{ first: string; last: string }>(
+    sql`select toUnixTimestamp64Nano(min(Timestamp)) as first, toUnixTimestamp64Nano(max(Timestamp)) as last
+        from otel_logs where TenantId = ${scene.own.tenantId}`,
+  )
+  return [BigInt(row?.first ?? 0), BigInt(row?.last ?? 0)]
+}
+
+test('of two holds each keeps its own; releasing one lets go what the other doesn’t cover', async () => {
+  const { scene, id } = await begun(all)
+  const first = await scene.hold(held)
+  const second = await scene.hold({ startNs: monday + 20n * hourNs, endNs: monday + 40n * hourNs })
+  await scene.round()
+  await assertRows(scene, 30)
+  // Both were placed in the same millisecond, so their ids have no order.
+  const heldBy = new Set((await scene.status(id)).detail.held_by as string[])
+  assert.deepEqual(heldBy, new Set([first.hold_id, second.hold_id]))
+  await release(scene, first.hold_id)
+  await scene.round()
+  const still = await scene.status(id)
+  assert.deepEqual([still.status, still.detail.held_by], ['held', [second.hold_id]])
+  await assertRows(scene, 20)
+  await release(scene, second.hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  await assertRows(scene, 0)
+})
+
+test('a hold of some signals keeps those alone', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold({ signals: ['logs'] })
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), 0)
+  for (const { name } of tables.filter(({ signal }) => signal !== 'logs')) {
+    assert.equal(await scene.count(scene.own, name), 0, name)
+    assert.equal(await scene.count(scene.neighbour, name), times.length, name)
+  }
+  await release(scene, hold.hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  await assertRows(scene, 0)
+})
+
+test('a hold of other signals, of another time, of another organisation or a released one keeps nothing', async () => {
+  const { scene, id } = await begun({ ...between(null, monday + weekNs), signals: ['traces'] })
+  await scene.hold({ signals: ['metrics', 'logs'] })
+  await scene.hold({ startNs: monday + weekNs })
+  await scene.holds.place(scene.neighbour.tenantId, { case_ref: 'theirs' }, tokenNamed('owner'))
+  await release(scene, (await scene.hold()).hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_traces'), times.length / 2)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  assert.equal(await scene.count(scene.neighbour, 'otel_traces'), times.length)
+})
+
+test('a hold that is placed between two steps is kept from the next one on', async () => {
+  const { scene, id } = await begun(all, true)
+  let erasedBefore = 0
+  scene.faults.runAt('step recorded', async () => {
+    if (erasedBefore > 0) return
+    erasedBefore = Number((await scene.status(id)).detail.rows_erased)
+    await scene.hold()
+  })
+  await scene.round()
+  const waiting = await scene.status(id)
+  assert.equal(waiting.status, 'held')
+  assert.equal(waiting.detail.rows_erased, erasedBefore, 'the one step that had begun')
+  assert.ok(erasedBefore > 0 && erasedBefore <= times.length)
+  const left = await Promise.all(tables.map(({ name }) => scene.count(scene.own, name)))
+  assert.equal(
+    left.reduce((sum, rows) => sum + rows, 0),
+    times.length * tables.length - erasedBefore,
+  )
+  for (const { name } of tables) {
+    assert.equal(await scene.visible(scene.own, name), 0)
+    assert.equal(await scene.count(scene.neighbour, name), times.length)
+  }
+})
+
+test('a hold waits for the step that acts, so that what it names as held is there', async () => {
+  const { scene, id } = await begun(all)
+  let isPlaced = false
+  scene.faults.runAt('before partition step', async () => {
+    if (isPlaced) return
+    isPlaced = true
+    void scene.hold()
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    assert.deepEqual(await scene.holds.active(scene.own.tenantId), [], 'not while a step acts')
+  })
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal((await scene.count(scene.own, 'otel_logs')) > 0, true)
+})
+
+/** A range whose edge lies inside a partition, so that survivors are swapped in. */
+const cut = between(null, monday + 50n * hourNs)
+
+for (const isShared of [false, true]) {
+  test(`a hold is refused while a promised swap would take what it covers, and kept once it is made, ${isShared ? 'beside a neighbour' : 'alone'}`, async () => {
+    const { scene, id } = await begun({ ...cut, signals: ['logs'] }, isShared)
+    scene.faults.failOnceAt('swap promised')
+    await scene.round()
+    assert.equal((await scene.status(id)).status, 'incomplete')
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length, 'the swap is not made')
+    await assert.rejects(scene.hold(held), { code: 'erasing', retryAfterSeconds: 1 })
+    assert.deepEqual(await scene.holds.active(scene.own.tenantId), [])
+    const later = await scene.hold({ startNs: monday + 50n * hourNs, endNs: monday + 60n * hourNs })
+    assert.ok(later.hold_id, 'what the swap leaves can be held')
+    const theirs = await scene.holds.place(
+      scene.neighbour.tenantId,
+      { case_ref: 'theirs' },
+      tokenNamed('owner'),
+    )
+    assert.ok(theirs.hold_id)
+    await scene.round()
+    const { hold_id } = await scene.hold(held)
+    scene.clock.advance(minuteMs)
+    await scene.round()
+    const done = await scene.status(id)
+    assert.deepEqual(
+      [done.status, done.detail.rows_erased],
+      ['completed', 50],
+      'the hold came too late for it',
+    )
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
+    assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+    assert.ok(hold_id)
+  })
+}
+
+test('a hold is kept at once where an attempt failed after it had made its swap', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  scene.faults.failOnceAt('partition replaced')
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50, 'the swap is made')
+  assert.ok((await scene.hold(held)).hold_id)
+})
+
+test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  const place = () =>
+    scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
+  let isTried = false
+  scene.faults.runAt('survivors copied', async () => {
+    isTried = true
+    await assert.rejects(place(), { code: 'erasing' })
+  })
+  await scene.round()
+  assert.ok(isTried)
+  assert.equal((await scene.status(id)).status, 'completed')
+  await place()
+  const { request } = await scene.request(all)
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
+})
+
+test('a hold that another process places between the holds that a step read and its act ends the step', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  const place = () =>
+    scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
+  const active = scene.holds.active.bind(scene.holds)
+  let reads = 0
+  scene.faults.runAt('planned', () => {
+    // From here the first to read the holds looks for whole partitions, and the second is the step that acts.
+    scene.holds.active = async (tenantId) => {
+      const seen = await active(tenantId)
+      if (++reads === 2) await place()
+      return seen
+    }
+  })
+  await scene.round()
+  const ended = await scene.status(id)
+  assert.equal(ended.status, 'incomplete')
+  assert.match(String(ended.detail.blocked_reason), /legal hold was placed/)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+})
+
+test('a hold that is released while the attempt ends is seen: what it kept is erased before anything completes', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold(held)
+  scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
+  await scene.round()
+  assert.notEqual((await scene.status(id)).status, 'completed')
+  await assertRows(scene, heldRows)
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  await assertRows(scene, 0)
+})
+
+test('a deletion is never completed without a time of removal, also where what was held was nothing', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold({ endNs: monday })
+  scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
+  await scene.round()
+  const ended = await scene.status(id)
+  assert.equal(ended.removed_at === null, ended.status !== 'completed')
+  scene.clock.advance(minuteMs)
+  await scene.round()
+  const done = await scene.status(id)
+  assert.equal(done.status, 'completed')
+  assert.ok(done.removed_at)
+})
+
+test('a deletion that is held whole has erased nothing and can be cancelled; the telemetry is given back', async () => {
+  const { scene, id } = await begun(between(null, monday + weekNs))
+  const hold = await scene.hold()
+  assert.equal(refuses(scene, monday), true)
+  await scene.round()
+  const waiting = await scene.status(id)
+  assert.deepEqual([waiting.status, waiting.detail.attempts], ['held', 0])
+  assert.deepEqual(
+    scene.journal,
+    [],
+    'what may still be cancelled must not come back as an erasure after a restore',
+  )
+  assert.equal(refuses(scene, monday), false)
+  await assertRows(scene, times.length)
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length / 2)
+  await scene.decisions.cancel(scene.callerOf('owner'), id)
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+  await release(scene, hold.hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'cancelled')
+  await assertRows(scene, times.length)
+})
+
+test('what a stopped attempt has begun to erase can’t be cancelled when a hold stops it afterwards', async () => {
+  const { scene, id } = await begun(all)
+  const stopping = new AbortController()
+  scene.faults.runAt('step recorded', () => stopping.abort())
+  await scene.worker.round(stopping.signal)
+  assert.ok(Number((await scene.status(id)).detail.rows_erased) > 0)
+  await scene.hold()
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
+  assert.equal(await scene.visible(scene.own, 'otel_traces'), 0)
+})
+
+test('being held is no failure: however often, a deletion is not given up for it', async () => {
+  const { scene, id } = await begun(all)
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ attempts: attemptsMax - 1 })
+    .where('request_id', '=', id)
+    .execute()
+  const hold = await scene.hold(held)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  await release(scene, hold.hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+})
+
+test('what is held stays unseen over a restart, and goes on by itself afterwards', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold(held)
+  await scene.round()
+  const next = scene.restarted()
+  await next.worker.restore()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.visible(scene.own, 'otel_logs', next.gate), 0)
+  assert.equal(refuses({ ...scene, gate: next.gate }, monday), false)
+  await assertRows(scene, heldRows)
+  await release(scene, hold.hold_id)
+  await next.worker.round(new AbortController().signal)
+  assert.equal((await scene.status(id)).status, 'completed')
+  await assertRows(scene, 0)
+  assert.deepEqual(next.gate.hidden(scene.own.tenantId), [])
+})
+
+test('a hold of the operator’s is released by the operator alone, once, and stays on record', async () => {
+  const { scene, id } = await begun(all)
+  const hold = await scene.hold(held, operatorActor('cli'))
+  await scene.round()
+  await assert.rejects(release(scene, hold.hold_id), { code: 'role_not_permitted' })
+  await assert.rejects(scene.holds.release(scene.neighbour.tenantId, hold.hold_id, tokenNamed('owner')), {
+    code: 'not_found',
+  })
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  await release(scene, hold.hold_id, operatorActor('cli'))
+  await release(scene, hold.hold_id, operatorActor('another'))
+  const released = await scene.holds.get(scene.own.tenantId, hold.hold_id)
+  assert.equal(released.released_by, 'operator:cli')
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'completed')
+  const acts = await scene.acts(hold.hold_id)
+  assert.deepEqual(
+    acts.map(({ actor, action }) => [actor, action]),
+    [
+      ['operator:cli', 'legal_hold.placed'],
+      ['operator:cli', 'legal_hold.released'],
+    ],
+  )
+})
+
+test('a request that is held holds up no other of its organisation', async () => {
+  const { scene, id } = await begun(between(null, monday + weekNs))
+  await scene.hold({ endNs: monday + weekNs })
+  const other = await scene.request(between(monday + weekNs, monday + 2n * weekNs))
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal((await scene.status(other.request.request_id)).status, 'completed')
+  await assertRows(scene, times.length / 2)
+})

@@ -1,0 +1,180 @@
+// The rule of a second person, in a real control plane: stricter at once, looser a day later, and whatever
+// else the table says counts as the strictest.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import { openControlPlane } from '../../../tests/control-planes.ts'
+import { findBreak } from '../../audit/chain.ts'
+import { readChain } from '../../audit/log.ts'
+import type { Actor } from '../../core/actor.ts'
+import { systemActor } from '../../core/actor.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { all, between, monday, requestStoreOn, weekNs } from '../deletion-fixture.ts'
+import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
+
+const { control, close, shell } = await openControlPlane()
+after(close)
+const dayMs = 86_400_000
+let organisations = 0
+
+/** An organisation of its own, and a clock that is moved by hand. */
+function scene() {
+  const clock = new ManualClock(1_763_717_400_000)
+  const tenantId = `organisation-${++organisations}`
+  const policies = new DeletionPolicies(control, clock)
+  const requestStore = requestStoreOn(control, clock)
+  return {
+    clock,
+    tenantId,
+    set: (approval: ApprovalRule) => policies.set(tenantId, approval, tokenNamed('owner')),
+    get: () => policies.get(tenantId),
+    rule: () => approvalRuleOf(control, tenantId, clock.nowMs()),
+    /** The status a request is born in. */
+    async born(draft = all, requester: Actor = tokenNamed('owner')) {
+      const { row } = await requestStore.create(tenantId, draft, { requester, idempotencyKey: null })
+      await control.deleteFrom('deletion_requests').where('tenant_id', '=', tenantId).execute()
+      return row.status
+    },
+  }
+}
+
+test('nobody is asked where nobody ever asked for it, and each rule asks for what it says', async () => {
+  const { get, rule } = scene()
+  assert.deepEqual(await get(), { approval: 'none', pending: null })
+  assert.equal(await rule(), 'none')
+  const drafts = [between(monday, monday + weekNs), all]
+  const cases = (['none', 'full_erasures', 'every_deletion'] as const).flatMap((approval) =>
+    drafts.map((draft) => approvalCause(approval, draft)),
+  )
+  assert.deepEqual(cases, [null, null, null, 'full_erasure', 'every_deletion', 'every_deletion'])
+})
+
+test('a range that could be a full erasure is judged like one: without a start, or longer than 31 days', () => {
+  const dayNs = weekNs / 7n
+  const asked = [
+    between(null, monday),
+    between(monday, monday + 31n * dayNs),
+    between(monday, monday + 31n * dayNs + 1n),
+  ]
+  assert.deepEqual(
+    asked.map((draft) => approvalCause('full_erasures', draft)),
+    ['full_erasure', null, 'full_erasure'],
+  )
+})
+
+test('a stricter rule holds at once, for the very next request', async () => {
+  const { born, get, set } = scene()
+  assert.equal(await born(), 'running')
+  assert.deepEqual(await set('full_erasures'), { approval: 'full_erasures', pending: null })
+  assert.deepEqual(
+    [await born(), await born(between(monday, monday + weekNs))],
+    ['awaiting_approval', 'running'],
+  )
+  await set('every_deletion')
+  assert.equal(await born(between(null, monday)), 'awaiting_approval')
+  assert.equal(await born(all, systemActor('retention')), 'running', 'retention asks nobody')
+  assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
+})
+
+test('a looser rule holds a day later and not a millisecond before', async () => {
+  const { born, clock, get, set } = scene()
+  await set('every_deletion')
+  const loosened = await set('none')
+  const effective_at = new Date(clock.nowMs() + dayMs).toISOString()
+  assert.deepEqual(loosened, { approval: 'every_deletion', pending: { approval: 'none', effective_at } })
+  await clock.advance(dayMs - 1)
+  assert.equal(await born(), 'awaiting_approval')
+  await clock.advance(1)
+  assert.equal(await born(), 'running')
+  assert.deepEqual(await get(), { approval: 'none', pending: null })
+})
+
+test('a looser rule that is pending is taken back by asking for the rule in force, or replaced by a stricter one', async () => {
+  const { clock, get, set } = scene()
+  await set('full_erasures')
+  await set('none')
+  assert.deepEqual(await set('full_erasures'), { approval: 'full_erasures', pending: null })
+  await set('none')
+  await set('every_deletion')
+  await clock.advance(2 * dayMs)
+  assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
+})
+
+test('asking for a looser rule again begins the day again, and a clock set back lengthens it', async () => {
+  const { clock, rule, set } = scene()
+  await set('every_deletion')
+  await set('none')
+  await clock.advance(dayMs - 1)
+  await set('full_erasures')
+  await clock.advance(1)
+  assert.equal(await rule(), 'every_deletion')
+  await clock.advance(-10 * dayMs)
+  assert.equal(await rule(), 'every_deletion')
+  await clock.advance(11 * dayMs)
+  assert.equal(await rule(), 'full_erasures')
+})
+
+test('what is no rule of ours counts as the strictest', async () => {
+  const { clock, get, rule, set, tenantId } = scene()
+  await set('none')
+  await shell.dropValueChecks()
+  for (const approval of ['', 'None', 'none ', 'never', '0']) {
+    await sql`update deletion_policies set approval = ${approval} where tenant_id = ${tenantId}`.execute(
+      control,
+    )
+    assert.equal(await rule(), 'every_deletion', JSON.stringify(approval))
+  }
+  await sql`update deletion_policies set approval = 'all', pending_approval = 'nobody', pending_from_ms = ${clock.nowMs() + 1} where tenant_id = ${tenantId}`.execute(
+    control,
+  )
+  assert.equal(await rule(), 'full_erasures')
+  await clock.advance(1)
+  assert.equal(await rule(), 'every_deletion')
+  assert.equal((await get()).approval, 'every_deletion')
+})
+
+test('a rule on record in the first words is understood, and a new one is kept in the same words', async () => {
+  const { clock, get, rule, set, tenantId } = scene()
+  for (const [word, current] of [
+    ['none', 'none'],
+    ['all', 'full_erasures'],
+    ['always', 'every_deletion'],
+  ] as const) {
+    const columns = { approval: word, pending_approval: 'none', pending_from_ms: clock.nowMs() + 1 }
+    await control
+      .insertInto('deletion_policies')
+      .values({ tenant_id: tenantId, ...columns })
+      .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(columns))
+      .execute()
+    assert.equal(await rule(), current)
+    assert.equal((await get()).approval, current)
+    await set(current)
+    const row = await control
+      .selectFrom('deletion_policies')
+      .select(['approval', 'pending_approval'])
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    assert.deepEqual({ ...row }, { approval: word, pending_approval: null })
+  }
+})
+
+test('every change is in the audit log, and one organisation’s rule is no other’s', async () => {
+  const first = scene()
+  const second = scene()
+  await first.set('every_deletion')
+  await first.set('none')
+  assert.equal(await second.rule(), 'none')
+  const entries = await readChain(control, 'audit_entries', first.tenantId)
+  assert.equal(findBreak(entries), null)
+  const [, loosened] = entries.map(({ text }) => JSON.parse(text))
+  assert.deepEqual(
+    [loosened.action, loosened.actor, loosened.outcome],
+    ['deletion_policy.changed', 'token:owner (tok_owner)', 'accepted'],
+  )
+  assert.equal(loosened.facts.before.approval, 'every_deletion')
+  assert.equal(loosened.facts.after.pending.approval, 'none')
+  assert.deepEqual(await readChain(control, 'audit_entries', second.tenantId), [])
+})

@@ -1,0 +1,84 @@
+// What a request says of backups: until when one may hold a copy of what it erases. The control plane is
+// real, the backups are a list, as the register of backups gives it.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { openControlPlane } from '../../../tests/control-planes.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { instantText } from '../../core/clock.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { all, requestStoreOn } from '../deletion-fixture.ts'
+import { RequestQueries } from './queries.ts'
+import type { KnownBackup, KnownBackups } from './request.ts'
+
+const { control, close } = await openControlPlane()
+after(close)
+
+const nowMs = 1_763_717_400_000
+const backup = (name: string, takenAtMs: number | null, expiresAtMs: number): KnownBackup => ({
+  backup_id: name,
+  taken_at_ms: takenAtMs,
+  expires_at_ms: expiresAtMs,
+})
+let organisations = 0
+
+/** All backups, and those from before a completion. */
+const known = (all: readonly KnownBackup[], before: readonly KnownBackup[]): KnownBackups => ({
+  all,
+  fromBefore: () => before,
+})
+
+/** What a request in this state says, as it is read alone and in its list. */
+async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: KnownBackups) {
+  const tenantId = `organisation-${++organisations}`
+  const requestStore = requestStoreOn(control, new ManualClock(nowMs))
+  const asked: string[] = []
+  const requests = new RequestQueries(control, async (ids) => {
+    asked.push(...ids)
+    return backups
+  })
+  const { row } = await requestStore.create(tenantId, all, {
+    requester: tokenNamed('owner'),
+    idempotencyKey: null,
+  })
+  await control
+    .updateTable('deletion_requests')
+    .set({ status, removed_at_ms: status === 'running' ? null : nowMs })
+    .where('request_id', '=', row.request_id)
+    .execute()
+  const alone = await requests.get(tenantId, row.request_id)
+  const [listed] = await requests.list(tenantId, { limit: 1, beforeId: null, status: null })
+  assert.equal(listed?.backups_clear_by, alone.backups_clear_by)
+  assert.deepEqual(asked, [row.request_id, row.request_id])
+  return alone.backups_clear_by
+}
+
+test('without a backup there is nothing to wait for', async () => {
+  for (const status of ['running', 'verifying', 'completed'] as const)
+    assert.equal(await clearBy(status, known([], [])), null)
+})
+
+test('until it is completed every backup may hold it, also one that is still to be taken', async () => {
+  const backups = known(
+    [
+      backup('old', nowMs - 1, nowMs + 10),
+      backup('due', null, nowMs + 99),
+      backup('new', nowMs + 5, nowMs + 50),
+    ],
+    [],
+  )
+  assert.equal(await clearBy('running', backups), instantText(nowMs + 99))
+  assert.equal(await clearBy('verifying', backups), instantText(nowMs + 99))
+})
+
+test('once it is completed those from before may hold it, by whatever clock, and the last of them to expire counts', async () => {
+  const later = backup('dated after the completion', nowMs + 1, nowMs + 300)
+  const earlier = backup('dated before it', nowMs - 100, nowMs + 9999)
+  const before = [later, backup('another', nowMs, nowMs + 200)]
+  assert.equal(await clearBy('completed', known([...before, earlier], before)), instantText(nowMs + 300))
+  assert.equal(await clearBy('completed', known([...before, earlier], [])), null)
+})
+
+test('what was given back is in no need of expiring', async () => {
+  assert.equal(await clearBy('cancelled', known([backup('any', nowMs, nowMs + 1)], [])), null)
+})

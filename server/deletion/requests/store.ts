@@ -1,0 +1,375 @@
+// Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
+// and `saveProgress` what is known of the attempt in progress, `countLateRows` a counter. No other file
+// updates the table, and an update that changes no row returns null or throws. A move is one transaction: the
+// new state by compare-and-set, its ledger entry, an audit entry for the moves that people care about, and
+// the change of visibility (visibility.ts). So none of them can lag behind the others. Each request gets a
+// number, and a completion records the backups that exist, because clocks can't be trusted to tell the order
+// of events.
+
+import type { Updateable } from 'kysely'
+import { formatInstant } from '../../../contract/instant.ts'
+import { hashOf } from '../../audit/chain.ts'
+import { appendAudit, appendLedger } from '../../audit/log.ts'
+import {
+  type Control,
+  type ControlTransaction,
+  type DeletionRequestsTable,
+  holdingStatuses,
+} from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
+import { type Clock, instantText } from '../../core/clock.ts'
+import { newId } from '../../core/ids.ts'
+import {
+  findExisting,
+  nextSeq,
+  refuseBesideAll,
+  refuseTooManyDeletions,
+  refuseTooManyRefusing,
+} from './admission.ts'
+import { type DeletionDraft, draftText } from './draft.ts'
+import { requireRow } from './queries.ts'
+import {
+  changedColumns,
+  type DeletionProgress,
+  type MoveChanges,
+  type NewRequest,
+  newRow,
+  type RecordedErasure,
+  type RequestRow,
+  type StoredDeletion,
+  toStored,
+} from './request.ts'
+import type { DeletionSelection } from './selection.ts'
+import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
+import type { Visibility } from './visibility.ts'
+
+interface Created {
+  /** The new row, or the existing one. */
+  readonly row: RequestRow
+  /** False where an identical open request, or one with the same Idempotency-Key, existed already. */
+  readonly isNew: boolean
+}
+
+interface RequestStoreDeps {
+  readonly control: Control
+  readonly clock: Clock
+  readonly visibility: Visibility
+  /**
+   * Returns why a new request needs a second person; null where it needs none. Reads in the transaction that
+   * writes the request, so that two requests at once can't both pass.
+   */
+  readonly secondPersonCause: (
+    trx: ControlTransaction,
+    asker: { readonly tenantId: string; readonly requester: Actor },
+    selection: DeletionSelection,
+    nowMs: number,
+  ) => Promise<string | null>
+}
+
+export class RequestStore {
+  readonly #control: Control
+  readonly #clock: Clock
+  readonly #visibility: Visibility
+  readonly #secondPersonCause: RequestStoreDeps['secondPersonCause']
+
+  constructor({ clock, control, secondPersonCause, visibility }: RequestStoreDeps) {
+    this.#control = control
+    this.#clock = clock
+    this.#visibility = visibility
+    this.#secondPersonCause = secondPersonCause
+  }
+
+  /**
+   * Creates a request with its first ledger entry and its audit entry in one transaction, or returns the
+   * existing one. Throws `deletion_conflict` while a full erasure of the same signals is running,
+   * `too_many_requests` above the limit of open requests, and InvalidInput where the Idempotency-Key belongs
+   * to another request.
+   */
+  async create(
+    tenantId: string,
+    draft: DeletionDraft,
+    by: {
+      requester: Actor
+      idempotencyKey: string | null
+      /**
+       * Throws where the reason for the request no longer holds. Reads in the transaction that writes the
+       * request.
+       */
+      precondition?: (trx: ControlTransaction) => Promise<void>
+    },
+  ): Promise<Created> {
+    const nowMs = this.#clock.nowMs()
+    const selectionHash = hashOf(draftText(draft))
+    return this.#change(async (trx, announce) => {
+      const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
+      if (existing !== null) return { row: existing, isNew: false }
+      await by.precondition?.(trx)
+      await refuseTooManyDeletions(trx, tenantId)
+      if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
+      await refuseBesideAll(trx, tenantId, draft)
+      const asker = { tenantId, requester: by.requester }
+      const approvalCause = await this.#secondPersonCause(trx, asker, draft, nowMs)
+      const waits = approvalCause !== null
+      const request = await insertRequest(trx, {
+        ...draft,
+        requestId: newId('del', nowMs),
+        tenantId,
+        requestedBy: by.requester,
+        idempotencyKey: by.idempotencyKey,
+        selectionHash,
+        createdAtMs: nowMs,
+        status: waits ? 'awaiting_approval' : draft.delayMinutes > 0 ? 'scheduled' : 'running',
+        hiddenAtMs: waits ? null : nowMs,
+        startsAtMs: draft.delayMinutes > 0 ? nowMs + draft.delayMinutes * 60_000 : null,
+        approveByMs: waits ? nowMs + approvalWaitMs : null,
+      })
+      await this.#record(trx, null, request, {
+        actor: by.requester,
+        action: 'deletion.requested',
+        facts: {
+          reason: draft.reason,
+          refuse_late: draft.refuseLate,
+          hidden_at: waits ? null : instantText(nowMs),
+          starts_at: request.startsAtMs === null ? null : instantText(request.startsAtMs),
+          approve_by: request.approveByMs === null ? null : instantText(request.approveByMs),
+          ...(waits && { approval_cause: approvalCause }),
+        },
+      })
+      const row = await requireRow(trx, tenantId, request.requestId)
+      announce(request)
+      return { row, isNew: true }
+    })
+  }
+
+  /**
+   * Whether {@link create} would return an existing request. Throws where the Idempotency-Key belongs to
+   * another request.
+   */
+  async isRepeat(tenantId: string, draft: DeletionDraft, idempotencyKey: string | null): Promise<boolean> {
+    const existing = await this.#control
+      .transaction()
+      .execute((trx) => findExisting(trx, tenantId, idempotencyKey, hashOf(draftText(draft))))
+    return existing !== null
+  }
+
+  /**
+   * Inserts a request from the journal that an older control plane does not have. `doneAtMs` is when this
+   * engine completed it: then it is only recorded as completed at that time, without the other clocks, which
+   * are not known. Null where it is to be carried out again.
+   */
+  async takeUp(erasure: RecordedErasure, actor: Actor, doneAtMs: number | null): Promise<StoredDeletion> {
+    const nowMs = this.#clock.nowMs()
+    const isDone = doneAtMs !== null
+    return this.#change(async (trx, announce) => {
+      const request = await insertRequest(trx, {
+        ...erasure,
+        idempotencyKey: null,
+        // A request for the same is answered with this one meanwhile.
+        selectionHash: hashOf(draftText({ ...erasure, delayMinutes: 0 })),
+        note: null,
+        status: isDone ? 'completed' : 'running',
+        hiddenAtMs: isDone ? null : nowMs,
+        startsAtMs: null,
+        approveByMs: null,
+        cameBack: !isDone,
+        attempts: 1,
+        finishedAtMs: doneAtMs,
+      })
+      const facts = {
+        taken_up_after_restore: true,
+        done_before: isDone,
+        requested_at: instantText(erasure.createdAtMs),
+      }
+      await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
+      announce(request)
+      return request
+    })
+  }
+
+  /**
+   * Records a deletion that was refused because of a wrong confirmation; writes an audit entry and nothing
+   * else.
+   */
+  async recordRefusal(tenantId: string, actor: Actor, places: readonly string[]): Promise<void> {
+    await this.#control.transaction().execute((trx) =>
+      appendAudit(trx, tenantId, this.#clock.nowMs(), {
+        actor,
+        action: 'deletion.requested',
+        target: null,
+        outcome: 'refused',
+        facts: { problems: places },
+      }),
+    )
+  }
+
+  /**
+   * Moves a request to the state that `event` leads to and records it. Returns the request after the move, or
+   * null where it is no longer as it was seen, because somebody else moved it first. `isPersonal` adds an
+   * audit entry where the new state isn't final; final states always have one.
+   */
+  async move(
+    seen: StoredDeletion,
+    event: DeletionEvent,
+    by: { actor: Actor; facts?: Record<string, unknown>; isPersonal?: boolean },
+    changes: MoveChanges = {},
+  ): Promise<StoredDeletion | null> {
+    const to = transitions[seen.status][event]
+    if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
+    const nowMs = this.#clock.nowMs()
+    return this.#change(async (trx, announce) => {
+      const columns = { ...changedColumns(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
+      const request = await updateSeen(trx, seen, columns)
+      if (request === null) return null
+      if (to === 'completed') await noteBackups(trx, seen.requestId)
+      await this.#record(trx, seen, request, {
+        actor: by.actor,
+        action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
+        facts: { event, ...by.facts },
+      })
+      announce(request)
+      return request
+    })
+  }
+
+  /** Counts an attempt, before it acts; not a move. Returns null as {@link move} does. */
+  async countAttempt(seen: StoredDeletion): Promise<StoredDeletion | null> {
+    return this.#control
+      .transaction()
+      .execute((trx) =>
+        updateSeen(trx, seen, { attempts: seen.attempts + 1, retry_at_ms: null, blocked_reason: null }),
+      )
+  }
+
+  /** Saves the progress of the attempt in progress; not a move. Throws where the request was moved since. */
+  async saveProgress(seen: StoredDeletion, progress: DeletionProgress): Promise<void> {
+    const saved = await this.#control
+      .transaction()
+      .execute((trx) => updateSeen(trx, seen, { progress: JSON.stringify(progress) }))
+    if (saved === null) throw new Error(`${seen.requestId} was moved while an attempt was at work on it.`)
+  }
+
+  /** Writes an audit entry for a read-back that a person asked for. */
+  async recordReadBack(
+    request: StoredDeletion,
+    actor: Actor,
+    remaining: Readonly<Record<string, number>>,
+  ): Promise<void> {
+    await this.#control.transaction().execute((trx) =>
+      appendAudit(trx, request.tenantId, this.#clock.nowMs(), {
+        actor,
+        action: 'deletion.read_back',
+        target: request.requestId,
+        outcome: 'accepted',
+        facts: { remaining },
+      }),
+    )
+  }
+
+  /**
+   * Adds rows that arrived too late for ranges whose late telemetry is refused. Throws where a request is
+   * unknown.
+   */
+  async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
+    if (counts.size === 0) return
+    await this.#control.transaction().execute(async (trx) => {
+      for (const [requestId, rows] of counts) {
+        const { numUpdatedRows } = await trx
+          .updateTable('deletion_requests')
+          .set((columns) => ({ late_rows: columns('late_rows', '+', rows) }))
+          .where('request_id', '=', requestId)
+          .executeTakeFirstOrThrow()
+        if (numUpdatedRows !== 1n)
+          throw new Error(`Late rows were counted for ${requestId}, which is unknown.`)
+      }
+    })
+  }
+
+  /** Runs a transaction that changes the visibility of requests; see {@link Visibility.change}. */
+  #change<T>(
+    work: (trx: ControlTransaction, announce: (after: StoredDeletion) => void) => Promise<T>,
+  ): Promise<T> {
+    return this.#visibility.change((announce) =>
+      this.#control.transaction().execute((trx) => work(trx, announce)),
+    )
+  }
+
+  async #record(
+    trx: ControlTransaction,
+    before: StoredDeletion | null,
+    after: StoredDeletion,
+    by: { actor: Actor; action: string | null; facts: Record<string, unknown> },
+  ): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    const facts = { ...selectionFacts(after), ...by.facts }
+    await appendLedger(trx, after.tenantId, nowMs, {
+      request_id: after.requestId,
+      actor: by.actor,
+      from_status: before?.status ?? null,
+      to_status: after.status,
+      facts,
+    })
+    if (by.action === null) return
+    await appendAudit(trx, after.tenantId, nowMs, {
+      actor: by.actor,
+      action: by.action,
+      target: after.requestId,
+      outcome: after.status === 'failed' ? 'refused' : 'accepted',
+      facts,
+    })
+  }
+}
+
+/**
+ * Updates a request that is still as it was seen; returns null otherwise. The number of attempts is compared
+ * too, because the same state may have been left and entered again since.
+ */
+async function updateSeen(
+  trx: ControlTransaction,
+  seen: StoredDeletion,
+  columns: Updateable<DeletionRequestsTable>,
+): Promise<StoredDeletion | null> {
+  const { numUpdatedRows } = await trx
+    .updateTable('deletion_requests')
+    .set(columns)
+    .where('request_id', '=', seen.requestId)
+    .where('status', '=', seen.status)
+    .where('attempts', '=', seen.attempts)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return null
+  return toStored(await requireRow(trx, seen.tenantId, seen.requestId))
+}
+
+async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
+  const seq = await nextSeq(trx)
+  await trx.insertInto('deletion_requests').values(newRow(request, seq)).execute()
+  if (request.status === 'completed') await noteBackups(trx, request.requestId)
+  return toStored(await requireRow(trx, request.tenantId, request.requestId))
+}
+
+/**
+ * Records the backups that may have a copy of what the erasure erased: all that exist or are requested at its
+ * completion. One that is requested later can't. Where a restore brought the erasure back, those of the
+ * earlier completion stay recorded.
+ */
+async function noteBackups(trx: ControlTransaction, requestId: string): Promise<void> {
+  await trx
+    .insertInto('erasure_backups')
+    .columns(['request_id', 'backup_id'])
+    .expression((from) =>
+      from
+        .selectFrom('backups')
+        .select(({ val }) => [val(requestId).as('request_id'), 'backup_id'])
+        .where('status', 'in', holdingStatuses),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+function selectionFacts({ scope, signals, range }: DeletionSelection): Record<string, unknown> {
+  return {
+    scope,
+    signals: [...signals],
+    range_start: range.startNs === null ? null : formatInstant(range.startNs),
+    range_end: range.endNs === null ? null : formatInstant(range.endNs),
+  }
+}
