@@ -1,13 +1,10 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
 // `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
 //
-//   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate | --losses]
+//   node bench/detection/nab.ts [folder of the data] [--methods a,b]
 //   LETHE_NAB_DIR=... node bench/detection/nab.ts
 //
-// --methods measures only these; a method that compares peers has none here. --ablate asks instead what each member of
-// `auto` is worth, and the candidates that are none: every choice of members beside the trivial control, chosen on some
-// groups and judged on the others, both ways, and last the choice itself held out group by group. --losses tells where `auto`
-// and the leader lose their points, group by group.
+// --methods measures only these. A method that compares peers has none here and is left out.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
@@ -20,12 +17,10 @@ import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { autoMembers, combineMembers, memberNames } from '../../server/detection/methods/auto.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { newsOf } from '../../server/detection/scoring/alert-once.ts'
-import { candidateSurprises, variantsOf } from './candidates.ts'
 import {
   hasNab,
   type NabFile,
@@ -36,28 +31,16 @@ import {
   readPublishedScores,
   scoresOfRows,
 } from './nab-corpus.ts'
-import {
-  fixedScore,
-  heldOutChoice,
-  heldOutScore,
-  lossesByGroup,
-  oracleScore,
-  type RatedCorpus,
-  type RowScores,
-  rateRows,
-  splitScore,
-} from './nab-score.ts'
+import { fixedScore, heldOutScore, oracleScore, type RowScores, rateRows } from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
     methods: { type: 'string' },
-    ablate: { type: 'boolean', default: false },
-    losses: { type: 'boolean', default: false },
   },
 })
-if (positionals.length > 1) throw new Error('Name methods with --methods, and ablation with --ablate')
+if (positionals.length > 1) throw new Error('Name methods with --methods')
 const folder = nabFolder(positionals[0])
 if (!hasNab(folder)) {
   console.log(
@@ -76,12 +59,7 @@ const halfLifePoints = methodParams.auto.parse({}).memory_points
 
 /** Limits are the user's own, and without a volume a rate has no test: neither has a default to measure. */
 const measured = methodKeys.filter(
-  (key) =>
-    key !== 'threshold' &&
-    !comparesPeers(key) &&
-    !options.ablate &&
-    !options.losses &&
-    (wanted?.includes(key) ?? true),
+  (key) => key !== 'threshold' && !comparesPeers(key) && (wanted?.includes(key) ?? true),
 )
 
 function choiceOf(key: MethodKey): MethodChoice {
@@ -227,112 +205,21 @@ const results = measured.map((key) => {
   }
 })
 
-/** Groups the members were first chosen on; the other three are the judges, and then the other way round. */
-const workedOn = ['realAWSCloudwatch', 'artificialNoAnomaly', 'artificialWithAnomaly', 'realTweets']
-
-function ablate() {
-  const params = methodParams.auto.parse({})
-  const members = files.map((file) => {
-    const own = autoMembers(file.series, params)
-    return { ...own, file, surprises: { ...own.surprises, ...candidateSurprises(own.dense) } }
-  })
-  const rated = new Map<string, RatedCorpus>()
-  const [standard] = profiles
-  if (standard === undefined) throw new Error('NAB has no profiles')
-  const lines = [...variantsOf(memberNames)].map(([name, names]) => {
-    const rows = new Map(
-      members.map(({ file, surprises, ...rest }) => {
-        const chosen = names.map((each) => surprises[each])
-        return [file.path, scoresOfRows(file, newsIn(combineMembers(chosen, rest, params)))]
-      }),
-    )
-    const corpus = rateRows(files, rows)
-    rated.set(name, corpus)
-    const split = (isJudged: (group: string) => boolean) => {
-      const { chosen, judged } = splitScore(corpus, isJudged, standard)
-      return { chosen: round(chosen), judged: round(judged) }
-    }
-    return {
-      method: name,
-      ...nabFigures(rows),
-      worked_on_chooses: split((group) => !workedOn.includes(group)),
-      others_choose: split((group) => workedOn.includes(group)),
-    }
-  })
-  const choices = profiles.map((profile) => ({ profile: profile.name, ...heldOutChoice(rated, profile) }))
-  return { lines, choices }
-}
-
-const ablation = options.ablate ? ablate() : null
-if (ablation !== null) {
-  const figures = ({ held_out, oracle }: ReturnType<typeof nabFigures>) => ({
-    oracle: inWords(oracle),
-    'held out': inWords(held_out),
-  })
-  console.table([
-    ...controls.map((line) => ({ method: line.method, ...figures(line) })),
-    ...ablation.lines.map(({ method, others_choose, worked_on_chooses, ...line }) => ({
-      method,
-      ...figures(line),
-      'worked on choose': worked_on_chooses.chosen,
-      'others judge': worked_on_chooses.judged,
-      'others choose': others_choose.chosen,
-      'worked on judge': others_choose.judged,
-    })),
-  ])
-  console.table(
-    ablation.choices.map(({ choices, final, profile }) => ({ profile, final: round(final), ...choices })),
-  )
-}
-
-/** By group, what of 100 points is lost at the best threshold, and why. */
-function losses() {
-  const [standard] = profiles
-  if (standard === undefined) throw new Error('NAB has no profiles')
-  const params = methodParams.auto.parse({})
-  const own = files.map((file) => {
-    return [file.path, scoresOfRows(file, newsIn(scoreSeries('auto', file.series, params)))] as const
-  })
-  const sides: [string, RowScores][] = [
-    ['auto', new Map(own)],
-    ['ARTime', readPublishedScores(folder, 'ARTime')],
-  ]
-  return sides.flatMap(([method, rows]) => {
-    const rated = rateRows(files, rows)
-    const { threshold } = oracleScore(rated, standard)
-    return [...lossesByGroup(rated, standard, threshold)].map(([group, loss]) => ({
-      method,
-      threshold: round(threshold, 3),
-      group,
-      windows: loss.windows,
-      missed: loss.missed,
-      false_alarms: loss.falseAlarms,
-      points_missed: round(loss.missedPoints),
-      points_late: round(loss.latePoints),
-      points_false: round(loss.falsePoints),
-    }))
-  })
-}
-
-const lost = options.losses ? losses() : null
-if (lost !== null) console.table(lost)
-
-const lines: Line[] = options.ablate || options.losses ? [] : [...references, ...controls, silent, ...results]
-if (lines.length > 0)
-  console.table(
-    lines.map((line) => ({
-      method: line.method,
-      oracle: inWords(line.oracle),
-      'held out': inWords(line.held_out),
-      shipped: inWords(line.shipped),
-      'vus-pr': line.vus_pr ?? '',
-      precision: line.event_precision ?? '',
-      recall: line.event_recall ?? '',
-      'alarms/week': line.alarms_per_series_week ?? '',
-      delay: line.median_delay_of_window ?? '',
-      'buckets/s': line.buckets_per_cpu_s ?? '',
-    })),
-  )
+const lines: Line[] = [...references, ...controls, silent, ...results]
+console.table(
+  lines.map((line) => ({
+    method: line.method,
+    oracle: inWords(line.oracle),
+    'held out': inWords(line.held_out),
+    shipped: inWords(line.shipped),
+    'vus-pr': line.vus_pr ?? '',
+    precision: line.event_precision ?? '',
+    recall: line.event_recall ?? '',
+    'alarms/week': line.alarms_per_series_week ?? '',
+    delay: line.median_delay_of_window ?? '',
+    'buckets/s': line.buckets_per_cpu_s ?? '',
+  })),
+)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
 const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
 const profileNames = profiles.map((profile) => profile.name)
@@ -347,8 +234,6 @@ console.log(
       controls,
       silent,
       results,
-      ablation,
-      lost,
     },
     null,
     2,

@@ -36,7 +36,7 @@ const edgeSurprise = 1.45
 /** Made once: to accept a time zone, the schema asks the time zone database. */
 const seasonalDefaults = methodParams.seasonal_band.parse({})
 
-export const memberNames = [
+const memberNames = [
   'shape_12',
   'shape_96',
   'record',
@@ -48,7 +48,7 @@ export const memberNames = [
   'value_gap',
   'season',
 ] as const
-export type MemberName = (typeof memberNames)[number]
+type MemberName = (typeof memberNames)[number]
 
 export const auto: Method<'auto'> = {
   key: 'auto',
@@ -68,7 +68,7 @@ interface AutoMembers {
 }
 
 /** What each member makes of a series. */
-export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
+function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
   const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
@@ -92,7 +92,7 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
 }
 
 /** The scores that these surprises, all members' or others', come to together. */
-export function combineMembers(
+function combineMembers(
   surprises: readonly Float64Array[],
   { dense, expected, length }: Pick<AutoMembers, 'dense' | 'expected' | 'length'>,
   params: MethodParams<'auto'>,
