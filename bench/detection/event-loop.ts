@@ -15,11 +15,11 @@ import { acme, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
 import { provenance } from '../storage/bench-store.ts'
-import { seededRandom } from '../storage/sample-rows.ts'
 
 const { values: options } = parseArgs({
   options: { method: { type: 'string', default: 'auto' }, days: { type: 'string', default: '3' } },
@@ -27,7 +27,7 @@ const { values: options } = parseArgs({
 const stepMinutes = 5
 const historyDays = 10
 const services = 20
-const random = seededRandom(1)
+const random = seededUniform(1)
 
 const stores = await openStores()
 const pool = new EvaluationPool()

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { SeriesQuery } from '../../contract/telemetry.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { listMetrics, listServices } from '../../server/query/catalogue.ts'
 import { listLogs } from '../../server/query/logs.ts'
 import { answerSeries } from '../../server/query/series-answer.ts'
@@ -24,7 +25,6 @@ import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { provenance, quantile, timed } from '../storage/bench-store.ts'
-import { seededRandom } from '../storage/sample-rows.ts'
 import {
   counterNames,
   endSeconds,
@@ -264,7 +264,7 @@ try {
 /** Repeats a read for a while, at least five times after one that warms up. */
 async function measure(engine: TelemetryEngine, index: number, read: Read) {
   const reader = new TenantReader(engine, organisationOf(index), new TelemetryGate())
-  const random = seededRandom(index + 1)
+  const random = seededUniform(index + 1)
   const own = organisationRows(rows, 64)[index] ?? 0
   const times: number[] = []
   let cpuMs = 0

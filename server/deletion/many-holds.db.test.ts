@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { seededRandom } from '../../bench/storage/sample-rows.ts'
 import { batchOf, insertRows, openStores, type Stores } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { TimeRange } from '../core/time-range.ts'
+import { seededUniform } from '../detection/scoring/seeded-random.ts'
 import { weightless } from '../telemetry/row-weights.ts'
 import type { ErasureTarget } from './deletion.ts'
 import { monday } from './deletion-fixture.ts'
@@ -50,7 +50,7 @@ async function left(target: ErasureTarget): Promise<number> {
 test('what eraser and verifier leave to holds is exactly what they cover, however they lie', async () => {
   await insertRows(stores.engine, place, batchOf('otel_logs', times))
   for (let seed = 1; seed <= 12; seed++) {
-    const random = seededRandom(seed)
+    const random = seededUniform(seed)
     const bound = () =>
       monday + BigInt(Math.floor(random() * (rows + 20)) - 10) * second + BigInt(Math.floor(random() * 3) - 1)
     const ranges = Array.from({ length: 1 + Math.floor(random() * 40) }, (): TimeRange => {
