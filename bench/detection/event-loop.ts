@@ -1,8 +1,7 @@
-// How long the event loop stands still while detectors work, which is how long everybody else waits: a preview of a week and
-// a run over fifty series, judged in this thread and in threads of their own, in one process on the same rows. Printed is
-// the longest delay of the loop, its 99th percentile and what the work took, in milliseconds.
+// How long the event loop stands still while a preview of a detector over twenty series is computed, which is how long
+// every other request waits: judged in this thread and in threads of their own, in one process on the same rows.
 //
-//   node bench/detection/event-loop.ts [--method auto] [--days 3]
+//   npm run bench -- detection/event-loop [--method auto] [--days 3]
 
 import { rmSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -19,7 +18,8 @@ import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
-import { provenance } from '../storage/bench-store.ts'
+import { report } from '../report.ts'
+import { rounded } from '../samples.ts'
 
 const { values: options } = parseArgs({
   options: { method: { type: 'string', default: 'auto' }, days: { type: 'string', default: '3' } },
@@ -57,20 +57,23 @@ try {
   })
   if (!('definition' in read)) throw new Error(JSON.stringify(read))
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
-  const results: Record<string, unknown> = {}
   const ways: Record<string, Evaluate> = {
     'this thread': evaluateHere,
     'threads of their own': pool.evaluate,
   }
   for (const [name, evaluate] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof backtest>> | undefined
-    results[`preview, ${name}`] = await watched(async () => {
+    const computing = await watched(async () => {
       preview = await backtest(reader, read.definition, range, { clock: systemClock, evaluate })
     })
     const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
-    results[`its answer, ${name}`] = await watched(async () => void serialize(preview))
+    const answering = await watched(async () => void serialize(preview))
+    report(
+      'The event loop during a preview',
+      { work: 'the preview', 'judged in': name, ...computing },
+      { work: 'writing its answer', 'judged in': name, ...answering },
+    )
   }
-  process.stdout.write(`${JSON.stringify({ ...provenance(), results }, null, 2)}\n`)
 } finally {
   await pool.close()
   await stores.close()
@@ -86,6 +89,9 @@ async function watched(work: () => Promise<void>) {
   const tookMs = performance.now() - startedMs
   await new Promise((resolve) => setTimeout(resolve, 20))
   delay.disable()
-  const ms = (ns: number) => Math.round(ns / 1e5) / 10
-  return { longest: ms(delay.max), p99: ms(delay.percentile(99)), took: Math.round(tookMs) }
+  return {
+    'longest delay ms': rounded(delay.max / 1e6, 1),
+    'p99 delay ms': rounded(delay.percentile(99) / 1e6, 1),
+    'took ms': Math.round(tookMs),
+  }
 }

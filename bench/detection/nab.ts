@@ -1,8 +1,7 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
-// `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
+// `evaluateSeries` for alarms, beside the published leaders and a trivial control.
 //
-//   node bench/detection/nab.ts [folder of the data] [--methods a,b]
-//   LETHE_NAB_DIR=... node bench/detection/nab.ts
+//   npm run bench -- detection/nab [folder of the data, else LETHE_NAB_DIR] [--methods a,b]
 //
 // --methods measures only these. A method that compares peers has none here and is left out.
 //
@@ -13,17 +12,18 @@
 //   VUS-PR     no threshold either, ranking only. On NAB's windows: not comparable with TSB-AD's own labels.
 // A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
 
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { newsOf } from '../../server/detection/scoring/alert-once.ts'
+import { type Row, report, reportAbsent } from '../report.ts'
+import { rounded } from '../samples.ts'
 import {
   hasNab,
   type NabFile,
+  type NabProfile,
   nabFolder,
   readCorpus,
   readProfiles,
@@ -36,19 +36,12 @@ import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: {
-    methods: { type: 'string' },
-  },
+  options: { methods: { type: 'string' } },
 })
 if (positionals.length > 1) throw new Error('Name methods with --methods')
 const folder = nabFolder(positionals[0])
 if (!hasNab(folder)) {
-  console.log(
-    JSON.stringify({
-      bench: 'detection/nab',
-      skipped: `no NAB data at ${folder}; give its folder as argument`,
-    }),
-  )
+  reportAbsent('NAB', `its data is not at ${folder}; give its folder as argument or as LETHE_NAB_DIR`)
   process.exit(0)
 }
 
@@ -67,15 +60,15 @@ function choiceOf(key: MethodKey): MethodChoice {
   return { method_key: key, params: methodParams[key].parse({}) } as MethodChoice
 }
 
-const round = (value: number, digits = 1) => Number(value.toFixed(digits))
-const threeProfiles = (final: (profile: (typeof profiles)[number]) => number) =>
-  profiles.map((profile) => round(final(profile), 3))
+/** Standard, low FP, low FN: the three profiles of NAB. */
+const threeProfiles = (final: (profile: NabProfile) => number): string =>
+  profiles.map((profile) => final(profile).toFixed(1)).join(' ')
 
 function nabFigures(rows: RowScores) {
   const rated = rateRows(files, rows)
   return {
     oracle: threeProfiles((profile) => oracleScore(rated, profile).final),
-    held_out: threeProfiles((profile) => heldOutScore(rated, profile).final),
+    'held out': threeProfiles((profile) => heldOutScore(rated, profile).final),
   }
 }
 
@@ -133,10 +126,10 @@ function alarmFigures(choice: MethodChoice) {
   const windows = files.reduce((sum, file) => sum + file.windows.length, 0)
   return {
     shipped: threeProfiles((profile) => fixedScore(rated, profile, 1).final),
-    event_precision: round(right / Math.max(1, alarms), 3),
-    event_recall: round(hit / windows, 3),
-    alarms_per_series_week: round(alarms / weeks, 2),
-    median_delay_of_window: round(delays.sort((a, b) => a - b)[delays.length >> 1] ?? Number.NaN, 2),
+    precision: rounded(right / Math.max(1, alarms)),
+    recall: rounded(hit / windows),
+    'alarms a series and week': rounded(alarms / weeks),
+    'delay, share of the window': rounded(delays.sort((a, b) => a - b)[delays.length >> 1] ?? Number.NaN),
   }
 }
 
@@ -154,8 +147,8 @@ function figuresOf(name: string, scoreOf: (file: NabFile) => Scores) {
   return {
     method: name,
     ...nabFigures(news),
-    vus_pr: round(meanVus(plain), 3),
-    buckets_per_cpu_s: Math.round(buckets / cpuSeconds),
+    'VUS-PR': rounded(meanVus(plain), 3),
+    'buckets a CPU second': Math.round(buckets / cpuSeconds),
   }
 }
 
@@ -177,65 +170,31 @@ function control(tolerance: number): RowScores {
   )
 }
 
-const inWords = (figures: readonly number[] | undefined) =>
-  figures?.map((each) => each.toFixed(1)).join(' ') ?? ''
 const published = readPublishedFinals(folder)
-/** A line of the table; only methods of ours have alarms. */
-type Line = { method: string } & ReturnType<typeof nabFigures> &
-  Partial<ReturnType<typeof figuresOf> & ReturnType<typeof alarmFigures>>
+const line = (row: Row) => report('NAB: standard, low FP, low FN', row)
 
-const references = ['ARTime', 'numenta', 'windowedGaussian'].map((name) => {
+for (const name of ['ARTime', 'numenta', 'windowedGaussian']) {
   const rows = readPublishedScores(folder, name)
-  const finals = profiles.map((profile) => round(published[name]?.[profile.name] ?? Number.NaN, 3))
-  return { method: name, published: finals, ...nabFigures(rows), vus_pr: round(meanVus(rows), 3) }
-})
-const controls = [0, 0.01].map((tolerance) => ({
-  method: `control: new all-time high or low, tolerance ${tolerance}`,
-  ...nabFigures(control(tolerance)),
-}))
-const silent = {
-  method: 'never fires',
-  ...nabFigures(new Map(files.map((f) => [f.path, new Float64Array(f.length)]))),
+  line({
+    method: `${name}, its stored scores`,
+    published: threeProfiles((profile) => published[name]?.[profile.name] ?? Number.NaN),
+    ...nabFigures(rows),
+    'VUS-PR': rounded(meanVus(rows), 3),
+  })
 }
-const results = measured.map((key) => {
+for (const tolerance of [0, 0.01])
+  line({
+    method: `control: new all-time high or low, tolerance ${tolerance}`,
+    ...nabFigures(control(tolerance)),
+  })
+line({
+  method: 'never fires',
+  ...nabFigures(new Map(files.map((file) => [file.path, new Float64Array(file.length)]))),
+})
+for (const key of measured) {
   const choice = choiceOf(key)
-  return {
+  line({
     ...figuresOf(key, (file) => scoreSeries(choice.method_key, file.series, choice.params)),
     ...alarmFigures(choice),
-  }
-})
-
-const lines: Line[] = [...references, ...controls, silent, ...results]
-console.table(
-  lines.map((line) => ({
-    method: line.method,
-    oracle: inWords(line.oracle),
-    'held out': inWords(line.held_out),
-    shipped: inWords(line.shipped),
-    'vus-pr': line.vus_pr ?? '',
-    precision: line.event_precision ?? '',
-    recall: line.event_recall ?? '',
-    'alarms/week': line.alarms_per_series_week ?? '',
-    delay: line.median_delay_of_window ?? '',
-    'buckets/s': line.buckets_per_cpu_s ?? '',
-  })),
-)
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-const profileNames = profiles.map((profile) => profile.name)
-console.log(
-  JSON.stringify(
-    {
-      bench: 'detection/nab',
-      commit,
-      machine,
-      profiles: profileNames,
-      references,
-      controls,
-      silent,
-      results,
-    },
-    null,
-    2,
-  ),
-)
+  })
+}
