@@ -25,3 +25,8 @@ export function quantile(samples: readonly number[], q: number): number {
 export function rounded(value: number, digits = 2): number {
   return Number(value.toFixed(digits))
 }
+
+/** The number in what a program says of its version; all of it where there is none. */
+export function shortVersion(text: string): string {
+  return /\d+\.[\w.]+/.exec(text)?.[0] ?? text
+}

@@ -1,7 +1,7 @@
 // The figures of the deletion bench: a row for each way of erasing, medians over its repetitions.
 
 import type { Row } from '../report.ts'
-import { quantile, rounded } from '../samples.ts'
+import { quantile, rounded, shortVersion } from '../samples.ts'
 import type { Erasure, StoreResult, WayResult } from './erasure.ts'
 import type { Latencies } from './load.ts'
 
@@ -10,7 +10,7 @@ export function figuresOf(store: Omit<StoreResult, 'ways'>, result: WayResult): 
   const megabytes = (pick: (erasure: Erasure) => number) => rounded(median(quiet, pick) / 1e6, 1)
   return {
     store: store.store,
-    version: store.version,
+    version: shortVersion(store.version),
     rows: store.rows,
     'MB on disk': Math.round(store.diskBytes / 1e6),
     way,

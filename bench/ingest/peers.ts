@@ -22,7 +22,7 @@ import { prometheusIngest } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsRemoteWrite, victoriaMetricsText } from '../peers/victoria-metrics.ts'
 import { report, reportAbsent } from '../report.ts'
-import { quantile, rounded } from '../samples.ts'
+import { quantile, rounded, shortVersion } from '../samples.ts'
 import { bodiesOf } from './peers/bodies.ts'
 import { lethe } from './peers/lethe.ts'
 import type { LoadOrders, LoadReport, Span } from './peers/load-child.ts'
@@ -142,7 +142,7 @@ async function measure(store: IngestStore) {
     const cpuUs = (loaded.cpuSeconds / points) * 1e6
     return {
       store: store.name,
-      version: open.version,
+      version: shortVersion(open.version),
       'durability of an acknowledged point': store.durability,
       'points/s': Math.round(points / sent.seconds),
       'points/s a core': Math.round(1e6 / cpuUs),

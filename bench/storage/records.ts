@@ -18,8 +18,8 @@ import { ingestBodies, startNs } from '../ingest/payloads.ts'
 import { bodiesOf } from '../ingest/peers/bodies.ts'
 import { openSession, postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
 import { isInstalled } from '../peers/server.ts'
-import { type Row, report, reportAbsent } from '../report.ts'
-import { rounded } from '../samples.ts'
+import { report, reportAbsent } from '../report.ts'
+import { rounded, shortVersion } from '../samples.ts'
 import { insertBodies, mergeTables } from './merged-rows.ts'
 
 const { values: flags } = parseArgs({
@@ -119,7 +119,9 @@ async function holdInLethe(signal: Signal): Promise<void> {
     gzipped: rounded(gzip / rows, 1),
     stored: rounded(bytes / rows, 1),
   })
-  report('Columns that take most', { record: words[signal], ...(await dearest(names, rows)) })
+  const dearest = await dearestColumns(names, rows)
+  // Small parts have all columns in one file, of which the engine has no sizes.
+  if (dearest !== '') report('Columns that take most', { record: words[signal], 'bytes a record': dearest })
 }
 
 function* withSignal(signal: Signal, bodies: Iterable<Buffer>) {
@@ -131,14 +133,16 @@ function listed(names: readonly TableName[]): string {
 }
 
 /** The columns that take most of the bytes, dearest first, with their bytes a record. */
-async function dearest(names: readonly TableName[], rows: number): Promise<Row> {
+async function dearestColumns(names: readonly TableName[], rows: number): Promise<string> {
   const found = await engine.select<{ name: string; bytes: string | number }>(
     raw(`SELECT name, sum(data_compressed_bytes) AS bytes FROM system.columns
       WHERE database = currentDatabase() AND table IN (${listed(names)})
       GROUP BY name ORDER BY sum(data_compressed_bytes) DESC LIMIT 6`),
   )
-  const columns = found.map(({ name, bytes }) => `${name} ${rounded(Number(bytes) / rows)}`)
-  return { 'bytes a record': columns.join(', ') }
+  const columns = found
+    .filter(({ bytes }) => Number(bytes) > 0)
+    .map(({ name, bytes }) => `${name} ${rounded(Number(bytes) / rows)}`)
+  return columns.join(', ')
 }
 
 /** One file with the records and one with their resources, as COPY takes them. */
@@ -179,7 +183,7 @@ async function holdInPostgres() {
       const each = (size: string) => rounded(ask(`SELECT ${size}`) / rows, 1)
       report('Bytes a record', {
         record: words[kind],
-        store: postgresVersion(),
+        store: `PostgreSQL ${shortVersion(postgresVersion())}`,
         records: rows,
         stored: each(`pg_table_size('${kind}') + pg_total_relation_size('${kind}_resources')`),
         'with its indexes': each(
