@@ -87,7 +87,8 @@ ${lines.map((line) => `| ${line} |`).join('\n')}
 | \`npm run bench -- --document\` | writes [docs/performance.md](../docs/performance.md) and this page |
 
 A benchmark wants a machine that does nothing else. Data goes below the folder for temporary files (\`TMPDIR\`), up to some 20 GB;
-\`--root\` names another where a bench has it. Stores that are not installed are left out and named in the result.
+\`--root\` names another where a bench has it. Stores that are not installed are left out and named in the result; all of them are
+packages of Debian: \`postgresql prometheus influxdb victoria-metrics\`.
 
 ## Results
 

@@ -5,7 +5,7 @@
 // in the same way (files.ts). Times depend on the machine, so read the ratios.
 //
 //   npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
-//     [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
+//     [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
 //
 // On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone. With
 // `--filled` what was filled into the engine is kept there, and copied by the next run with the same rows and seed.
@@ -34,6 +34,8 @@ const { values: flags } = parseArgs({
     points: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
+    /** Erasures of each way of Lethe, alone and under load; at most 5, as organisations are numbered. */
+    repeat: { type: 'string', default: '5' },
     'limit-seconds': { type: 'string', default: '600' },
     'calm-seconds': { type: 'string', default: '0' },
     filled: { type: 'string', default: '' },
@@ -54,8 +56,8 @@ const withEdges = { start: dayStart(9.5), end: dayStart(23.5) }
 function waysOfProduct(product: Product, history: History): Way[] {
   const way = (name: string, first: number, range: typeof wholeWeeks | null): Way => ({
     name,
-    quiet: from(first, 5),
-    loaded: from(first + 5, 5),
+    quiet: from(first, Number(flags.repeat)),
+    loaded: from(first + 5, Number(flags.repeat)),
     erase: (organisation, limit) => eraseInProduct(product, history, { organisation, range, limitMs: limit }),
   })
   return [
