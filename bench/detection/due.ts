@@ -12,7 +12,7 @@ import { migrate } from '../../server/control/migrate.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/holds-and-steps.ts'
-import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { DetectionStore } from '../../server/detection/detectors/store.ts'
 import { EvaluationPool } from '../../server/detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from '../../server/detection/runs/runner.ts'
@@ -107,7 +107,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
   for (let i = 0; i < Number(options.detectors); i++) {
     // A stride that shares no factor with their number visits all of them in a mixed order.
     const subject = watched[(Math.floor(i / organisations) * 29) % watched.length]
-    const read = readDraft({
+    const definition = definitionOf({
       name: `detector ${i}`,
       metric_key: subject?.metric,
       method_key: 'robust_band',
@@ -117,8 +117,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
       schedule_minutes: 5,
       enabled: true,
     })
-    if (!('definition' in read)) throw new Error(JSON.stringify(read))
-    await store.createDetector(organisationOf(i % organisations).tenantId, read.definition, 'bench')
+    await store.createDetector(organisationOf(i % organisations).tenantId, definition, 'bench')
   }
 }
 

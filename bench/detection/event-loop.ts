@@ -10,8 +10,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { acme, insertSpans } from '../../server/detection/detection-fixture.ts'
-import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { acme, definitionOf, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -45,7 +44,7 @@ try {
     )
   }
   const reader = new TenantReader(stores.engine, acme, new TelemetryGate(), { kind: 'background' })
-  const read = readDraft({
+  const definition = definitionOf({
     name: 'preview',
     metric_key: 'spans.latency_p95',
     method_key: options.method,
@@ -55,7 +54,6 @@ try {
     schedule_minutes: 360,
     enabled: true,
   })
-  if (!('definition' in read)) throw new Error(JSON.stringify(read))
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
   const ways: Record<string, Evaluate> = {
     'this thread': evaluateHere,
@@ -64,7 +62,7 @@ try {
   for (const [name, evaluate] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof backtest>> | undefined
     const computing = await watched(async () => {
-      preview = await backtest(reader, read.definition, range, { clock: systemClock, evaluate })
+      preview = await backtest(reader, definition, range, { clock: systemClock, evaluate })
     })
     const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
     const answering = await watched(async () => void serialize(preview))

@@ -11,11 +11,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { demoDetectors } from '../../server/demo/detectors.ts'
-import {
-  type DetectorDefinition,
-  methodChoiceOf,
-  readDraft,
-} from '../../server/detection/detectors/detector.ts'
+import { definitionOf } from '../../server/detection/detection-fixture.ts'
+import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { planRun } from '../../server/detection/runs/run-plan.ts'
@@ -43,12 +40,6 @@ const dropMinutes = 90
 const everyMs = 6 * 60 * minuteMs
 /** Rare, so that none is learnt from by the next. */
 const dropDays = [24, 38]
-
-function definitionOf(draft: Record<string, unknown>): DetectorDefinition {
-  const read = readDraft(draft)
-  if ('definition' in read) return read.definition
-  throw new Error(JSON.stringify(read.problems))
-}
 
 const ofRates = findDetectorOfRates()
 

@@ -10,7 +10,15 @@ import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import {
+  acme,
+  type ControlFixture,
+  createErrorsDetector,
+  findingOf,
+  globex,
+  noonMs,
+  openControl,
+} from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -19,7 +27,6 @@ import type { RunFound } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import type { RunSummary } from './run-summary.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 /** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n + 1n
 const between = (from: number | null, to: number | null): TimeRange => ({
@@ -40,31 +47,22 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await fixture.clear()
 })
 
 const create = ({ tenantId }: TenantPlace, isEnabled = true) =>
   createErrorsDetector(store, tenantId, isEnabled)
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
-  groupKey: '{"service":"checkout"}',
-  startedNs: at(from),
-  seenUntilNs: at(to),
-  raisedNs: at(to),
-  isOpen: false,
-  peakNs: at(from),
-  value: 0.6,
-  expected: 0.012345,
-  lower: 0,
-  upper: 0.1,
-  score: 6,
-  reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
-  isMuted: false,
-  edgeFactor: 1,
-  alsoRead: [],
-  ...more,
-})
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding =>
+  findingOf(at(from), at(to), {
+    value: 0.6,
+    expected: 0.012345,
+    lower: 0,
+    upper: 0.1,
+    score: 6,
+    reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
+    ...more,
+  })
 
 /** A run that read from an hour before noon to an hour after. */
 async function record(

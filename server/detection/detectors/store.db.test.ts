@@ -15,13 +15,20 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { countAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Finding } from '../anomalies/findings.ts'
-import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
-import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
+import {
+  acme,
+  type ControlFixture,
+  definitionOf,
+  findingOf,
+  globex,
+  noonMs,
+  openControl,
+} from '../detection-fixture.ts'
+import type { DetectorDefinition, StoredDetector } from './detector.ts'
 import { insertDetector } from './detector-rows.ts'
 import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteNs = 60_000_000_000n
 /** Nanoseconds at so many minutes after noon: 19 digits, more than a number holds. */
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * minuteNs + 1n
@@ -39,12 +46,11 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await fixture.clear()
 })
 
-function definition(more: Record<string, unknown> = {}): DetectorDefinition {
-  const read = readDraft({
+const definition = (more: Record<string, unknown> = {}): DetectorDefinition =>
+  definitionOf({
     name: 'Queue',
     metric_key: 'queue.length',
     method_key: 'threshold',
@@ -55,31 +61,12 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
     enabled: true,
     ...more,
   })
-  assert('definition' in read)
-  return read.definition
-}
 
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
   store.createDetector(place.tenantId, definition(more), `token:${place.tenantId}`)
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
-  groupKey: '{"service":"checkout"}',
-  startedNs: at(from),
-  seenUntilNs: at(to),
-  raisedNs: at(to),
-  isOpen: false,
-  peakNs: at(from),
-  value: 120,
-  expected: null,
-  lower: null,
-  upper: 100,
-  score: 1.2,
-  reason: 'queue.length 120, expected at most 100',
-  isMuted: false,
-  edgeFactor: 1,
-  alsoRead: [],
-  ...more,
-})
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding =>
+  findingOf(at(from), at(to), more)
 
 async function record(
   detector: StoredDetector,
@@ -242,20 +229,17 @@ test('an organisation starts with the system detectors, whose identity and exist
 test('the request rate detector of before becomes that of today where nobody changed it, and stays elsewhere', async () => {
   const today = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
   assert(today)
-  const old = readDraft({
+  const old = definitionOf({
     ...today,
     method_key: 'robust_band',
     params: { k: 5, min_abs_dev: 0.5, direction: 'both' },
     window_minutes: 5760,
     schedule_minutes: 5,
   })
-  assert('definition' in old)
   const insert = (tenantId: string, isSystem: boolean) =>
     fixture.control
       .transaction()
-      .execute((trx) =>
-        insertDetector(trx, { tenantId, definition: old.definition, isSystem, nowMs: noonMs }),
-      )
+      .execute((trx) => insertDetector(trx, { tenantId, definition: old, isSystem, nowMs: noonMs }))
   const [untouched, changed, own] = [
     await insert('acme', true),
     await insert('globex', true),
@@ -269,8 +253,8 @@ test('the request rate detector of before becomes that of today where nobody cha
     await trafficByHour.up(fixture.control)
     const after = await stored('acme', untouched)
     assert.deepEqual([after?.definition, after?.revision, after?.isSystem], [today, 2, true])
-    assert.deepEqual((await stored('globex', changed))?.definition, { ...old.definition, enabled: false })
-    assert.deepEqual((await stored('acme', own))?.definition, old.definition)
+    assert.deepEqual((await stored('globex', changed))?.definition, { ...old, enabled: false })
+    assert.deepEqual((await stored('acme', own))?.definition, old)
   }
 })
 

@@ -1,13 +1,11 @@
 // Runs over real telemetry, from an incident to its anomaly and back, with erased time in between.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../../contract/detection.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/holds-and-steps.ts'
-import { openChdb } from '../../telemetry/chdb.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
@@ -16,25 +14,27 @@ import { Leases } from '../../worker/lease.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import {
   acme,
-  type ControlFixture,
-  type FixtureSpan,
+  type DetectionFixture,
+  definitionOf,
   globex,
   insertSpans,
-  openControl,
+  minuteOfErrors,
+  noonMs,
+  openControlAndEngine,
+  traffic,
 } from '../detection-fixture.ts'
-import { readDraft, type StoredDetector } from '../detectors/detector.ts'
+import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { createSystemDetectors } from '../detectors/system-detectors.ts'
 import { readMetricNames } from '../metric-names.ts'
 import { DetectorRunner } from './runner.ts'
 import { createDetectionWorker, runDueDetectors } from './worker.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 /** Half past the lag after a minute: the minute before has just become complete. */
 const justComplete = 30_000
 
-let fixture: ControlFixture
+let fixture: DetectionFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -47,17 +47,12 @@ const logger = {
 }
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
-after(async () => {
-  await engine.close()
-  await fixture.close()
-})
+after(() => fixture.close())
 beforeEach(async () => {
-  await engine.command(raw('TRUNCATE TABLE otel_traces'))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await fixture.clear()
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + justComplete)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
@@ -65,36 +60,11 @@ beforeEach(async () => {
   warnings.length = 0
 })
 
-/** A minute detector of the request rate, by service, with a baseline that is ready within its window. */
-async function createDetector(
+const createDetector = (
   place: TenantPlace = acme,
   more: Record<string, unknown> = {},
-): Promise<StoredDetector> {
-  const read = readDraft({
-    name: 'Errors',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0 },
-    scope: { group_by: 'service' },
-    window_minutes: 120,
-    schedule_minutes: 1,
-    enabled: true,
-    ...more,
-  })
-  assert('definition' in read, JSON.stringify(read))
-  return store.createDetector(place.tenantId, read.definition, 'me')
-}
-
-/** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
-function traffic(from: number, to: number, errors: number, service = 'checkout'): FixtureSpan[] {
-  return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
-    Array.from({ length: 10 }, (_, n) => ({
-      service,
-      atNs: BigInt(noonMs + minute * minuteMs + n * 5000) * 1_000_000n,
-      isError: n < errors,
-    })),
-  )
-}
+): Promise<StoredDetector> =>
+  store.createDetector(place.tenantId, definitionOf({ ...minuteOfErrors, enabled: true, ...more }), 'me')
 
 async function run(detector: StoredDetector, place: TenantPlace = acme): Promise<StoredDetector> {
   await runner.run(place, detector.id)
@@ -113,7 +83,7 @@ test('an incident makes its detector anomalous and one anomaly that says what wa
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
-    ...traffic(-120, 0, 0, 'search'),
+    ...traffic(-120, 0, 0, { service: 'search' }),
   ])
   await insertSpans(engine, globex, traffic(-120, 0, 0))
   const [mine, foreign] = [await createDetector(), await createDetector(globex)]
@@ -145,7 +115,7 @@ test('several keys tell series apart, and the anomaly names each of them', async
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
-    ...traffic(-120, 0, 0, 'search'),
+    ...traffic(-120, 0, 0, { service: 'search' }),
   ])
   const after = await run(await createDetector(acme, { scope: { group_by: ['service', 'no.such'] } }))
   assert.match(after.lastNote ?? '', /1 anomalous, 1 ok/)
@@ -300,7 +270,7 @@ test('more groups than are evaluated degrade the detector, and it says so', asyn
   await insertSpans(
     engine,
     acme,
-    names.flatMap((name) => traffic(-20, 0, 0, name)),
+    names.flatMap((name) => traffic(-20, 0, 0, { service: name })),
   )
   const after = await run(detector)
   assert.equal(after.lastStatus, 'degraded')
@@ -380,18 +350,17 @@ test('a round runs everything that is due once, also after a long sleep, and a f
 })
 
 test('a thousand due detectors of one organisation don’t keep another’s waiting, also one that becomes due meanwhile', async () => {
-  const read = readDraft({
+  const definition = definitionOf({
     name: 'x',
     metric_key: 'spans.rate',
     method_key: 'threshold',
     params: { upper: 1 },
   })
-  assert('definition' in read)
   const rows = Array.from({ length: 1000 }, (_, i) => ({
     id: `det_${String(i).padStart(4, '0')}`,
     tenant_id: acme.tenantId,
   }))
-  const first = await store.createDetector(acme.tenantId, read.definition, 'me')
+  const first = await store.createDetector(acme.tenantId, definition, 'me')
   const like = await fixture.control
     .selectFrom('detectors')
     .selectAll()
@@ -452,8 +421,8 @@ test('in a round a failure is logged, and a detector that is gone or being run i
 test('detectors that are due together are judged as if each had run alone', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
-    ...traffic(-120, -8, 0, 'cart'),
-    ...traffic(-8, 0, 9, 'cart'),
+    ...traffic(-120, -8, 0, { service: 'cart' }),
+    ...traffic(-8, 0, 9, { service: 'cart' }),
   ])
   const scopes = ['checkout', 'cart', 'nobody'].map((service) => ({ scope: { service } }))
   const due = [await createDetector()]
@@ -566,7 +535,7 @@ test('a service that is unlike its peers is found beside them, and the reason sa
   await insertSpans(engine, acme, [
     ...traffic(-120, -3, 1),
     ...traffic(-3, 0, 9),
-    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), service)),
+    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), { service })),
   ])
   await insertSpans(engine, globex, traffic(-120, 0, 0))
   const definition = { method_key: 'peer_outlier', params: {} }
