@@ -60,7 +60,7 @@ function sectionOf(bench: Bench, result: Result | undefined): string[] {
 
 const commandOf = ({ name }: Bench): string => `npm run bench ${name}`
 
-export function readmeText(): string {
+function readmeText(): string {
   const total = benches.reduce((sum, { minutes }) => sum + minutes, 0)
   const lines = benches.map(({ name, measures, minutes, wants }) =>
     [`\`${name}\``, measures, `${minutes} min`, wants ?? ''].join(' | '),

@@ -5,7 +5,7 @@ import { cpus, loadavg, totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export interface Provenance {
+interface Provenance {
   /** Short hash of the checkout that measured. */
   readonly commit: string
   readonly node: string

@@ -1,6 +1,6 @@
 // From single measurements to a figure.
 
-export interface Timed<T> {
+interface Timed<T> {
   readonly value: T
   readonly ms: number
   /** CPU of the whole process in seconds, threads of the embedded engine included. */

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { ResultRow } from './results.ts'
 
-export interface Table {
+interface Table {
   readonly caption: string
   readonly rows: readonly ResultRow[]
 }

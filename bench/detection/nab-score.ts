@@ -26,7 +26,7 @@ interface RatedRow {
 }
 
 /** Every row that could fire, highest score first, whatever the profile. */
-export interface RatedCorpus {
+interface RatedCorpus {
   readonly rows: readonly RatedRow[]
   readonly windowsOfGroup: ReadonlyMap<string, number>
 }

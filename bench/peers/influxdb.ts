@@ -16,10 +16,10 @@ import { type ErasingStore, feed, type OpenErasingStore } from './erasing-store.
 import { folderBytes, type IngestStore } from './ingest-store.ts'
 import { expect200, freePort, startServer, untilReady } from './server.ts'
 
-export const influxdProgram = '/usr/bin/influxd'
+const influxdProgram = '/usr/bin/influxd'
 
 /** Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points; its default where absent. */
-export async function startInfluxdb(
+async function startInfluxdb(
   folder: string,
   dataFolder: string,
   { cacheMaxBytes }: { cacheMaxBytes?: string } = {},

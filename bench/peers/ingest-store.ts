@@ -4,9 +4,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bytesOf, filesUnder } from '../deletion/files.ts'
 import type { Format } from '../ingest/peers/bodies.ts'
-import type { Door } from '../ingest/peers/load-child.ts'
 import type { Shape } from '../ingest/peers/points.ts'
 import type { Program } from './server.ts'
+
+/** A command whose standard input is statements. */
+export type PsqlCommand = readonly [string, ...string[]]
+
+/** Where bodies go: posted to an address, or copied into the table of points. */
+export type Door =
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>> }
+  | { readonly psql: PsqlCommand; readonly folder: string }
 
 export interface IngestStore extends Program {
   readonly format: Format

@@ -17,7 +17,7 @@ import { dayStart, historyDays, organisationCount } from '../deletion/rows.ts'
 import { attributesOf } from '../ingest/peers/bodies.ts'
 import { processesOf, type Shape } from '../ingest/peers/points.ts'
 import { type ErasingStore, feed, type OpenErasingStore } from './erasing-store.ts'
-import type { IngestStore } from './ingest-store.ts'
+import type { IngestStore, PsqlCommand } from './ingest-store.ts'
 import { freePort, type Server, startServer, untilReady } from './server.ts'
 
 const bin = globSync('/usr/lib/postgresql/*/bin').at(-1) ?? '/usr/lib/postgresql'
@@ -27,9 +27,6 @@ export const postgresPrograms = [`${bin}/postgres`, `${bin}/initdb`, `${bin}/psq
 export function postgresVersion(): string {
   return execFileSync(`${bin}/postgres`, ['--version'], { encoding: 'utf8' }).trim()
 }
-
-/** A command whose standard input is statements. */
-export type PsqlCommand = readonly [string, ...string[]]
 
 interface Postgres {
   readonly server: Server

@@ -16,10 +16,10 @@ import { type ErasingStore, feed, labelledMetric, type OpenErasingStore } from '
 import { folderBytes, type IngestStore } from './ingest-store.ts'
 import { expect200, freePort, startServer, untilReady } from './server.ts'
 
-export const prometheusProgram = '/usr/bin/prometheus'
+const prometheusProgram = '/usr/bin/prometheus'
 
 /** Ready. */
-export async function startPrometheus(folder: string, dataFolder: string, flags: readonly string[]) {
+async function startPrometheus(folder: string, dataFolder: string, flags: readonly string[]) {
   const config = join(folder, 'prometheus.yml')
   writeFileSync(config, 'global: {}\n')
   const address = `127.0.0.1:${await freePort()}`

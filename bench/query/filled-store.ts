@@ -10,13 +10,13 @@ import { say } from '../report.ts'
 import { timed } from '../samples.ts'
 import { fill, fillWithLargest } from './lifelike-rows.ts'
 
-export interface FilledStore {
+interface FilledStore {
   readonly engine: TelemetryEngine
   readonly folder: string
   readonly close: () => Promise<void>
 }
 
-export interface Filling {
+interface Filling {
   readonly rows: number
   /** With metrics alone, and as many of the largest organisation as it would have among so many rows; 0 for all signals. */
   readonly largest: number

@@ -9,13 +9,13 @@ import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 
-export interface SentBody {
+interface SentBody {
   readonly signal: Signal
   readonly body: Uint8Array
 }
 
 /** Rows of a signal, and the bytes of the bodies that brought them. */
-export interface Sent {
+interface Sent {
   rows: number
   plain: number
   gzip: number
@@ -59,7 +59,7 @@ export async function insertBodies(
   return sent
 }
 
-export interface StoredTable {
+interface StoredTable {
   readonly rows: number
   readonly bytes: number
 }

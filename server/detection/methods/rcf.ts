@@ -32,7 +32,7 @@ export const rcf: Method<'rcf'> = {
 type ForestParams = Pick<MethodParams<'rcf'>, 'trees' | 'sample_points' | 'shingle_points' | 'history_points'>
 
 /** One per dense value, each against the values before it; 0 where a long gap cuts the shingle. */
-export function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {
+function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {
   return surprisesOf(
     forestScores(dense, {
       trees: params.trees,

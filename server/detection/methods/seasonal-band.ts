@@ -10,14 +10,7 @@
 // Holidays, where they are named, have a past of their own (holidays.ts): no clock learns of them, nor is judged by them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import {
-  type Band,
-  bandOf,
-  HolidayPast,
-  type HolidayRule,
-  holidayBand,
-  holidayTest,
-} from '../scoring/holidays.ts'
+import { type Band, bandOf, HolidayPast, holidayBand, holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { SeasonalPast } from '../scoring/season.ts'
 import type { Series } from '../scoring/series.ts'
@@ -31,15 +24,10 @@ const errorMemory = 500
 
 export const seasonalBand: Method<'seasonal_band'> = {
   key: 'seasonal_band',
-  score: (series, params) => scoreByClock(series, params, holidayBand),
+  score: scoreByClock,
 }
 
-/** The method with another rule for holidays than its own, for whoever compares rules. */
-export function scoreByClock(
-  series: Series,
-  params: MethodParams<'seasonal_band'>,
-  holidayRule: HolidayRule,
-): Scores {
+function scoreByClock(series: Series, params: MethodParams<'seasonal_band'>): Scores {
   const { history_seasons: depth, k, season } = params
   const scores = blankScores(series.values.length)
   const clockOf = localClock(series, params.timezone)
@@ -57,7 +45,7 @@ export function scoreByClock(
     const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
     const usual = isWeek ? byWeek : byDay
     if (usual !== null && seen >= params.warmup_points) {
-      draw(scores, i, value, isOff ? holidayRule(holidays.views(local, usual), k) : bandOf(usual, k))
+      draw(scores, i, value, isOff ? holidayBand(holidays.views(local, usual), k) : bandOf(usual, k))
     }
     if (Number.isNaN(value)) continue
     seen++

@@ -49,14 +49,13 @@ export interface HolidayViews {
   readonly ordinary: Usual
 }
 
-/** `k`: half the width of a band, in standard deviations. */
-export type HolidayRule = (views: HolidayViews, k: number) => Band
-
 /**
  * The earlier ones, no narrower than the kind of day they are nearest to: few of them can't say how much one differs from
  * the next. Without any, all that is usual at this hour on a day off or on a working day.
+ *
+ * @param k half the width of the band, in standard deviations
  */
-export const holidayBand: HolidayRule = ({ dayOff, earlier, ordinary }, k) => {
+export function holidayBand({ dayOff, earlier, ordinary }: HolidayViews, k: number): Band {
   const other = dayOff ?? ordinary
   if (earlier !== null) {
     const isOff = Math.abs(earlier.centre - other.centre) < Math.abs(earlier.centre - ordinary.centre)
