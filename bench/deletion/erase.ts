@@ -4,8 +4,8 @@
 // counters of the same seeds, and the product again with exactly those points. Everybody's bytes are watched from outside
 // in the same way (files.ts). Times depend on the machine, so read the ratios.
 //
-//   node bench/deletion/erase.ts [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
-//     [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp] [--out result.json]
+//   npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
+//     [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
 //
 // On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone. With
 // `--filled` what was filled into the engine is kept there, and copied by the next run with the same rows and seed.
@@ -13,20 +13,20 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { ErasingStore } from '../peers/erasing-store.ts'
+import { influxdbErasure } from '../peers/influxdb.ts'
+import { postgresqlErasure } from '../peers/postgresql.ts'
+import { prometheusErasure } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
-import { provenance } from '../storage/bench-store.ts'
+import { victoriaMetricsErasure } from '../peers/victoria-metrics.ts'
+import { report, reportAbsent, say } from '../report.ts'
 import { alterDelete, eraseInProduct, fillProduct, fillYardstick, lightweightAndMerge } from './engine.ts'
 import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
+import { figuresOf } from './figures.ts'
 import { bytesOf, filesUnder } from './files.ts'
 import { type Clients, productClients } from './load.ts'
-import { influxdb } from './peers/influxdb.ts'
-import type { Peer } from './peers/peer.ts'
-import { postgresql } from './peers/postgresql.ts'
-import { prometheus } from './peers/prometheus.ts'
-import { victoriaMetrics } from './peers/victoria-metrics.ts'
 import { type Product, startProduct } from './product.ts'
 import { dayStart, everyTable, type History, historyOf, pointTables, rowsOf } from './rows.ts'
-import { tableOf } from './table.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -34,11 +34,12 @@ const { values: flags } = parseArgs({
     points: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
+    /** Erasures of each way of Lethe, alone and under load; at most 5, as organisations are numbered. */
+    repeat: { type: 'string', default: '5' },
     'limit-seconds': { type: 'string', default: '600' },
     'calm-seconds': { type: 'string', default: '0' },
     filled: { type: 'string', default: '' },
     root: { type: 'string', default: '/tmp' },
-    out: { type: 'string', default: '' },
   },
 })
 const seed = Number(flags.seed)
@@ -55,8 +56,8 @@ const withEdges = { start: dayStart(9.5), end: dayStart(23.5) }
 function waysOfProduct(product: Product, history: History): Way[] {
   const way = (name: string, first: number, range: typeof wholeWeeks | null): Way => ({
     name,
-    quiet: from(first, 5),
-    loaded: from(first + 5, 5),
+    quiet: from(first, Number(flags.repeat)),
+    loaded: from(first + 5, Number(flags.repeat)),
     erase: (organisation, limit) => eraseInProduct(product, history, { organisation, range, limitMs: limit }),
   })
   return [
@@ -158,11 +159,11 @@ async function fillOrCopy(
 async function measureCalmly(store: string, way: Way, clients: Clients): Promise<WayResult> {
   await untilCalm(Number(flags['calm-seconds']) * 1000)
   const result = await measureWay(way, clients, limitMs)
-  console.error(store, JSON.stringify(result))
+  say(`${store}: ${way.name} is measured`)
   return result
 }
 
-async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
+async function inPeer(peer: ErasingStore, history: History): Promise<StoreResult> {
   const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
   const startMs = performance.now()
   const open = await peer.open({ folder, history })
@@ -174,7 +175,7 @@ async function inPeer(peer: Peer, history: History): Promise<StoreResult> {
       loadSeconds: (performance.now() - startMs) / 1000,
       diskBytes: bytesOf(filesUnder(open.dataFolder)),
     }
-    console.error(JSON.stringify(store))
+    say(`${peer.name}: ${store.rows} points are loaded`)
     const ways = open.ways.map((way, i) => ({ ...way, quiet: [2 * i], loaded: i === 0 ? [1] : [] }))
     const results: WayResult[] = []
     for (const way of ways) results.push(await measureCalmly(peer.name, way, open.clients))
@@ -191,11 +192,11 @@ const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
   engine: () => inEngine('engine', history, true),
   points: () => inEngine('points', points, false),
   ...Object.fromEntries(
-    [postgresql, prometheus, victoriaMetrics, influxdb].map((peer) => [
+    [postgresqlErasure, prometheusErasure, victoriaMetricsErasure, influxdbErasure].map((peer) => [
       peer.name.toLowerCase(),
       async () => {
         if (isInstalled(peer)) return [await inPeer(peer, points)]
-        console.error(`${peer.name} is not installed and was not measured.`)
+        reportAbsent(peer.name, 'it is not installed')
         return []
       },
     ]),
@@ -204,14 +205,13 @@ const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
 const chosen = flags.only === '' ? Object.keys(contests) : flags.only.split(',')
 const unknown = chosen.find((name) => contests[name] === undefined)
 if (unknown !== undefined) throw new Error(`There is ${Object.keys(contests).join()}, not ${unknown}.`)
-const stores: StoreResult[] = []
 for (const name of chosen) {
   try {
-    stores.push(...((await contests[name]?.()) ?? []))
+    for (const { ways, ...store } of (await contests[name]?.()) ?? [])
+      for (const way of ways) report('Erasing one organisation of 64', figuresOf(store, way))
   } catch (error) {
-    console.error(`${name} could not be measured.`, error)
+    // The others are measured all the same.
+    process.exitCode = 1
+    reportAbsent(name, error instanceof Error ? error.message : String(error))
   }
-  const result = { bench: 'deletion/erase', ...provenance(), seed, stores }
-  if (flags.out !== '') writeFileSync(flags.out, `${JSON.stringify(result, null, 2)}\n`)
 }
-console.log(tableOf(stores))

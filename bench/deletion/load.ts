@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { historyPayloads } from '../../server/demo/payloads.ts'
 import { openShop } from '../../server/demo/shop.ts'
-import { quantile } from '../storage/bench-store.ts'
+import { expect200 } from '../peers/server.ts'
+import { quantile } from '../samples.ts'
 import type { Product } from './product.ts'
 import { askedMetric, dayStart, historyDays } from './rows.ts'
 
@@ -101,11 +102,4 @@ export function productClients(product: Product, sender: number, asker: number, 
     },
     query: () => expect200(url, { headers: { authorization: `Bearer ${product.secretOf(asker)}` } }),
   }
-}
-
-/** Makes a request that has to succeed, and reads its answer to the end. */
-export async function expect200(url: string, request: RequestInit): Promise<void> {
-  const answer = await fetch(url, request)
-  const body = await answer.text()
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${body.slice(0, 300)}`)
 }

@@ -11,20 +11,20 @@
 // found where each is planted alone.
 //
 // Where the data of NAB is present, its series without a labelled anomaly are one more family, evaluated whole. A method
-// that compares peers judges one of eight series of the same family, each with noise of its own. Prints a table, a
-// summary by method and one JSON object.
+// that compares peers judges one of eight series of the same family, each with noise of its own. Reported are each family
+// and a summary by method.
 //
-//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
+//   [LETHE_NAB_DIR=...] npm run bench -- detection/budget [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
 //     [--families "low counts,skewed"] [--ways whole,sliding,short,often,rare]
 
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
+import { type Row, report } from '../report.ts'
+import { rounded } from '../samples.ts'
 import { families as allFamilies, type Family, namedFamilies, type Planted, plantedIn } from './label-free.ts'
 import { leastMean } from './least-rate.ts'
 import { hasNab, readCorpus } from './nab-corpus.ts'
@@ -114,8 +114,6 @@ function hits(planted: readonly Planted[], opened: readonly number[]): number {
   return planted.filter(({ from, to }) => opened.some((bucket) => bucket >= from && bucket < to + 6)).length
 }
 
-const round = (value: number) => Number(value.toFixed(2))
-
 function countFalse(way: Way, key: MethodKey, family: Family, seed: number): number {
   const choice = choiceOf(key)
   if (way === 'short') {
@@ -140,7 +138,7 @@ const allowed = {
 
 /** Alarms over what the budget allows, and what that ratio is at least. */
 function rateOf(alarms: number, expected: number) {
-  return { alarms, ratio: round(alarms / expected), least: round(leastMean(alarms) / expected) }
+  return { alarms, ratio: rounded(alarms / expected), least: rounded(leastMean(alarms) / expected) }
 }
 
 interface Recall {
@@ -221,67 +219,63 @@ function measureUnlabelled(key: MethodKey) {
   }
 }
 
-const simulated = keys.flatMap((key) => families.map((family) => measure(key, family)))
-/** Nothing there has peers. */
-const real =
-  unlabelled.length === 0 || !isWanted('whole') || options.families !== undefined
-    ? []
-    : keys.filter((key) => !comparesPeers(key)).map(measureUnlabelled)
-const results = [...simulated, ...real]
+type Measured = ReturnType<typeof measure> | ReturnType<typeof measureUnlabelled>
+
+const tableOf = (what: string) => `${what}, ${budgetPerWeek} a week`
+
+/** As soon as it is measured: all of it takes hours. */
+function tell(measured: Measured): void {
+  const { method, often, rare, series, short, sliding, whole } = measured
+  report(tableOf('Alarms over the budget and recall'), {
+    method,
+    series,
+    whole: inWords(whole),
+    sliding: inWords(sliding),
+    'first four days': inWords(short),
+    'recall of five a week': shareOf([often], 'found'),
+    'recall of one a week': shareOf([rare], 'found'),
+    'missed for earlier ones': shareOf([rare], 'blind'),
+  })
+}
+
+const inWords = (rate: ReturnType<typeof rateOf> | null) =>
+  rate === null ? null : `${rate.ratio.toFixed(2)} (at least ${rate.least.toFixed(2)})`
 
 function shareOf(recalls: readonly (Recall | null)[], what: 'found' | 'blind'): number | null {
   const known = recalls.filter((each) => each !== null)
   const planted = known.reduce((sum, each) => sum + each.planted, 0)
-  return planted === 0 ? null : round(known.reduce((sum, each) => sum + each[what], 0) / planted)
+  return planted === 0 ? null : rounded(known.reduce((sum, each) => sum + each[what], 0) / planted)
 }
 
-const summary = keys.map((method) => {
-  const own = simulated.filter((each) => each.method === method)
+function summaryOf(method: MethodKey, own: readonly Measured[]): Row {
   const all = own.flatMap((each) => ways.flatMap((way) => each[way] ?? []))
   const above = (bar: number, figure: 'ratio' | 'least') => all.filter((each) => each[figure] > bar).length
   const rare = own.map((each) => each.rare)
   return {
     method,
-    'mean ratio': round(all.reduce((sum, { ratio }) => sum + ratio, 0) / all.length),
+    'mean ratio': rounded(all.reduce((sum, { ratio }) => sum + ratio, 0) / all.length),
     'worst ratio': Math.max(...all.map(({ ratio }) => ratio)),
     'above 1.5': `${above(1.5, 'ratio')} of ${all.length}`,
     'surely above 1': above(1, 'least'),
     'surely above 1.5': above(1.5, 'least'),
-    'recall of often': shareOf(
+    'recall of five a week': shareOf(
       own.map((each) => each.often),
       'found',
     ),
-    'recall of rare': shareOf(rare, 'found'),
-    'blind to rare': shareOf(rare, 'blind'),
+    'recall of one a week': shareOf(rare, 'found'),
+    'missed for earlier ones': shareOf(rare, 'blind'),
   }
-})
+}
 
-const inWords = (rate: ReturnType<typeof rateOf> | null) =>
-  rate === null ? '' : `${rate.ratio.toFixed(2)} (at least ${rate.least.toFixed(2)})`
-console.table(
-  results.map(({ method, often, rare, series, short, sliding, whole }) => ({
-    method,
-    series,
-    whole: inWords(whole),
-    sliding: inWords(sliding),
-    short: inWords(short),
-    often: shareOf([often], 'found') ?? '',
-    rare: shareOf([rare], 'found') ?? '',
-    blind: shareOf([rare], 'blind') ?? '',
-  })),
-)
-console.table(summary)
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-console.log(
-  JSON.stringify({
-    bench: 'detection/budget',
-    commit,
-    machine,
-    budgetPerWeek,
-    weeks,
-    seeds,
-    results,
-    summary,
-  }),
-)
+/** Nothing there has peers. */
+const hasReal = unlabelled.length > 0 && isWanted('whole') && options.families === undefined
+const summaries = keys.map((key) => {
+  const simulated = families.map((family) => {
+    const measured = measure(key, family)
+    tell(measured)
+    return measured
+  })
+  if (hasReal && !comparesPeers(key)) tell(measureUnlabelled(key))
+  return summaryOf(key, simulated)
+})
+report(tableOf('Alarm budgets by method'), ...summaries)

@@ -1,16 +1,16 @@
 // What a detector costs: buckets per second of CPU on one core, for every method alone and for a whole evaluation with the
-// alarm layer, on seeded noise around a daily wave with an incident in it. Prints a table and one JSON object. Rates depend on the machine;
-// compare rows of one run. CPU time and the best of several rounds, because the machine's other work is not what is asked.
+// alarm layer, on seeded noise around a daily wave with an incident in it. CPU time and the best of several rounds,
+// because the machine's other work is not what is asked.
 //
-//   node bench/detection/cost.ts [only these, by the beginnings of their names, by comma]
+//   npm run bench -- detection/cost [only these, by the beginnings of their names, by comma]
 
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { methodKeys, methodParams } from '../../contract/detection-methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
+import { report } from '../report.ts'
+import { rounded } from '../samples.ts'
 
 const rounds = 3
 const secondsPerRound = 0.4
@@ -100,25 +100,19 @@ function bestRate(perCall: number, call: () => void): number {
   return Math.round(best)
 }
 
-const results = measured.flatMap(([name, { choice, group = 1, lengths }]) =>
-  lengths.map((length) => {
+for (const [name, { choice, group = 1, lengths }] of measured) {
+  for (const length of lengths) {
     const [series, ...others] = Array.from({ length: group }, (_, i) => noisySeries(length, i + 1))
     if (series === undefined) throw new Error('A group has at least one series')
     const peers = peersOf([series, ...others], choice)[0]
     const evaluation = bestRate(length, () => evaluateSeries(series, choice, undefined, peers))
-    return {
+    const method = bestRate(length, () => scoreSeries(choice.method_key, series, choice.params, peers))
+    report('Cost of a method', {
       method: name,
       buckets: length,
-      method_buckets_per_s: bestRate(length, () =>
-        scoreSeries(choice.method_key, series, choice.params, peers),
-      ),
-      evaluation_buckets_per_s: evaluation,
-      evaluation_ms: Number(((length / evaluation) * 1000).toFixed(2)),
-    }
-  }),
-)
-
-console.table(results)
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-console.log(JSON.stringify({ bench: 'detection/cost', commit, machine, rounds, results }, null, 2))
+      'buckets/s of the method': method,
+      'buckets/s with the alarm layer': evaluation,
+      'ms an evaluation': rounded((length / evaluation) * 1000),
+    })
+  }
+}

@@ -3,9 +3,9 @@
 // watch a day of five minutes each: gauges, counters, histograms and error ratios of single services, and one
 // detector by service. What is timed is a whole round of the worker: definitions, reading, judging, recording.
 //
-//   node bench/detection/due.ts --folder PATH [--rows 10000000] [--detectors 1000]
+//   npm run bench -- detection/due [--folder PATH] [--rows 10000000] [--detectors 1000]
 
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../server/control/migrate.ts'
@@ -19,19 +19,19 @@ import { EvaluationPool } from '../../server/detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from '../../server/detection/runs/runner.ts'
 import { runDueDetectors } from '../../server/detection/runs/worker.ts'
 import { readSeries } from '../../server/series/series.ts'
-import { openChdb } from '../../server/telemetry/chdb.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
+import { openFilled } from '../query/filled-store.ts'
 import {
   counterNames,
   endSeconds,
-  fill,
   gaugeNames,
   histogramNames,
   organisationOf,
   serviceNames,
 } from '../query/lifelike-rows.ts'
-import { provenance, timed } from '../storage/bench-store.ts'
+import { report, say } from '../report.ts'
+import { rounded, timed } from '../samples.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -40,25 +40,18 @@ const { values: options } = parseArgs({
     detectors: { type: 'string', default: '1000' },
   },
 })
-if (options.folder === undefined) throw new Error('--folder says where the rows are kept')
-const folder = options.folder
 const organisations = 20
-const logger = { warn: report, error: report }
-function report(facts: unknown): void {
-  process.stderr.write(`${JSON.stringify(facts)}\n`)
-}
+const log = (facts: unknown) => say(JSON.stringify(facts))
+const logger = { warn: log, error: log }
 
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
+const rows = Number(options.rows)
+const { engine, folder, close } = await openFilled({ rows, largest: 0, folder: options.folder })
 const evaluations = new EvaluationPool()
 const controlPath = join(folder, 'bench-control.sqlite')
 rmSync(controlPath, { force: true })
 const control = openSqlite(controlPath)
 const clock = new ManualClock(endSeconds * 1000 - 86_400_000)
 try {
-  if (!existsSync(join(folder, 'filled'))) {
-    await fill(engine, Number(options.rows))
-    writeFileSync(join(folder, 'filled'), options.rows)
-  }
   await migrate(control)
   const gate = new TelemetryGate()
   const store = new DetectionStore(control, clock, gate, readActiveHolds)
@@ -78,27 +71,29 @@ try {
     stepSeconds: 60,
     maxGroups: 1,
   })
-  const results: Record<string, unknown> = {}
-  for (const [name, one] of Object.entries({ alone, together: runner, 'together again': runner })) {
+  for (const [way, one] of Object.entries({
+    'each on its own': alone,
+    together: runner,
+    'together again': runner,
+  })) {
     await clock.advance(1_800_000)
     const { value, ms, cpuS } = await timed(() =>
       runDueDetectors({ store, runner: one, clock, logger }, new AbortController().signal),
     )
-    results[name] = {
+    const counts = Object.entries(await statuses()).map(([status, count]) => `${count} ${status}`)
+    report(`A round of detectors over ${rows.toLocaleString('en')} rows`, {
+      read: way,
       detectors: value,
-      seconds: Number((ms / 1000).toFixed(2)),
-      cpuSeconds: Number(cpuS.toFixed(2)),
-      statuses: await statuses(),
-    }
+      seconds: rounded(ms / 1000),
+      'CPU seconds': rounded(cpuS),
+      statuses: counts.join(', '),
+    })
   }
-  process.stdout.write(
-    `${JSON.stringify({ ...provenance(), rows: Number(options.rows), results }, null, 2)}\n`,
-  )
 } finally {
   await evaluations.close()
-  await engine.close()
   await control.destroy()
   rmSync(controlPath, { force: true })
+  await close()
 }
 
 async function createDetectors(store: DetectionStore): Promise<void> {
@@ -113,7 +108,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
   for (let i = 0; i < Number(options.detectors); i++) {
     // A stride that shares no factor with their number visits all of them in a mixed order.
     const subject = watched[(Math.floor(i / organisations) * 29) % watched.length]
-    const read = readDraft({
+    const definition = definitionOf({
       name: `detector ${i}`,
       metric_key: subject?.metric,
       method_key: 'robust_band',

@@ -1,8 +1,7 @@
-// How long the event loop stands still while detectors work, which is how long everybody else waits: a preview of a week and
-// a run over fifty series, judged in this thread and in threads of their own, in one process on the same rows. Printed is
-// the longest delay of the loop, its 99th percentile and what the work took, in milliseconds.
+// How long the event loop stands still while a preview of a detector over twenty series is computed, which is how long
+// every other request waits: judged in this thread and in threads of their own, in one process on the same rows.
 //
-//   node bench/detection/event-loop.ts [--method auto] [--days 3]
+//   npm run bench -- detection/event-loop [--method auto] [--days 3]
 
 import { rmSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -10,16 +9,15 @@ import { parseArgs } from 'node:util'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { acme, insertSpans } from '../../server/detection/detection-fixture.ts'
-import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { acme, definitionOf, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
 import { answerWriter } from '../../server/http/answer-text.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
-import { provenance } from '../storage/bench-store.ts'
-import { seededRandom } from '../storage/sample-rows.ts'
+import { report } from '../report.ts'
+import { rounded } from '../samples.ts'
 
 const { values: options } = parseArgs({
   options: { method: { type: 'string', default: 'auto' }, days: { type: 'string', default: '3' } },
@@ -27,7 +25,7 @@ const { values: options } = parseArgs({
 const stepMinutes = 5
 const historyDays = 10
 const services = 20
-const random = seededRandom(1)
+const random = seededUniform(1)
 
 const stores = await openStores()
 const pool = new EvaluationPool()
@@ -45,7 +43,7 @@ try {
     )
   }
   const reader = new TenantReader(stores.engine, acme, new TelemetryGate(), { kind: 'background' })
-  const read = readDraft({
+  const definition = definitionOf({
     name: 'preview',
     metric_key: 'spans.latency_p95',
     method_key: options.method,
@@ -57,7 +55,6 @@ try {
   })
   if (!('value' in read)) throw new Error(JSON.stringify(read))
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
-  const results: Record<string, unknown> = {}
   const ways: Record<string, Evaluate> = {
     'this thread': evaluateHere,
     'threads of their own': pool.evaluate,
@@ -71,7 +68,6 @@ try {
     const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
     results[`its answer, ${name}`] = await watched(async () => void (await write(preview, turn)))
   }
-  process.stdout.write(`${JSON.stringify({ ...provenance(), results }, null, 2)}\n`)
 } finally {
   await pool.close()
   await stores.close()
@@ -87,6 +83,9 @@ async function watched(work: () => Promise<void>) {
   const tookMs = performance.now() - startedMs
   await new Promise((resolve) => setTimeout(resolve, 20))
   delay.disable()
-  const ms = (ns: number) => Math.round(ns / 1e5) / 10
-  return { longest: ms(delay.max), p99: ms(delay.percentile(99)), took: Math.round(tookMs) }
+  return {
+    'longest delay ms': rounded(delay.max / 1e6, 1),
+    'p99 delay ms': rounded(delay.percentile(99) / 1e6, 1),
+    'took ms': Math.round(tookMs),
+  }
 }

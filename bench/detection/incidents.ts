@@ -3,18 +3,18 @@
 // budgets; recall by kind of incident; and what the scores are worth without the budget: the share found at one threshold for
 // all series that gives so many false alarms a series and week, and VUS-PR. An alarm is about an incident if it opens while
 // that lasts or within the hour; in the eight hours after that, while the method's own past recovers, neither right nor wrong.
-// Prints three tables and one JSON object.
 //
-//   node bench/detection/incidents.ts [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3] [--varied] [--from seed, 1]
+//   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
+//     [--only lifelike|varied] [--from seed, 1]
 
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
+import { report } from '../report.ts'
+import { rounded } from '../samples.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
 import { variedSeries } from './varied.ts'
@@ -22,16 +22,16 @@ import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { varied: { type: 'boolean', default: false }, from: { type: 'string', default: '1' } },
+  options: { only: { type: 'string' }, from: { type: 'string', default: '1' } },
 })
 const methods = (positionals[0] ?? 'auto').split(',') as MethodKey[]
 const budgets = (positionals[1] ?? '1,7').split(',').map(Number)
 const seeds = Array.from({ length: Number(positionals[2] ?? 3) }, (_, i) => i + Number(options.from))
-const corpus = options.varied ? variedSeries(seeds) : lifelikeSeries(seeds)
-const seriesWeeks = corpus.reduce(
-  (sum, { judgedFrom, stepMinutes, values }) => sum + ((values.length - judgedFrom) * stepMinutes) / 10_080,
-  0,
-)
+type Corpus = readonly LabelledSeries[]
+const corpora: Readonly<Record<string, () => Corpus>> = {
+  lifelike: () => lifelikeSeries(seeds),
+  varied: () => variedSeries(seeds),
+}
 const halfLifePoints = methodParams.auto.parse({}).memory_points
 /** False alarms a series and week at which recall is told without a budget. */
 const falseRates = [0.25, 0.5, 1, 2]
@@ -61,9 +61,7 @@ function weigh(labelled: LabelledSeries, opened: readonly number[]) {
   return { found: new Set(about), right, wrong }
 }
 
-const round = (value: number, digits = 2) => Number(value.toFixed(digits))
-
-function measure(key: MethodKey, budget: number) {
+function measure(corpus: Corpus, key: MethodKey, budget: number) {
   const choice = choiceOf(key, budget)
   const byKind = new Map<string, { planted: number; found: number }>()
   let right = 0
@@ -83,21 +81,29 @@ function measure(key: MethodKey, budget: number) {
   }
   const sums = [...byKind.values()]
   const planted = sums.reduce((sum, each) => sum + each.planted, 0)
-  return {
+  const found = {
     method: key,
-    budget,
+    'budget a week': budget,
     planted,
-    recall: round(sums.reduce((sum, each) => sum + each.found, 0) / planted),
-    precision: round(right / Math.max(1, right + wrong)),
-    false_per_week: round(wrong / seriesWeeks),
-    recall_by_kind: Object.fromEntries(
-      [...byKind].map(([kind, { found, planted: of }]) => [kind, round(found / of)]),
-    ),
+    recall: rounded(sums.reduce((sum, each) => sum + each.found, 0) / planted),
+    precision: rounded(right / Math.max(1, right + wrong)),
+    'false a series and week': rounded(wrong / weeksOf(corpus)),
   }
+  const kinds = Object.fromEntries(
+    [...byKind].map(([kind, each]) => [kind, rounded(each.found / each.planted)]),
+  )
+  return { found, byKind: { method: key, 'budget a week': budget, ...kinds } }
+}
+
+function weeksOf(corpus: Corpus): number {
+  return corpus.reduce(
+    (sum, { judgedFrom, stepMinutes, values }) => sum + ((values.length - judgedFrom) * stepMinutes) / 10_080,
+    0,
+  )
 }
 
 /** What the order of the scores alone is worth; VUS-PR only of series with an incident. */
-function rank(key: MethodKey) {
+function rank(corpus: Corpus, key: MethodKey) {
   const choice = choiceOf(key, 1)
   const vus: number[] = []
   const best: number[] = []
@@ -120,24 +126,25 @@ function rank(key: MethodKey) {
   }
   wrong.sort((a, b) => b - a)
   const recallAt = (rate: number) => {
-    const edge = wrong[Math.floor(rate * seriesWeeks)] ?? 0
-    return round(best.filter((size) => size > edge).length / best.length)
+    const edge = wrong[Math.floor(rate * weeksOf(corpus))] ?? 0
+    return rounded(best.filter((size) => size > edge).length / best.length)
   }
   return {
     method: key,
     ...Object.fromEntries(falseRates.map((rate) => [`recall at ${rate} false a week`, recallAt(rate)])),
-    vus_pr: round(vus.reduce((sum, value) => sum + value, 0) / vus.length, 3),
+    'VUS-PR': rounded(vus.reduce((sum, value) => sum + value, 0) / vus.length, 3),
   }
 }
 
-const results = methods.flatMap((key) => budgets.map((budget) => measure(key, budget)))
-const ranking = methods.map(rank)
-console.table(results.map(({ recall_by_kind: _, ...line }) => line))
-console.table(results.map(({ budget, method, recall_by_kind }) => ({ method, budget, ...recall_by_kind })))
-console.table(ranking)
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-const made = options.varied ? 'varied' : 'lifelike'
-console.log(
-  JSON.stringify({ bench: 'detection/incidents', commit, machine, corpus: made, seeds, results, ranking }),
-)
+for (const [made, make] of Object.entries(corpora)) {
+  if (options.only !== undefined && options.only !== made) continue
+  const corpus = make()
+  for (const key of methods) {
+    for (const budget of budgets) {
+      const { byKind, found } = measure(corpus, key, budget)
+      report(`Planted incidents, ${made} series`, found)
+      report(`Recall by kind of incident, ${made} series`, byKind)
+    }
+    report(`Ranking without a budget, ${made} series`, rank(corpus, key))
+  }
+}

@@ -3,15 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NabFile, NabProfile } from './nab-corpus.ts'
-import {
-  fixedScore,
-  heldOutChoice,
-  heldOutScore,
-  lossesByGroup,
-  oracleScore,
-  rateRows,
-  splitScore,
-} from './nab-score.ts'
+import { fixedScore, heldOutScore, oracleScore, rateRows } from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
 const profile: NabProfile = { name: 'standard', tpWeight: 1, fpWeight: 0.11, fnWeight: 1 }
@@ -71,51 +63,6 @@ test('a threshold held out comes from the other groups alone', () => {
   const expected = (100 * (0 + 2 - 0.11)) / 4
   const { final } = heldOutScore(rateRows([file, other], scores), profile)
   assert.ok(Math.abs(final - expected) < 1e-9, `${final} for ${expected}`)
-})
-
-test('a choice of variant is judged where it was not made', () => {
-  const other = fileOf('b/two', [[50, 59]])
-  const rate = (a: Float64Array, b: Float64Array) =>
-    rateRows(
-      [file, other],
-      new Map([
-        ['a/one', a],
-        ['b/two', b],
-      ]),
-    )
-  const variants = new Map([
-    ['sees a alone', rate(firing(50), firing(20))],
-    ['sees b alone', rate(firing(20), firing(50))],
-  ])
-  const split = splitScore(
-    variants.get('sees a alone') ?? rate(firing(), firing()),
-    (each) => each === 'b',
-    profile,
-  )
-  assert.equal(split.chosen, 100)
-  assert.ok(Math.abs(split.judged - (100 * -0.11) / 2) < 1e-9)
-  const { choices, final } = heldOutChoice(variants, profile)
-  assert.deepEqual(choices, { a: 'sees b alone', b: 'sees a alone' })
-  assert.ok(Math.abs(final - (100 * -0.11) / 2) < 1e-9)
-  assert.equal(heldOutChoice(new Map([['one', rate(firing(50), firing(50))]]), profile).final, 100)
-})
-
-test('what is lost by windows missed, by coming late and by false alarms is all that is missing to 100', () => {
-  const other = fileOf('b/two', [[50, 59]])
-  const rows = new Map([
-    ['a/one', firing(20, 55, 58, 61)],
-    ['b/two', firing(3)],
-  ])
-  const rated = rateRows([file, other], rows)
-  const losses = lossesByGroup(rated, profile, 1)
-  const { a, b } = Object.fromEntries(losses)
-  assert.deepEqual([a?.missed, a?.falseAlarms, b?.missed, b?.falseAlarms], [0, 2, 1, 0])
-  assert.equal(b?.missedPoints, 50)
-  assert.ok((a?.latePoints ?? 0) > 0 && b?.latePoints === 0)
-  const lost = [...losses.values()].reduce((sum, { falsePoints, latePoints, missedPoints }) => {
-    return sum + missedPoints + latePoints + falsePoints
-  }, 0)
-  assert.ok(Math.abs(100 - lost - fixedScore(rated, profile, 1).final) < 1e-9, String(lost))
 })
 
 test('VUS-PR is near 1 for the labels themselves and near their share for a constant score', () => {

@@ -26,7 +26,7 @@ interface RatedRow {
 }
 
 /** Every row that could fire, highest score first, whatever the profile. */
-export interface RatedCorpus {
+interface RatedCorpus {
   readonly rows: readonly RatedRow[]
   readonly windowsOfGroup: ReadonlyMap<string, number>
 }
@@ -42,121 +42,26 @@ export function heldOutScore(rated: RatedCorpus, profile: NabProfile): NabScore 
   let raw = 0
   let thresholds = 0
   for (const group of rated.windowsOfGroup.keys()) {
-    const split = splitScore(rated, (each) => each === group, profile)
+    const split = splitScore(rated, group, profile)
     raw += split.judgedRaw
     thresholds += split.threshold / rated.windowsOfGroup.size
   }
   return { threshold: thresholds, final: normalised(raw, windowsOf(rated), profile) }
 }
 
-interface SplitScore {
-  /** The best on the groups that choose, and its score there. */
-  readonly threshold: number
-  readonly chosen: number
-  /** The groups that are judged, at that threshold: as a final score (NaN without a window), and before it is one. */
-  readonly judged: number
-  readonly judgedRaw: number
-}
-
-/** Some groups judged at the threshold that was best on the others. */
-export function splitScore(
-  rated: RatedCorpus,
-  isJudged: (group: string) => boolean,
-  profile: NabProfile,
-): SplitScore {
-  const windows = (judged: boolean) =>
-    [...rated.windowsOfGroup].reduce((sum, [group, each]) => sum + (isJudged(group) === judged ? each : 0), 0)
-  const choosers = rated.rows.filter((row) => !isJudged(row.group))
-  const { threshold, raw } = bestThreshold(choosers, windows(false), profile)
-  const judgedRows = rated.rows.filter((row) => isJudged(row.group))
-  const judgedRaw = rawAt(judgedRows, windows(true), threshold, profile)
-  const judged = normalised(judgedRaw, windows(true), profile)
-  return { threshold, chosen: normalised(raw, windows(false), profile), judged, judgedRaw }
-}
-
-interface HeldOutChoice {
-  readonly final: number
-  /** By group, the variant that was best on all other groups. */
-  readonly choices: Readonly<Record<string, string>>
-}
-
-/** Each group scored by the variant, at the threshold, that together were best on all other groups. */
-export function heldOutChoice(
-  variants: ReadonlyMap<string, RatedCorpus>,
-  profile: NabProfile,
-): HeldOutChoice {
-  const [any] = variants.values()
-  if (any === undefined) throw new Error('A choice needs variants')
-  let raw = 0
-  const choices: Record<string, string> = {}
-  for (const group of any.windowsOfGroup.keys()) {
-    const splits = [...variants].map(([name, rated]) => ({
-      name,
-      ...splitScore(rated, (each) => each === group, profile),
-    }))
-    const best = splits.reduce((a, b) => (b.chosen > a.chosen ? b : a))
-    raw += best.judgedRaw
-    choices[group] = best.name
-  }
-  return { final: normalised(raw, windowsOf(any), profile), choices }
+/** One group judged at the threshold that was best on the others; `judgedRaw` is not normalised. */
+function splitScore(rated: RatedCorpus, judged: string, profile: NabProfile) {
+  const windowsOfJudged = rated.windowsOfGroup.get(judged) ?? 0
+  const choosers = rated.rows.filter(({ group }) => group !== judged)
+  const { threshold } = bestThreshold(choosers, windowsOf(rated) - windowsOfJudged, profile)
+  const judgedRows = rated.rows.filter(({ group }) => group === judged)
+  return { threshold, judgedRaw: rawAt(judgedRows, windowsOfJudged, threshold, profile) }
 }
 
 /** Scored at a threshold decided elsewhere. */
 export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: number): NabScore {
   const raw = rawAt(rated.rows, windowsOf(rated), threshold, profile)
   return { threshold, final: normalised(raw, windowsOf(rated), profile) }
-}
-
-/** Where the points up to 100 went, in points of the whole corpus. */
-interface Loss {
-  windows: number
-  /** Windows without a detection. */
-  missed: number
-  /** Detections outside of windows. */
-  falseAlarms: number
-  missedPoints: number
-  /** For coming later than the first row of the window. */
-  latePoints: number
-  falsePoints: number
-}
-
-/** By group; all points together are what is missing to 100. */
-export function lossesByGroup(
-  rated: RatedCorpus,
-  profile: NabProfile,
-  threshold: number,
-): ReadonlyMap<string, Loss> {
-  const best = new Map<number, RatedRow>()
-  const point = 100 / (windowsOf(rated) * (profile.tpWeight + profile.fnWeight))
-  const losses = new Map<string, Loss>()
-  for (const [group, windows] of rated.windowsOfGroup) {
-    const missedPoints = windows * point * (profile.tpWeight + profile.fnWeight)
-    losses.set(group, {
-      windows,
-      missed: windows,
-      falseAlarms: 0,
-      missedPoints,
-      latePoints: 0,
-      falsePoints: 0,
-    })
-  }
-  for (const row of rated.rows) {
-    const loss = losses.get(row.group)
-    if (row.score < threshold || loss === undefined) continue
-    if (row.window < 0) {
-      loss.falseAlarms++
-      loss.falsePoints -= row.worth * profile.fpWeight * point
-    } else if (row.worth > (best.get(row.window)?.worth ?? Number.NEGATIVE_INFINITY))
-      best.set(row.window, row)
-  }
-  for (const { group, worth } of best.values()) {
-    const loss = losses.get(group)
-    if (loss === undefined) continue
-    loss.missed--
-    loss.missedPoints -= point * (profile.tpWeight + profile.fnWeight)
-    loss.latePoints += (1 - worth) * profile.tpWeight * point
-  }
-  return losses
 }
 
 const windowsOf = (rated: RatedCorpus) => rated.windowsOfGroup.values().reduce((sum, each) => sum + each, 0)

@@ -1,13 +1,9 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
-// `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
+// `evaluateSeries` for alarms, beside the published leaders and a trivial control.
 //
-//   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate | --losses]
-//   LETHE_NAB_DIR=... node bench/detection/nab.ts
+//   npm run bench -- detection/nab [folder of the data, else LETHE_NAB_DIR] [--methods a,b]
 //
-// --methods measures only these; a method that compares peers has none here. --ablate asks instead what each member of
-// `auto` is worth, and the candidates that are none: every choice of members beside the trivial control, chosen on some
-// groups and judged on the others, both ways, and last the choice itself held out group by group. --losses tells where `auto`
-// and the leader lose their points, group by group.
+// --methods measures only these. A method that compares peers has none here and is left out.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
@@ -16,11 +12,8 @@
 //   VUS-PR     no threshold either, ranking only. On NAB's windows: not comparable with TSB-AD's own labels.
 // A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
 
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
-import { autoMembers, combineMembers, memberNames } from '../../server/detection/methods/auto.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
@@ -29,6 +22,7 @@ import { candidateSurprises, variantsOf } from './candidates.ts'
 import {
   hasNab,
   type NabFile,
+  type NabProfile,
   nabFolder,
   readCorpus,
   readProfiles,
@@ -36,36 +30,17 @@ import {
   readPublishedScores,
   scoresOfRows,
 } from './nab-corpus.ts'
-import {
-  fixedScore,
-  heldOutChoice,
-  heldOutScore,
-  lossesByGroup,
-  oracleScore,
-  type RatedCorpus,
-  type RowScores,
-  rateRows,
-  splitScore,
-} from './nab-score.ts'
+import { fixedScore, heldOutScore, oracleScore, type RowScores, rateRows } from './nab-score.ts'
 import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: {
-    methods: { type: 'string' },
-    ablate: { type: 'boolean', default: false },
-    losses: { type: 'boolean', default: false },
-  },
+  options: { methods: { type: 'string' } },
 })
-if (positionals.length > 1) throw new Error('Name methods with --methods, and ablation with --ablate')
+if (positionals.length > 1) throw new Error('Name methods with --methods')
 const folder = nabFolder(positionals[0])
 if (!hasNab(folder)) {
-  console.log(
-    JSON.stringify({
-      bench: 'detection/nab',
-      skipped: `no NAB data at ${folder}; give its folder as argument`,
-    }),
-  )
+  reportAbsent('NAB', `its data is not at ${folder}; give its folder as argument or as LETHE_NAB_DIR`)
   process.exit(0)
 }
 
@@ -76,12 +51,7 @@ const halfLifePoints = methodParams.auto.parse({}).memory_points
 
 /** Limits are the user's own, and without a volume a rate has no test: neither has a default to measure. */
 const measured = methodKeys.filter(
-  (key) =>
-    key !== 'threshold' &&
-    !comparesPeers(key) &&
-    !options.ablate &&
-    !options.losses &&
-    (wanted?.includes(key) ?? true),
+  (key) => key !== 'threshold' && !comparesPeers(key) && (wanted?.includes(key) ?? true),
 )
 
 function choiceOf(key: MethodKey): MethodChoice {
@@ -89,15 +59,15 @@ function choiceOf(key: MethodKey): MethodChoice {
   return { method_key: key, params: methodParams[key].parse({}) } as MethodChoice
 }
 
-const round = (value: number, digits = 1) => Number(value.toFixed(digits))
-const threeProfiles = (final: (profile: (typeof profiles)[number]) => number) =>
-  profiles.map((profile) => round(final(profile), 3))
+/** Standard, low FP, low FN: the three profiles of NAB. */
+const threeProfiles = (final: (profile: NabProfile) => number): string =>
+  profiles.map((profile) => final(profile).toFixed(1)).join(' ')
 
 function nabFigures(rows: RowScores) {
   const rated = rateRows(files, rows)
   return {
     oracle: threeProfiles((profile) => oracleScore(rated, profile).final),
-    held_out: threeProfiles((profile) => heldOutScore(rated, profile).final),
+    'held out': threeProfiles((profile) => heldOutScore(rated, profile).final),
   }
 }
 
@@ -155,10 +125,10 @@ function alarmFigures(choice: MethodChoice) {
   const windows = files.reduce((sum, file) => sum + file.windows.length, 0)
   return {
     shipped: threeProfiles((profile) => fixedScore(rated, profile, 1).final),
-    event_precision: round(right / Math.max(1, alarms), 3),
-    event_recall: round(hit / windows, 3),
-    alarms_per_series_week: round(alarms / weeks, 2),
-    median_delay_of_window: round(delays.sort((a, b) => a - b)[delays.length >> 1] ?? Number.NaN, 2),
+    precision: rounded(right / Math.max(1, alarms)),
+    recall: rounded(hit / windows),
+    'alarms a series and week': rounded(alarms / weeks),
+    'delay, share of the window': rounded(delays.sort((a, b) => a - b)[delays.length >> 1] ?? Number.NaN),
   }
 }
 
@@ -176,8 +146,8 @@ function figuresOf(name: string, scoreOf: (file: NabFile) => Scores) {
   return {
     method: name,
     ...nabFigures(news),
-    vus_pr: round(meanVus(plain), 3),
-    buckets_per_cpu_s: Math.round(buckets / cpuSeconds),
+    'VUS-PR': rounded(meanVus(plain), 3),
+    'buckets a CPU second': Math.round(buckets / cpuSeconds),
   }
 }
 
@@ -199,158 +169,31 @@ function control(tolerance: number): RowScores {
   )
 }
 
-const inWords = (figures: readonly number[] | undefined) =>
-  figures?.map((each) => each.toFixed(1)).join(' ') ?? ''
 const published = readPublishedFinals(folder)
-/** A line of the table; only methods of ours have alarms. */
-type Line = { method: string } & ReturnType<typeof nabFigures> &
-  Partial<ReturnType<typeof figuresOf> & ReturnType<typeof alarmFigures>>
+const line = (row: Row) => report('NAB: standard, low FP, low FN', row)
 
-const references = ['ARTime', 'numenta', 'windowedGaussian'].map((name) => {
+for (const name of ['ARTime', 'numenta', 'windowedGaussian']) {
   const rows = readPublishedScores(folder, name)
-  const finals = profiles.map((profile) => round(published[name]?.[profile.name] ?? Number.NaN, 3))
-  return { method: name, published: finals, ...nabFigures(rows), vus_pr: round(meanVus(rows), 3) }
-})
-const controls = [0, 0.01].map((tolerance) => ({
-  method: `control: new all-time high or low, tolerance ${tolerance}`,
-  ...nabFigures(control(tolerance)),
-}))
-const silent = {
-  method: 'never fires',
-  ...nabFigures(new Map(files.map((f) => [f.path, new Float64Array(f.length)]))),
+  line({
+    method: `${name}, its stored scores`,
+    published: threeProfiles((profile) => published[name]?.[profile.name] ?? Number.NaN),
+    ...nabFigures(rows),
+    'VUS-PR': rounded(meanVus(rows), 3),
+  })
 }
-const results = measured.map((key) => {
+for (const tolerance of [0, 0.01])
+  line({
+    method: `control: new all-time high or low, tolerance ${tolerance}`,
+    ...nabFigures(control(tolerance)),
+  })
+line({
+  method: 'never fires',
+  ...nabFigures(new Map(files.map((file) => [file.path, new Float64Array(file.length)]))),
+})
+for (const key of measured) {
   const choice = choiceOf(key)
-  return {
+  line({
     ...figuresOf(key, (file) => scoreSeries(choice.method_key, file.series, choice.params)),
     ...alarmFigures(choice),
-  }
-})
-
-/** Groups the members were first chosen on; the other three are the judges, and then the other way round. */
-const workedOn = ['realAWSCloudwatch', 'artificialNoAnomaly', 'artificialWithAnomaly', 'realTweets']
-
-function ablate() {
-  const params = methodParams.auto.parse({})
-  const members = files.map((file) => {
-    const own = autoMembers(file.series, params)
-    return { ...own, file, surprises: { ...own.surprises, ...candidateSurprises(own.dense) } }
-  })
-  const rated = new Map<string, RatedCorpus>()
-  const [standard] = profiles
-  if (standard === undefined) throw new Error('NAB has no profiles')
-  const lines = [...variantsOf(memberNames)].map(([name, names]) => {
-    const rows = new Map(
-      members.map(({ file, surprises, ...rest }) => {
-        const chosen = names.map((each) => surprises[each])
-        return [file.path, scoresOfRows(file, newsIn(combineMembers(chosen, rest, params)))]
-      }),
-    )
-    const corpus = rateRows(files, rows)
-    rated.set(name, corpus)
-    const split = (isJudged: (group: string) => boolean) => {
-      const { chosen, judged } = splitScore(corpus, isJudged, standard)
-      return { chosen: round(chosen), judged: round(judged) }
-    }
-    return {
-      method: name,
-      ...nabFigures(rows),
-      worked_on_chooses: split((group) => !workedOn.includes(group)),
-      others_choose: split((group) => workedOn.includes(group)),
-    }
-  })
-  const choices = profiles.map((profile) => ({ profile: profile.name, ...heldOutChoice(rated, profile) }))
-  return { lines, choices }
-}
-
-const ablation = options.ablate ? ablate() : null
-if (ablation !== null) {
-  const figures = ({ held_out, oracle }: ReturnType<typeof nabFigures>) => ({
-    oracle: inWords(oracle),
-    'held out': inWords(held_out),
-  })
-  console.table([
-    ...controls.map((line) => ({ method: line.method, ...figures(line) })),
-    ...ablation.lines.map(({ method, others_choose, worked_on_chooses, ...line }) => ({
-      method,
-      ...figures(line),
-      'worked on choose': worked_on_chooses.chosen,
-      'others judge': worked_on_chooses.judged,
-      'others choose': others_choose.chosen,
-      'worked on judge': others_choose.judged,
-    })),
-  ])
-  console.table(
-    ablation.choices.map(({ choices, final, profile }) => ({ profile, final: round(final), ...choices })),
-  )
-}
-
-/** By group, what of 100 points is lost at the best threshold, and why. */
-function losses() {
-  const [standard] = profiles
-  if (standard === undefined) throw new Error('NAB has no profiles')
-  const params = methodParams.auto.parse({})
-  const own = files.map((file) => {
-    return [file.path, scoresOfRows(file, newsIn(scoreSeries('auto', file.series, params)))] as const
-  })
-  const sides: [string, RowScores][] = [
-    ['auto', new Map(own)],
-    ['ARTime', readPublishedScores(folder, 'ARTime')],
-  ]
-  return sides.flatMap(([method, rows]) => {
-    const rated = rateRows(files, rows)
-    const { threshold } = oracleScore(rated, standard)
-    return [...lossesByGroup(rated, standard, threshold)].map(([group, loss]) => ({
-      method,
-      threshold: round(threshold, 3),
-      group,
-      windows: loss.windows,
-      missed: loss.missed,
-      false_alarms: loss.falseAlarms,
-      points_missed: round(loss.missedPoints),
-      points_late: round(loss.latePoints),
-      points_false: round(loss.falsePoints),
-    }))
   })
 }
-
-const lost = options.losses ? losses() : null
-if (lost !== null) console.table(lost)
-
-const lines: Line[] = options.ablate || options.losses ? [] : [...references, ...controls, silent, ...results]
-if (lines.length > 0)
-  console.table(
-    lines.map((line) => ({
-      method: line.method,
-      oracle: inWords(line.oracle),
-      'held out': inWords(line.held_out),
-      shipped: inWords(line.shipped),
-      'vus-pr': line.vus_pr ?? '',
-      precision: line.event_precision ?? '',
-      recall: line.event_recall ?? '',
-      'alarms/week': line.alarms_per_series_week ?? '',
-      delay: line.median_delay_of_window ?? '',
-      'buckets/s': line.buckets_per_cpu_s ?? '',
-    })),
-  )
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-const profileNames = profiles.map((profile) => profile.name)
-console.log(
-  JSON.stringify(
-    {
-      bench: 'detection/nab',
-      commit,
-      machine,
-      profiles: profileNames,
-      references,
-      controls,
-      silent,
-      results,
-      ablation,
-      lost,
-    },
-    null,
-    2,
-  ),
-)

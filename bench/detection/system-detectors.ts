@@ -1,37 +1,34 @@
-// What the system detector of request rates is worth, beside the one it replaced: as the service runs it, run after run
-// over a sliding window, on counted requests without incidents and with some planted. Traffic of eight kinds, six weeks
-// each from the first day of an organisation; what it tells in the first two weeks is told apart, because then no week
-// is known yet. `--shop` asks the whole set of system detectors about the demo's shop, at its first run. `--field` asks both
-// about labelled series from the field (AIOps Challenge 2018), in buckets of their own schedule and in a unit of their own.
-// Prints tables and one JSON object.
+// What the system detectors find. The one of request rates, as the service runs it, run after run over a sliding window, on
+// counted requests without incidents and with some planted: traffic of eight kinds, six weeks each from the first day of
+// an organisation. What it reports in the first two weeks is counted apart, because then no week is known yet. The whole set,
+// with the demo's own detectors, at their first run over the demo's shop. With `--field` the one of request rates also on
+// labelled series from the field (AIOps Challenge 2018), in buckets of its own schedule and in a unit of their own.
 //
-//   node bench/detection/system-detectors.ts [seeds, 2] [--shop] [--field FOLDER]
+//   npm run bench -- detection/system-detectors [seeds, 2] [--shop-seeds 6] [--field FOLDER]
 
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { demoDetectors } from '../../server/demo/detectors.ts'
-import {
-  type DetectorDefinition,
-  methodChoiceOf,
-  readDraft,
-} from '../../server/detection/detectors/detector.ts'
+import { definitionOf } from '../../server/detection/detection-fixture.ts'
+import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { planRun } from '../../server/detection/runs/run-plan.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
+import { report } from '../report.ts'
+import { rounded } from '../samples.ts'
 import { shopSeries } from './shop-series.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { shop: { type: 'boolean', default: false }, field: { type: 'string' } },
+  options: { 'shop-seeds': { type: 'string', default: '6' }, field: { type: 'string' } },
 })
-const seeds = Array.from({ length: Number(positionals[0] ?? 2) }, (_, i) => i + 1)
+const firstSeeds = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+const seeds = firstSeeds(Number(positionals[0] ?? 2))
 
 const minuteMs = 60_000
 const weekMinutes = 10_080
@@ -50,27 +47,7 @@ function definitionOf(draft: Record<string, unknown>): DetectorDefinition {
   throw new Error(JSON.stringify(read.problems))
 }
 
-const replaced = definitionOf({
-  name: 'Request rate by service',
-  metric_key: 'spans.rate',
-  method_key: 'robust_band',
-  params: {
-    violate_n: 3,
-    window_m: 4,
-    clear_n: 3,
-    alarm_budget_per_week: 0.25,
-    k: 5,
-    direction: 'both',
-    min_abs_dev: 0.5,
-    min_rel_dev: 0.5,
-  },
-  scope: { group_by: 'service' },
-  window_minutes: 5760,
-  schedule_minutes: 5,
-})
-const now = rateDetector()
-
-function rateDetector(): DetectorDefinition {
+function findDetectorOfRates(): DetectorDefinition {
   const found = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
   if (found === undefined) throw new Error('There is no system detector of request rates')
   return found
@@ -181,9 +158,7 @@ function poisson(mean: number, uniform: () => number): number {
   return count
 }
 
-const round = (value: number, digits = 2) => Number(value.toFixed(digits))
-
-function ofTraffic(kind: string, definition: DetectorDefinition) {
+function foundInTraffic(kind: string, definition: DetectorDefinition) {
   let [young, grown, found, planted] = [0, 0, 0, 0]
   for (const seed of seeds) {
     const calm = served(trafficOf(kind, seed, false), definition)
@@ -203,53 +178,44 @@ function ofTraffic(kind: string, definition: DetectorDefinition) {
     ).length
   }
   return {
-    kind,
-    'false, first two weeks': young,
-    'false a week, then': round(grown / seeds.length / (weeks - 2), 3),
-    'drops found': round(found / planted),
+    requests: kind,
+    'false in the first two weeks': young,
+    'false a series and week, then': rounded(grown / seeds.length / (weeks - 2), 3),
+    'drops found': rounded(found / planted),
   }
 }
 
-function trafficTable() {
-  return Object.keys(kinds).flatMap((kind) => [
-    { detector: 'before', ...ofTraffic(kind, replaced) },
-    { detector: 'now', ...ofTraffic(kind, now) },
-  ])
-}
-
 /** What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell. */
-function shopTable() {
-  return seeds.map((seed) => {
-    const shop = shopSeries(seed)
-    const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
-    const wrong: string[] = []
-    for (const definition of [
-      ...systemDetectors,
-      ...demoDetectors.map((draft) => definitionOf({ ...draft })),
-    ]) {
-      const choice = methodChoiceOf(definition)
-      if (choice === null) throw new Error('invalid params')
-      const plan = planRun(definition, shop.anchorMs + 30_000)
-      for (const [service, series] of shop.read(definition.metric_key, plan)) {
-        const at = (bucket: number) =>
-          Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
-        for (const incident of evaluateSeries(series, choice).incidents) {
-          const [fromMs, untilMs] = [at(incident.startIndex), at(incident.lastIndex + 1)]
-          if (at(incident.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
-          const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
-          const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
-          if (about === undefined) wrong.push(words)
-          else found.get(about.key)?.push(`${definition.metric_key} ${service}`)
-        }
+function foundInShop(seed: number) {
+  const shop = shopSeries(seed)
+  const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
+  const wrong: string[] = []
+  for (const definition of [
+    ...systemDetectors,
+    ...demoDetectors.map((draft) => definitionOf({ ...draft })),
+  ]) {
+    const choice = methodChoiceOf(definition)
+    if (choice === null) throw new Error('invalid params')
+    const plan = planRun(definition, shop.anchorMs + 30_000)
+    for (const [service, series] of shop.read(definition.metric_key, plan)) {
+      const at = (bucket: number) =>
+        Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
+      for (const incident of evaluateSeries(series, choice).incidents) {
+        const [fromMs, untilMs] = [at(incident.startIndex), at(incident.lastIndex + 1)]
+        if (at(incident.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
+        const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
+        const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
+        if (about === undefined) wrong.push(words)
+        else found.get(about.key)?.push(`${definition.metric_key} ${service}`)
       }
     }
-    const counts = Object.fromEntries([...found].map(([key, all]) => [key, all.length]))
-    return { seed, ...counts, false: wrong.length, wrong: wrong.join('; ') }
-  })
+  }
+  const counts = Object.fromEntries([...found].map(([key, all]) => [key, all.length]))
+  return { seed, ...counts, false: wrong.length, 'what was false': wrong.join('; ') }
 }
 
 /** An event of the field is found by an alarm from its start to seven minutes after its end. */
-function ofField(folder: string, definition: DetectorDefinition) {
+function foundInField(folder: string, definition: DetectorDefinition) {
   let [found, events, right, wrong, seriesWeeks] = [0, 0, 0, 0, 0]
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.csv.gz'))) {
     const { counted, labelled } = readField(join(folder, name))
@@ -270,9 +236,9 @@ function ofField(folder: string, definition: DetectorDefinition) {
   }
   return {
     events,
-    recall: round(found / events),
-    precision: round(right / Math.max(1, right + wrong)),
-    'false a week': round(wrong / seriesWeeks),
+    recall: rounded(found / events),
+    precision: rounded(right / Math.max(1, right + wrong)),
+    'false a week': rounded(wrong / seriesWeeks),
   }
 }
 
@@ -302,19 +268,8 @@ function readField(path: string) {
   return { counted: { startMs, stepMs, counts }, labelled }
 }
 
-const field = options.field
-const tables = {
-  traffic: options.shop || field !== undefined ? [] : trafficTable(),
-  shop: options.shop ? shopTable() : [],
-  field:
-    field === undefined
-      ? []
-      : [
-          { detector: 'before', ...ofField(field, replaced) },
-          { detector: 'now', ...ofField(field, now) },
-        ],
-}
-for (const table of Object.values(tables)) if (table.length > 0) console.table(table)
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-const machine = { node: process.version, cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length }
-console.log(JSON.stringify({ bench: 'system-detectors', commit, machine, seeds: seeds.length, ...tables }))
+for (const kind of Object.keys(kinds))
+  report('The system detector of request rates', foundInTraffic(kind, ofRates))
+for (const seed of firstSeeds(Number(options['shop-seeds'])))
+  report('Anomalies of the demo by incident', foundInShop(seed))
+if (options.field !== undefined) report('Request rates of the field', foundInField(options.field, ofRates))

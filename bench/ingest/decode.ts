@@ -3,11 +3,12 @@
 // attributes per record, one export time. Each figure is the median of many passes after warm-up; the share
 // of garbage collection is in it.
 //
-// Run: node bench/ingest/decode.ts [seconds per case, 2 by default]
+//   npm run bench -- ingest/decode [seconds per case, 2 by default]
 
 import { decodeExport, type OtlpEncoding } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { report } from '../report.ts'
 
 const resourceCount = 4
 const recordsPerResource = 500
@@ -138,17 +139,13 @@ function measure(signal: Signal, encoding: OtlpEncoding, seconds: number): void 
   const medianMs = passes[Math.floor(passes.length / 2)] ?? Number.NaN
   const rowsPerSecond = Math.round((rows / medianMs) * 1_000)
   const megabytesPerSecond = Math.round(body.length / medianMs / 1_000)
-  console.log(
-    JSON.stringify({
-      signal,
-      encoding,
-      bodyBytes: body.length,
-      rows,
-      medianMs,
-      rowsPerSecond,
-      megabytesPerSecond,
-    }),
-  )
+  report('Decoding', {
+    signal,
+    encoding,
+    'rows/s': rowsPerSecond,
+    'MB/s': megabytesPerSecond,
+    'body bytes a row': Math.round(body.length / rows),
+  })
 }
 
 const secondsPerCase = Number(process.argv[2] ?? 2)

@@ -6,20 +6,17 @@
 // Either leaves parts behind that are still to be merged, the engine alone most of all: it takes rows faster than it
 // merges them, until it has a thousand parts and slows down. So each is given the time to finish, and there are two
 // rates and two ratios: of the load while it lasts, and sustained, which counts that time too and is what can be held.
-// A second run at 80 % of the sustained rate, begun at rest, gives the latency that is promised. With --maps there is a
-// second yardstick: the engine alone with the same rows and attributes as maps, as the Collector's exporter stores them
-// and this service did until docs/decisions/0018. CPU and memory of the service are read from the kernel. Prints a
-// line for each round; LETHE_FSYNC=off is for both sides, otherwise the engine alone syncs as it can, file by file.
+// A second run at 80 % of the sustained rate, begun at rest, gives the latency that is promised. CPU and memory of the
+// service are read from the kernel. LETHE_FSYNC=off is for both sides; otherwise the engine alone syncs as it can, file
+// by file.
 //
-// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
-//   [--clients 64] [--seed 1] [--maps]
+//   npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
+//     [--clients 64] [--seed 1]
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -27,11 +24,13 @@ import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { readConfig } from '../../server/config.ts'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
-import { provenance, quantile } from '../storage/bench-store.ts'
+import { report } from '../report.ts'
+import { quantile, rounded } from '../samples.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'
 import { ingestBodies, startNs } from './payloads.ts'
 import { cpuSeconds, memoryMb } from './process-use.ts'
 import { secondsUntilRest } from './rest.ts'
+import { type Service, startService } from './service.ts'
 import type { YardstickOrders, YardstickReport } from './yardstick-child.ts'
 
 const { values: flags } = parseArgs({
@@ -42,7 +41,6 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '40' },
     clients: { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
-    maps: { type: 'boolean', default: false },
   },
 })
 const seconds = Number(flags.seconds)
@@ -59,9 +57,7 @@ try {
     for (const organisations of flags.organisations.split(',').map(Number)) {
       let before = await yardstick(signal, organisations, bodies)
       for (let round = 0; round < Number(flags.rounds); round++) {
-        const result = await measure({ signal, organisations, bodies, before })
-        process.stdout.write(`${JSON.stringify({ ...result, ...provenance() })}\n`)
-        before = result.engine.after
+        before = await measure({ signal, organisations, bodies, before })
       }
     }
   }
@@ -93,8 +89,9 @@ interface Trial {
   readonly before: YardstickReport
 }
 
-async function measure({ signal, organisations, bodies, before }: Trial) {
-  const service = await startService(organisations)
+/** Reports one case, and returns the yardstick just after it. */
+async function measure({ signal, organisations, bodies, before }: Trial): Promise<YardstickReport> {
+  const service = await startService(mkdtempSync(join(root, 'service-')), organisations)
   const idleMb = memoryMb(service.pid, 'VmRSS')
   const load = { signal, bodies, clients, service }
   await drive(load, { seconds: 1, perSecond: null })
@@ -105,36 +102,45 @@ async function measure({ signal, organisations, bodies, before }: Trial) {
   const sustainedShare = full.seconds / (full.seconds + restSeconds)
   const sustainedRowsPerSecond = Math.round(full.rowsPerSecond * sustainedShare)
   const at80 = await drive(load, { seconds, perSecond: full.requestsPerSecond * sustainedShare * 0.8 })
-  service.child.kill('SIGTERM')
-  await once(service.child, 'exit')
+  await service.stop()
   const after = await yardstick(signal, organisations, bodies)
-  const engineRows = (before.rowsPerSecond + after.rowsPerSecond) / 2
-  const engineSustained = (before.sustainedRowsPerSecond + after.sustainedRowsPerSecond) / 2
-  const engineCpu = (before.cpuUsPerRow + after.cpuUsPerRow) / 2
-  const withMaps = flags.maps ? await yardstick(signal, organisations, bodies, true) : null
-  return {
+  const mean = (of: (report: YardstickReport) => number) => (of(before) + of(after)) / 2
+  const engine = {
+    rowsPerSecond: mean((one) => one.rowsPerSecond),
+    sustainedRowsPerSecond: mean((one) => one.sustainedRowsPerSecond),
+    cpuUsPerRow: mean((one) => one.cpuUsPerRow),
+  }
+  report('Rows a second', {
     signal,
     organisations,
-    clients,
-    isSynced,
-    rowsPerSecond: full.rowsPerSecond,
-    ratio: round(full.rowsPerSecond / engineRows),
-    sustainedRowsPerSecond,
-    sustainedRatio: round(sustainedRowsPerSecond / engineSustained),
-    cpuRatio: round(engineCpu / full.cpuUsPerRow),
-    ratioToMaps: withMaps === null ? null : round(full.rowsPerSecond / withMaps.rowsPerSecond),
-    full,
-    at80,
-    memoryMb: { idle: idleMb, peak: peakMb },
-    engine: { before, after, withMaps },
-  }
+    'rows/s': full.rowsPerSecond,
+    'of the engine alone': rounded(full.rowsPerSecond / engine.rowsPerSecond),
+    'rows/s sustained': sustainedRowsPerSecond,
+    'of the engine alone, sustained': rounded(sustainedRowsPerSecond / engine.sustainedRowsPerSecond),
+    'ack p99 ms at 80 %': at80.ackMs.p99,
+    'peak MB': peakMb,
+  })
+  report('The same runs, in detail', {
+    signal,
+    organisations,
+    'MB/s on the wire': full.megabytesPerSecond,
+    'CPU us a row': full.cpuUsPerRow,
+    'of the engine alone, by CPU': rounded(engine.cpuUsPerRow / full.cpuUsPerRow),
+    'ack p50 / p99 ms at full load': `${full.ackMs.p50} / ${full.ackMs.p99}`,
+    'at 80 %': `${at80.ackMs.p50} / ${at80.ackMs.p99}`,
+    refused: full.refused + at80.refused,
+    'idle MB': idleMb,
+    'engine alone rows/s, before, after': `${before.rowsPerSecond}, ${after.rowsPerSecond}`,
+    'synced commits': isSynced,
+  })
+  return after
 }
 
 interface Load {
   readonly signal: Signal
   readonly bodies: readonly Body[]
   readonly clients: number
-  readonly service: Awaited<ReturnType<typeof startService>>
+  readonly service: Service
 }
 
 async function drive(load: Load, pace: { readonly seconds: number; readonly perSecond: number | null }) {
@@ -147,28 +153,26 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
     ...pace,
   }
   const startCpu = cpuSeconds(load.service.pid)
-  const report = await runChild<ClientReport>('client-child.ts', orders)
+  const sent = await runChild<ClientReport>('client-child.ts', orders)
   const cpu = cpuSeconds(load.service.pid) - startCpu
   const sum = (of: (body: Body) => number) =>
-    load.bodies.reduce((total, body, at) => total + of(body) * (report.accepted[at] ?? 0), 0)
+    load.bodies.reduce((total, body, at) => total + of(body) * (sent.accepted[at] ?? 0), 0)
   const rows = sum((body) => body.rows)
   return {
-    seconds: report.seconds,
-    rowsPerSecond: Math.round(rows / report.seconds),
-    requestsPerSecond: round(report.latenciesMs.length / report.seconds),
-    megabytesPerSecond: round(sum((body) => body.bytes) / 1e6 / report.seconds),
-    cpuUsPerRow: round((cpu / rows) * 1e6),
-    ackMs: { p50: round(quantile(report.latenciesMs, 0.5)), p99: round(quantile(report.latenciesMs, 0.99)) },
-    refused: report.refused,
+    seconds: sent.seconds,
+    rowsPerSecond: Math.round(rows / sent.seconds),
+    requestsPerSecond: rounded(sent.latenciesMs.length / sent.seconds),
+    megabytesPerSecond: rounded(sum((body) => body.bytes) / 1e6 / sent.seconds),
+    cpuUsPerRow: rounded((cpu / rows) * 1e6),
+    ackMs: {
+      p50: rounded(quantile(sent.latenciesMs, 0.5)),
+      p99: rounded(quantile(sent.latenciesMs, 0.99)),
+    },
+    refused: sent.refused,
   }
 }
 
-function yardstick(
-  signal: Signal,
-  organisations: number,
-  bodies: readonly Body[],
-  withMaps = false,
-): Promise<YardstickReport> {
+function yardstick(signal: Signal, organisations: number, bodies: readonly Body[]): Promise<YardstickReport> {
   const orders: YardstickOrders = {
     folder: mkdtempSync(join(root, 'yardstick-')),
     signal,
@@ -177,7 +181,6 @@ function yardstick(
     seconds,
     bodiesAtOnce: clients,
     isSynced,
-    withMaps,
   }
   return runChild('yardstick-child.ts', orders)
 }
@@ -193,20 +196,4 @@ async function runChild<T>(program: string, orders: object): Promise<T> {
   child.stdin.end(JSON.stringify(orders))
   if (child.stdout === null) throw new Error('The child has no output.')
   return JSON.parse(await text(child.stdout)) as T
-}
-
-async function startService(organisations: number) {
-  const secrets = Array.from({ length: organisations }, (_, i) =>
-    `bench-secret-of-organisation-${i}-x`.padEnd(40, 'x'),
-  )
-  const child = start('service-child.ts', [mkdtempSync(join(root, 'service-')), ...secrets])
-  if (child.stdout === null) throw new Error('The child has no output.')
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { address }: { address: string } = JSON.parse(String(line))
-  if (child.pid === undefined) throw new Error('The service has no process.')
-  return { child, pid: child.pid, address, secrets }
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
 }

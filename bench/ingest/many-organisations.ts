@@ -1,23 +1,22 @@
 // Many small organisations: each sends one small batch a second (ten points, five log records or four spans, as
-// OTLP/JSON), all through the real service in a process of its own. Watched every interval: what was acknowledged
-// and how fast, parts on disk, CPU and memory of the service, and how long one organisation waits for a chart and
-// for its newest logs meanwhile. The comparison is the same traffic from few organisations, in the same program.
-// Clients and service share the machine.
+// OTLP/JSON), all through the real service in a process of its own. Measured over the second half of the time, when
+// merges have begun: what was acknowledged and how fast, parts on disk, CPU and memory of the service, and how long one
+// organisation waits for a chart and for its newest logs meanwhile. The comparison is the same traffic from few
+// organisations, in the same program. Senders and service share the machine.
 //
-//   node bench/ingest/many-organisations.ts [--organisations 16,500] [--rate 500] [--minutes 3] [--root /tmp]
+//   npm run bench -- ingest/many-organisations [--organisations 16,500] [--rate 500] [--minutes 3] [--root /tmp]
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
-import { provenance, quantile } from '../storage/bench-store.ts'
+import { report, say } from '../report.ts'
+import { quantile, rounded } from '../samples.ts'
+import { cpuSeconds, memoryMb } from './process-use.ts'
+import { type Service, startService } from './service.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -29,103 +28,83 @@ const { values: options } = parseArgs({
 })
 const rate = Number(options.rate)
 const seconds = Number(options.minutes) * 60
-const intervalSeconds = 30
 /** Each organisation has connections of its own, as its exporters would. */
 const agent = new Agent({ keepAlive: true })
 
-const results = []
 for (const organisations of options.organisations.split(',').map(Number))
-  results.push(await run(organisations))
-process.stdout.write(`${JSON.stringify({ ...provenance(), rate, seconds, results }, null, 2)}\n`)
+  report('Many small organisations', await run(organisations))
 
-/** What happened since the last look. */
-interface Interval {
+/** What was answered since the measurement began; milliseconds. */
+interface Answers {
   readonly sent: number[]
   readonly charts: number[]
   readonly logs: number[]
   refused: number
 }
-/** Answers count in the interval in which they come. */
+/** Answers count in the half of the time in which they come. */
 interface Watch {
-  seen: Interval
+  seen: Answers
 }
 
-function nothingYet(): Interval {
+function nothingYet(): Answers {
   return { sent: [], charts: [], logs: [], refused: 0 }
 }
 
 async function run(organisations: number) {
   const dataDir = mkdtempSync(join(options.root, 'lethe-many-'))
-  const secrets = Array.from({ length: organisations }, (_, i) => `bench-secret-${i}-`.padEnd(40, 'x'))
-  const { child, address } = await startService(dataDir, secrets)
-  const intervals: Record<string, number>[] = []
+  const service = await startService(dataDir, organisations)
   try {
     const watch: Watch = { seen: nothingYet() }
-    let cpuS = cpuSecondsOf(child)
-    const startMs = performance.now()
-    const pending = new Set<Promise<void>>()
-    let isLooking = false
-    for (let second = 0, sent = 0; second < seconds; second++) {
-      for (let tick = 0; tick < 10; tick++) {
-        for (; sent < (second + (tick + 1) / 10) * rate; sent++) {
-          const sending = send(address, secrets[sent % organisations] ?? '', sent, watch)
-          pending.add(sending)
-          void sending.finally(() => pending.delete(sending))
-        }
-        const nextMs = startMs + (second * 10 + tick + 1) * 100
-        await sleep(Math.max(0, nextMs - performance.now()))
-      }
-      if (!isLooking) {
-        isLooking = true
-        const looking = look(address, secrets[second % organisations] ?? '', watch)
-        pending.add(looking)
-        void looking.finally(() => {
-          pending.delete(looking)
-          isLooking = false
-        })
-      }
-      if ((second + 1) % intervalSeconds !== 0) continue
-      const nowCpuS = cpuSecondsOf(child)
-      const interval = summary(watch.seen, { dataDir, child, cpuS: nowCpuS - cpuS })
-      process.stderr.write(`${organisations} organisations, ${second + 1} s: ${JSON.stringify(interval)}\n`)
-      intervals.push(interval)
-      cpuS = nowCpuS
-      watch.seen = nothingYet()
+    await drive(service, watch, 0, seconds / 2)
+    say(`${organisations} organisations: half of the time is over, the rest is measured`)
+    watch.seen = nothingYet()
+    const [startMs, startCpuS] = [performance.now(), cpuSeconds(service.pid)]
+    await drive(service, watch, seconds / 2, seconds)
+    const measuredS = (performance.now() - startMs) / 1000
+    const { charts, logs, refused, sent } = watch.seen
+    return {
+      organisations,
+      'requests a second': rate,
+      'acknowledged a second': rounded(sent.length / measuredS, 1),
+      refused,
+      'ack p50 ms': Math.round(quantile(sent, 0.5)),
+      'ack p99 ms': Math.round(quantile(sent, 0.99)),
+      'chart p50 ms': Math.round(quantile(charts, 0.5)),
+      'newest logs p50 ms': Math.round(quantile(logs, 0.5)),
+      parts: partsIn(dataDir),
+      'CPU cores': rounded((cpuSeconds(service.pid) - startCpuS) / measuredS),
+      'peak MB': memoryMb(service.pid, 'VmHWM'),
     }
-    await Promise.all(pending)
   } finally {
-    child.kill('SIGTERM')
-    await once(child, 'exit')
+    await service.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
-  return { organisations, intervals }
 }
 
-function summary(
-  seen: Interval,
-  { dataDir, child, cpuS }: { dataDir: string; child: ChildProcess; cpuS: number },
-) {
-  const round = (value: number) => Math.round(value)
-  return {
-    acknowledged: seen.sent.length,
-    refused: seen.refused,
-    ackP50Ms: round(quantile(seen.sent, 0.5)),
-    ackP99Ms: round(quantile(seen.sent, 0.99)),
-    chartP50Ms: round(quantile(seen.charts, 0.5)),
-    logsP50Ms: round(quantile(seen.logs, 0.5)),
-    parts: partsIn(dataDir),
-    cpuSeconds: Number(cpuS.toFixed(1)),
-    memoryMb: memoryMb(child),
+/** Sends at the rate and looks once a second, and waits for the answers to what was sent. */
+async function drive(service: Service, watch: Watch, fromS: number, untilS: number): Promise<void> {
+  const { address, secrets } = service
+  const pending = new Set<Promise<void>>()
+  const wait = (doing: Promise<void>) => {
+    pending.add(doing)
+    return doing.finally(() => pending.delete(doing))
   }
-}
-
-async function startService(dataDir: string, secrets: readonly string[]) {
-  const program = fileURLToPath(new URL('service-child.ts', import.meta.url))
-  const args = [...nodeFlags, program, dataDir, ...secrets]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { address }: { address: string } = JSON.parse(String(line))
-  return { child, address }
+  const startMs = performance.now()
+  let isLooking = false
+  let sent = Math.round(fromS * rate)
+  for (let tick = 0; tick < (untilS - fromS) * 10; tick++) {
+    for (; sent < (fromS + (tick + 1) / 10) * rate; sent++)
+      void wait(send(address, secrets[sent % secrets.length] ?? '', sent, watch))
+    if (tick % 10 === 0 && !isLooking) {
+      isLooking = true
+      const asker = secrets[(tick / 10) % secrets.length] ?? ''
+      void wait(look(address, asker, watch)).finally(() => {
+        isLooking = false
+      })
+    }
+    await sleep(Math.max(0, startMs + (tick + 1) * 100 - performance.now()))
+  }
+  await Promise.all(pending)
 }
 
 async function send(address: string, secret: string, number: number, watch: Watch): Promise<void> {
@@ -209,15 +188,4 @@ function partsIn(dataDir: string): number {
   )
   const entries = tables.flatMap((folder) => readdirSync(folder))
   return entries.filter((name) => /^\d+-\d{8}_\d+_\d+_\d+(?:_\d+)?$/.test(name)).length
-}
-
-/** Processor time so far, user and system; the kernel counts hundredths of a second. */
-function cpuSecondsOf(child: ChildProcess): number {
-  const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-function memoryMb(child: ChildProcess): number {
-  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
-  return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1000)
 }

@@ -2,9 +2,9 @@
 // hundred records), half what a Collector forwards (eight resources, some thousand records in all). Metrics are of all
 // five kinds in about the shares of real services, log bodies have 200 B to 2 kB, traces 5 to 50 spans.
 
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import { seededRandom } from '../storage/sample-rows.ts'
 
 export const startNs = 1_767_700_000_000_000_000n
 
@@ -172,7 +172,7 @@ const names = {
 
 /** Protobuf bodies of one signal, the same for the same seed; their rows are of the ten seconds after `fromNs`. */
 export function ingestBodies(signal: Signal, count: number, seed: number, fromNs = startNs): Buffer[] {
-  const random = seededRandom(seed)
+  const random = seededUniform(seed)
   const [groups, scopes, list] = names[signal]
   return Array.from({ length: count }, (_, at) => {
     const resources = at % 2 === 0 ? 1 : 8

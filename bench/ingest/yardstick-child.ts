@@ -2,19 +2,15 @@
 // format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows, placements, syncing and
 // the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
 // that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
-// partitions lie one after the other: what the engine does at its best with these rows and this format. With maps, the same
-// rows go into tables of an earlier build, which stored attributes as the Collector's exporter does.
+// partitions lie one after the other: what the engine does at its best with these rows and this format.
 
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { openChdb, writers } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
-import { buildWithMaps, olderValue } from '../../server/telemetry/schema/older-tables-fixture.ts'
 import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
-import { raw } from '../../server/telemetry/sql.ts'
 import { startNs } from './payloads.ts'
 import { secondsUntilRest } from './rest.ts'
 
@@ -27,7 +23,6 @@ export interface YardstickOrders {
   /** Bodies that the service is sent at once. */
   readonly bodiesAtOnce: number
   readonly isSynced: boolean
-  readonly withMaps: boolean
 }
 
 export interface YardstickReport {
@@ -35,7 +30,6 @@ export interface YardstickReport {
   /** The same rows over the time until their merges were done too. */
   readonly sustainedRowsPerSecond: number
   readonly cpuUsPerRow: number
-  readonly bytesPerRow: number
 }
 
 interface Insert {
@@ -52,7 +46,7 @@ const parts = orders.bodies.map((path, at) => {
   const place = { tenantId: `org-${index}`, placement: index % 64 }
   return decodeExport(orders.signal, 'protobuf', readFileSync(path), { place, receivedNs: startNs }).batch
 })
-const groupsOfAll: readonly Insert[] = Array.from(
+const inserts: readonly Insert[] = Array.from(
   { length: Math.ceil(parts.length / orders.bodiesAtOnce) },
   (_, turn) => insertsOf(parts.slice(turn * orders.bodiesAtOnce, (turn + 1) * orders.bodiesAtOnce).flat()),
 ).flat()
@@ -91,39 +85,7 @@ const engine = await openChdb({
   commitSync: orders.isSynced ? 'files' : 'off',
 })
 
-const inserts = orders.withMaps ? await insertsWithMaps() : groupsOfAll
-
-/** The same rows as the engine writes them, with maps instead of texts. */
-async function insertsWithMaps(): Promise<Insert[]> {
-  const found: Insert[] = []
-  for (const spec of buildWithMaps.tables) {
-    const table = `older_${spec.name}`
-    const columns = insertColumns(spec)
-    const values = columns.map((column) => olderValue(spec.name, column)).join(', ')
-    // In memory rows keep the order in which they come, which sorted ones would be cheaper to insert than.
-    await engine.command(raw(`CREATE TABLE unsorted AS ${spec.name} ENGINE = Memory`))
-    for (const insert of groupsOfAll.filter((one) => one.table === spec.name)) {
-      await engine.insert('unsorted', insert.columns, insert.buffers)
-      const file = join(orders.folder, 'rows')
-      await engine.command(
-        raw(`INSERT INTO FUNCTION file('${file}', 'RowBinary') SELECT ${values} FROM unsorted`),
-      )
-      const bytes = readFileSync(file)
-      rmSync(file)
-      await engine.command(raw('TRUNCATE TABLE unsorted'))
-      found.push({ ...insert, table, columns, buffers: [bytes] })
-    }
-    await engine.command(raw('DROP TABLE unsorted SYNC'))
-    await engine.command(raw(buildWithMaps.textOf(spec).replace(spec.name, table)))
-    const sync = orders.isSynced ? 1 : 0
-    await engine.command(
-      raw(`ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = ${sync}, fsync_part_directory = ${sync}`),
-    )
-  }
-  return found
-}
-
-/** As many inserts at once as the engine runs for the service, beginning with the first, until `isOver` says so; answers rows. */
+/** As many inserts at once as the engine runs for the service, beginning with the first, until `isOver` says so. Returns the rows. */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
   const lane = async () => {
@@ -149,12 +111,10 @@ const restSeconds = await secondsUntilRest(() => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e6
 })
-const all = groupsOfAll.reduce((sum, insert) => sum + insert.rows, 0)
 const report: YardstickReport = {
   rowsPerSecond: Math.round(rows / seconds),
   sustainedRowsPerSecond: Math.round(rows / (seconds + restSeconds)),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,
-  bytesPerRow: parts.flat().reduce((sum, { bytes }) => sum + bytes.length, 0) / all,
 }
 await engine.close()
 process.stdout.write(`${JSON.stringify(report)}\n`)

@@ -1,7 +1,7 @@
 // From samples to a verdict: what the honest organisation saw while nothing happened and while it was attacked, and
 // which of the bars that missed. Nothing here measures.
 
-import { quantile } from '../storage/bench-store.ts'
+import { quantile } from '../samples.ts'
 import { type Door, doors, ownErasure, type Sample } from './honest.ts'
 
 export interface Latency {

@@ -1,9 +1,23 @@
-// PostgreSQL of Debian as a benchmark starts it: a cluster of its own that listens on a socket in its folder only, and
-// sessions of psql that stay open, so that what their server processes use can be counted.
+// PostgreSQL of Debian: a cluster of its own that listens on a socket in its folder only, and sessions of psql that stay
+// open, so that what their server processes use can be counted.
+// Ingest is COPY BINARY, a transaction for each body, into points with an index by series and time. The attributes of
+// a series are in a table of their own, filled before anything is timed: its clients know the number of a series, which
+// the clients of no other store have to. Its log is not among the bytes of what is merged.
+// Erasure is from points partitioned by day. DELETE only marks rows, VACUUM frees their space inside the files, and
+// VACUUM FULL writes every partition anew, under a lock that keeps readers out. Automatic vacuuming is off there, so that
+// each way is measured alone; the write-ahead log, which keeps erased rows for a while too, is not counted.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, globSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { watchErasure } from '../deletion/erasure.ts'
+import { filesUnder } from '../deletion/files.ts'
+import { dayStart, historyDays, organisationCount } from '../deletion/rows.ts'
+import { attributesOf } from '../ingest/peers/bodies.ts'
+import { processesOf, type Shape } from '../ingest/peers/points.ts'
+import { type ErasingStore, feed, type OpenErasingStore } from './erasing-store.ts'
+import type { IngestStore, PsqlCommand } from './ingest-store.ts'
 import { freePort, type Server, startServer, untilReady } from './server.ts'
 
 const bin = globSync('/usr/lib/postgresql/*/bin').at(-1) ?? '/usr/lib/postgresql'
@@ -13,9 +27,6 @@ export const postgresPrograms = [`${bin}/postgres`, `${bin}/initdb`, `${bin}/psq
 export function postgresVersion(): string {
   return execFileSync(`${bin}/postgres`, ['--version'], { encoding: 'utf8' }).trim()
 }
-
-/** A command whose standard input is statements. */
-export type PsqlCommand = readonly [string, ...string[]]
 
 interface Postgres {
   readonly server: Server
@@ -103,3 +114,136 @@ export function openSession([program, ...args]: PsqlCommand): PsqlSession {
     close: () => child.stdin.end(),
   }
 }
+
+const pointsSchemaText = `
+  CREATE TABLE series (series_id int PRIMARY KEY, name text NOT NULL, attributes jsonb NOT NULL);
+  CREATE TABLE points (series_id int NOT NULL, time timestamptz NOT NULL, value float8 NOT NULL);
+  CREATE INDEX ON points (series_id, time);`
+
+export const postgresqlIngest: IngestStore = {
+  name: 'PostgreSQL',
+  programs: postgresPrograms,
+  format: 'postgres-copy',
+  durability: 'synced at each commit',
+  async open({ folder, shape }) {
+    const dataFolder = join(folder, 'data')
+    const { server, psql } = await startPostgres({ folder, dataFolder, settings: {} })
+    const admin = openSession(psql)
+    await admin.run(pointsSchemaText)
+    for (let sender = 0; sender < shape.senders; sender++) await admin.run(insertSeries(shape, sender))
+    const ask = (text: string) => {
+      const [command, ...args] = psql
+      return Number(execFileSync(command, [...args, '-XAtc', text], { encoding: 'utf8' }))
+    }
+    return {
+      version: postgresVersion(),
+      pid: server.pid,
+      dataFolder,
+      door: { psql, folder },
+      restMs: 15_000,
+      merge: async () => {
+        await admin.run('VACUUM ANALYZE points; CHECKPOINT;')
+        return ask("SELECT pg_total_relation_size('points') + pg_total_relation_size('series')")
+      },
+      countPoints: async () => ask('SELECT count(*) FROM points'),
+      stop: async () => {
+        admin.close()
+        await server.stop('SIGINT')
+      },
+    }
+  },
+}
+
+function insertSeries(shape: Shape, sender: number): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`
+  const rows = processesOf(shape, sender).flatMap((process) =>
+    process.series.map((series) => {
+      const attributes = JSON.stringify(Object.fromEntries(attributesOf(process, series)))
+      return `(${series.id}, ${quoted(series.name)}, ${quoted(attributes)})`
+    }),
+  )
+  return `INSERT INTO series VALUES ${rows.join(',\n')};`
+}
+
+const seriesPerOrganisation = 16
+const days = Array.from({ length: historyDays + 14 }, (_, day) => day)
+const partition = (day: number): string => `points_${day}`
+
+export const postgresqlErasure: ErasingStore = {
+  name: 'PostgreSQL',
+  programs: postgresPrograms,
+  async open({ folder, history }): Promise<OpenErasingStore> {
+    const dataFolder = join(folder, 'data')
+    const { server, psql } = await startPostgres({ folder, dataFolder, settings: serverSettings })
+    const connect = () => openSession(psql)
+    const pathsOfPoints = () => {
+      const [program, ...args] = psql
+      const text = execFileSync(program, [...args, '-Atc', pathsText], { encoding: 'utf8' })
+      return new Set(text.split('\n').map((path) => join(dataFolder, path)))
+    }
+    const [admin, asker] = [connect(), connect()]
+    const senders = [connect(), connect()]
+    await admin.run(dailySchemaText())
+    const line = `concat(toString(series_id), ',', toString(fromUnixTimestamp64Nano(ns, 'UTC')), ',', toString(value))`
+    await feed({ folder, history }, line, 'organisation', (file) =>
+      admin.run(`SET timezone = 'UTC'; COPY points FROM '${file}' (FORMAT csv);`),
+    )
+    await admin.run('CREATE INDEX ON points (series_id, time); ANALYZE; CHECKPOINT;')
+    const vacuum = (kind: string) => days.map((day) => `${kind} ${partition(day)};`).join('\n')
+    const erase = (how: string) => (organisation: number, limitMs: number) => {
+      const held = pathsOfPoints()
+      const files = filesUnder(join(dataFolder, 'base')).filter(({ path }) => held.has(path))
+      return watchErasure({ pid: server.pid, folder: dataFolder, files, limitMs }, async () => {
+        await admin.run(`DELETE FROM points WHERE ${seriesOf(organisation)};\n${how}`)
+      })
+    }
+    let sent = 0
+    const late = dayStart(historyDays + 7).getTime()
+    return {
+      version: postgresVersion(),
+      dataFolder,
+      clients: {
+        query: () =>
+          asker.run(`SELECT date_bin('5 minutes', time, '2026-01-01'), avg(value) FROM points
+            WHERE ${seriesOf(61)} AND time >= '${dayStart(historyDays - 1).toISOString()}'
+              AND time < '${dayStart(historyDays).toISOString()}' GROUP BY 1 ORDER BY 1;`),
+        ingest: async () => {
+          const time = new Date(late + 1000 * sent++).toISOString()
+          await senders[sent % senders.length]?.run(
+            `INSERT INTO points SELECT 960 + i % 16, '${time}', i FROM generate_series(1, 500) i;`,
+          )
+        },
+      },
+      ways: [
+        { name: 'DELETE, VACUUM FULL', erase: erase(`${vacuum('VACUUM FULL')}\nCHECKPOINT;`) },
+        { name: 'DELETE, VACUUM', erase: erase(`${vacuum('VACUUM')}\nCHECKPOINT;`) },
+      ],
+      stop: async () => {
+        for (const session of [admin, asker, ...senders]) session.close()
+        await server.stop('SIGINT')
+      },
+    }
+  },
+}
+
+/** Automatic vacuuming is off, see above. */
+const serverSettings = { max_wal_size: '8GB', autovacuum: 'off' }
+
+function dailySchemaText(): string {
+  const partitions = days.map(
+    (day) => `CREATE TABLE ${partition(day)} PARTITION OF points
+      FOR VALUES FROM ('${dayStart(day).toISOString()}') TO ('${dayStart(day + 1).toISOString()}');`,
+  )
+  return `
+    CREATE TABLE points (series_id int NOT NULL, time timestamptz NOT NULL, value float8 NOT NULL) PARTITION BY RANGE (time);
+    ${partitions.join('\n')}
+    CREATE TABLE series (series_id int PRIMARY KEY, tenant text NOT NULL);
+    INSERT INTO series SELECT i, concat('org-', i / ${seriesPerOrganisation})
+      FROM generate_series(0, ${organisationCount * seriesPerOrganisation - 1}) i;`
+}
+
+/** The files of every partition and its index, below the data folder. */
+const pathsText = `SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname LIKE 'points\\_%' AND relkind IN ('r', 'i')`
+
+const seriesOf = (organisation: number): string =>
+  `series_id IN (SELECT series_id FROM series WHERE tenant = 'org-${organisation}')`

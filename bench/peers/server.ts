@@ -79,3 +79,10 @@ export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
     }
   }
 }
+
+/** Makes a request that has to succeed, and reads its answer to the end. */
+export async function expect200(url: string, request: RequestInit): Promise<void> {
+  const answer = await fetch(url, request)
+  const body = await answer.text()
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${body.slice(0, 300)}`)
+}

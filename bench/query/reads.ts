@@ -2,34 +2,30 @@
 // functions that answer requests and run detectors. Two organisations are asked: the largest, which holds a fifth
 // of all rows, and one in the middle. Windows end at random in the last ten days, the page cache is warm. Each
 // size runs in a folder of its own, which is kept and used again where it is named, so that a change can be compared on
-// the same rows. Printed are p50, p99 and CPU of one read for either organisation, in milliseconds.
+// the same rows. Reported are p50, p99 and CPU of one read for either organisation, in milliseconds.
 //
-//   node bench/query/reads.ts [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
+//   npm run bench -- query/reads [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
 //
 // With `--largest` there are metrics alone, and the largest organisation has as many as it would have among so many rows.
 
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { SeriesQuery } from '../../contract/telemetry.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { listMetrics, listServices } from '../../server/query/catalogue.ts'
 import { listLogs } from '../../server/query/logs.ts'
 import { answerSeries } from '../../server/query/series-answer.ts'
 import { listSpans, readTrace } from '../../server/query/traces.ts'
 import { readSeries } from '../../server/series/series.ts'
-import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
-import { provenance, quantile, timed } from '../storage/bench-store.ts'
-import { seededRandom } from '../storage/sample-rows.ts'
+import { report } from '../report.ts'
+import { quantile, rounded, timed } from '../samples.ts'
+import { openFilled } from './filled-store.ts'
 import {
   counterNames,
   endSeconds,
-  fill,
-  fillWithLargest,
   gaugeNames,
   histogramNames,
   organisationOf,
@@ -231,40 +227,25 @@ const reads: Readonly<Record<string, Read>> = {
     listMetrics(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
 }
 
-const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'lethe-reads-'))
-const isFilled = existsSync(join(folder, 'filled'))
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
+const { engine, close } = await openFilled({ rows, largest: Number(options.largest), folder: options.folder })
 try {
-  if (!isFilled) {
-    const largest = Number(options.largest)
-    const filling = await timed(() =>
-      largest > 0 ? fillWithLargest(engine, rows, largest) : fill(engine, rows),
-    )
-    writeFileSync(join(folder, 'filled'), String(rows))
-    process.stderr.write(
-      `filled in ${Math.round(filling.ms / 1000)} s, ${Math.round(filling.cpuS)} s of CPU\n`,
-    )
-  }
-  const store = await storeFacts(engine)
-  const results: Record<string, Record<string, Awaited<ReturnType<typeof measure>>>> = {}
-  for (const [name, read] of Object.entries(reads).filter(([name]) => name.includes(options.only))) {
-    const byOrganisation: Record<string, Awaited<ReturnType<typeof measure>>> = {}
+  for (const [read, run] of Object.entries(reads).filter(([name]) => name.includes(options.only))) {
+    const figures = []
     for (const [size, index] of Object.entries(asked))
-      byOrganisation[size] = await measure(engine, index, read)
-    results[name] = byOrganisation
-    const cells = Object.values(byOrganisation).map(({ p50, p99, cpuMs }) => `${p50} | ${p99} | ${cpuMs}`)
-    process.stderr.write(`| ${name} | ${cells.join(' | ')} |\n`)
+      figures.push(
+        ...Object.entries(await measure(engine, index, run)).map(([name, ms]) => [`${size}: ${name}`, ms]),
+      )
+    report(`Reads of ${rows.toLocaleString('en')} rows`, { read, ...Object.fromEntries(figures) })
   }
-  process.stdout.write(`${JSON.stringify({ ...provenance(), rows, store, results }, null, 2)}\n`)
+  report('Stored rows', ...(await storeFacts(engine)))
 } finally {
-  await engine.close()
-  if (options.folder === undefined) rmSync(folder, { recursive: true, force: true })
+  await close()
 }
 
 /** Repeats a read for a while, at least five times after one that warms up. */
 async function measure(engine: TelemetryEngine, index: number, read: Read) {
   const reader = new TenantReader(engine, organisationOf(index), new TelemetryGate())
-  const random = seededRandom(index + 1)
+  const random = seededUniform(index + 1)
   const own = organisationRows(rows, 64)[index] ?? 0
   const times: number[] = []
   let cpuMs = 0
@@ -279,20 +260,22 @@ async function measure(engine: TelemetryEngine, index: number, read: Read) {
     times.push(ms)
     cpuMs += cpuS * 1000
   }
-  const round = (value: number) => Number(value.toFixed(1))
   return {
-    reads: times.length,
-    p50: round(quantile(times, 0.5)),
-    p95: round(quantile(times, 0.95)),
-    p99: round(quantile(times, 0.99)),
-    least: round(Math.min(...times)),
-    cpuMs: round(cpuMs / times.length),
+    'p50 ms': rounded(quantile(times, 0.5), 1),
+    'p99 ms': rounded(quantile(times, 0.99), 1),
+    'CPU ms': rounded(cpuMs / times.length, 1),
   }
 }
 
 async function storeFacts(engine: TelemetryEngine) {
-  return engine.select(
-    raw(`SELECT table, toUInt32(count()) AS parts, sum(rows) AS total, round(sum(bytes_on_disk) / sum(rows), 1) AS bytes_per_row
+  const found = await engine.select<{ table: string; parts: number; total: string | number; each: number }>(
+    raw(`SELECT table, toUInt32(count()) AS parts, sum(rows) AS total, round(sum(bytes_on_disk) / sum(rows), 1) AS each
 FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'otel_') GROUP BY table ORDER BY table`),
   )
+  return found.map(({ each, parts, table, total }) => ({
+    stored: table,
+    rows: Number(total),
+    parts,
+    'bytes a row': each,
+  }))
 }

@@ -1,14 +1,14 @@
 // What the engine's own BACKUP and RESTORE cost, and what they hold up: how long an insert waits at worst while a
 // backup is waited for, and while it is taken in the background (ASYNC); and how long KILL QUERY takes to end one.
 //
-//   node bench/storage/backup.ts [--rows 10000000] [--root /tmp]
+//   npm run bench -- storage/backup [--rows 10000000] [--root /tmp]
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { drainPending, Session } from 'chdb'
-import { provenance } from './bench-store.ts'
+import { report } from '../report.ts'
 
 const { values } = parseArgs({
   options: { rows: { type: 'string', default: '10000000' }, root: { type: 'string', default: '/tmp' } },
@@ -29,7 +29,7 @@ async function run(text: string): Promise<Record<string, string>[]> {
   return lines === '' ? [] : lines.split('\n').map((line) => JSON.parse(line))
 }
 
-/** Inserts a row every 20 ms until `isDone`; answers how many went in and the longest wait. */
+/** Inserts a row every 20 ms until `isDone`; returns how many went in and the longest wait. */
 async function insertMeanwhile(isDone: () => Promise<boolean>) {
   const waits: number[] = []
   do {
@@ -64,26 +64,38 @@ await run(
 )
 const [size] = await run("SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND table = 't'")
 
-const rounds = []
-for (let round = 0; round < 3; round++) {
-  const waitedFor = await measure(`waited${round}`, false)
-  const inBackground = await measure(`background${round}`, true)
-  rounds.push({ waitedFor, inBackground })
+const megabytes = Math.round(Number(size?.bytes) / 1e6)
+for (let round = 1; round <= 3; round++) {
+  for (const [way, isAsync] of [
+    ['waited for', false],
+    ['in the background', true],
+  ] as const) {
+    const { inserts, longestWaitMs, tookMs } = await measure(
+      `${isAsync ? 'background' : 'waited'}${round}`,
+      isAsync,
+    )
+    report('BACKUP of the engine', {
+      taken: way,
+      round,
+      MB: megabytes,
+      'took ms': tookMs,
+      'inserts meanwhile': inserts,
+      'longest insert ms': longestWaitMs,
+    })
+  }
 }
 
+const msOf = async (work: () => Promise<unknown>) => {
+  const startMs = performance.now()
+  await work()
+  return Math.round(performance.now() - startMs)
+}
 await run(`BACKUP TABLE t TO File('killed') SETTINGS id = 'killed' ASYNC`)
-let startMs = performance.now()
-await run("KILL QUERY WHERE query LIKE 'BACKUP%' SYNC")
-const killMs = Math.round(performance.now() - startMs)
-
+const killMs = await msOf(() => run("KILL QUERY WHERE query LIKE 'BACKUP%' SYNC"))
 await run('DROP TABLE t SYNC')
-startMs = performance.now()
-await run("RESTORE TABLE t FROM File('background0')")
-const restoreMs = Math.round(performance.now() - startMs)
+const restoreMs = await msOf(() => run("RESTORE TABLE t FROM File('background1')"))
+report('Ending and restoring one', { MB: megabytes, 'KILL QUERY ms': killMs, 'RESTORE ms': restoreMs })
 
 session.close()
 await drainPending()
 rmSync(folder, { recursive: true })
-console.log(
-  JSON.stringify({ ...provenance(), bytes: Number(size?.bytes), rounds, killMs, restoreMs }, null, 2),
-)

@@ -1,21 +1,16 @@
-// What a log record, a span and a point cost on disk, and which columns take it: the bodies of the ingest benchmarks as they are sent, plain and gzipped,
-// decoded by the service's own decoder into its own tables and merged to one part a partition, and the same rows in
-// PostgreSQL, where it is installed, with attributes as jsonb, resources in a table of their own, and the indexes by
-// time and by trace that finding them takes. Bytes are each store's own count of its files, without logs. Points are
-// those of bench/ingest/peers.ts, which has the other stores.
+// What a log record, a span and a point cost on disk, and which columns take most of it: the bodies of the ingest benches,
+// merged in the service's own tables, and the same records in PostgreSQL, where it is installed, with attributes as jsonb,
+// resources in a table of their own, and the indexes by time and by trace that finding them takes. Bytes are each store's
+// own count of its files, without logs. Points are those of bench/ingest/peers.ts, which has the other stores.
 //
-//   node bench/storage/records.ts [--bodies 128] [--seed 1]
+//   npm run bench -- storage/records [--bodies 128] [--seed 1]
 
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { gzipSync } from 'node:zlib'
-import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import { rowCount } from '../../server/telemetry/rows.ts'
-import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { exporterDatabase } from '../../server/telemetry/schema/exporter-views.ts'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
@@ -23,7 +18,9 @@ import { ingestBodies, startNs } from '../ingest/payloads.ts'
 import { bodiesOf } from '../ingest/peers/bodies.ts'
 import { openSession, postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
 import { isInstalled } from '../peers/server.ts'
-import { provenance } from './bench-store.ts'
+import { report, reportAbsent } from '../report.ts'
+import { rounded, shortVersion } from '../samples.ts'
+import { insertBodies, mergeTables } from './merged-rows.ts'
 
 const { values: flags } = parseArgs({
   options: { bodies: { type: 'string', default: '128' }, seed: { type: 'string', default: '1' } },
@@ -71,6 +68,8 @@ const kinds = {
 
 type Kind = keyof typeof kinds
 
+const words = { logs: 'log record', traces: 'span', metrics: 'point' } as const
+
 const resourceNumber = 'dense_rank() OVER (ORDER BY toString(ResourceAttributes))'
 
 const root = mkdtempSync(join(tmpdir(), 'lethe-records-'))
@@ -80,18 +79,10 @@ const shared = join(root, 'rows')
 mkdirSync(shared)
 const engine = await openChdb({ folder: join(root, 'engine'), maxMemoryBytes: 2 ** 31 })
 try {
-  const ours = {
-    logs: await holdInLethe('logs', bodiesOfSignal('logs')),
-    traces: await holdInLethe('traces', bodiesOfSignal('traces')),
-    metrics: await holdInLethe('metrics', pointBodies()),
-  }
+  for (const signal of ['logs', 'traces', 'metrics'] as const) await holdInLethe(signal)
   for (const kind of ['logs', 'traces'] as const) await writeRows(kind)
-  const postgres = { name: 'PostgreSQL', programs: postgresPrograms }
-  const theirs = isInstalled(postgres) ? await holdInPostgres() : null
-  if (theirs === null) console.error('PostgreSQL is absent and was not measured.')
-  console.log(
-    JSON.stringify({ bench: 'storage/records', ...provenance(), lethe: ours, postgres: theirs }, null, 2),
-  )
+  if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await holdInPostgres()
+  else reportAbsent('PostgreSQL', 'it is not installed')
 } finally {
   await engine.close()
   rmSync(root, { recursive: true, force: true })
@@ -113,62 +104,45 @@ function* pointBodies(): Generator<Buffer> {
     }
 }
 
-/** Bytes a record: as sent, gzipped body by body, and merged in the tables. */
-async function holdInLethe(signal: Signal, bodies: Iterable<Buffer>) {
-  const place = { tenantId: 'shop', placement: 0 }
-  let [rows, plain, gzip, count] = [0, 0, 0, 0]
-  const waiting = new Map<TableName, Buffer[]>()
-  for (const body of bodies) {
-    plain += body.length
-    gzip += gzipSync(body).length
-    const { batch } = decodeExport(signal, 'protobuf', body, { place, receivedNs: startNs })
-    for (const part of batch) {
-      rows += rowCount(part)
-      waiting.set(part.table, [...(waiting.get(part.table) ?? []), part.bytes])
-    }
-    if (++count % 16 === 0) await insertAll(waiting)
-  }
-  await insertAll(waiting)
+async function holdInLethe(signal: Signal): Promise<void> {
+  const bodies = signal === 'metrics' ? pointBodies() : bodiesOfSignal(signal)
+  const sent = await insertBodies(engine, withSignal(signal, bodies), startNs)
+  const { gzip = 0, plain = 0, rows = 0 } = sent.get(signal) ?? {}
   const names = tables.filter((table) => table.signal === signal).map(({ name }) => name)
-  for (const name of names) await engine.command(raw(`OPTIMIZE TABLE ${name} FINAL`))
-  const each = (bytes: number) => rounded(bytes / rows)
-  const bytes = await mergedBytes(names)
-  return {
-    rows,
-    plain: each(plain),
-    gzip: each(gzip),
-    merged: each(bytes),
-    columns: await dearest(names, rows),
-  }
+  const stored = await mergeTables(engine, names)
+  const bytes = [...stored.values()].reduce((sum, table) => sum + table.bytes, 0)
+  report('Bytes a record', {
+    record: words[signal],
+    store: 'Lethe',
+    records: rows,
+    'as OTLP': rounded(plain / rows, 1),
+    gzipped: rounded(gzip / rows, 1),
+    stored: rounded(bytes / rows, 1),
+  })
+  const dearest = await dearestColumns(names, rows)
+  // Small parts have all columns in one file, of which the engine has no sizes.
+  if (dearest !== '') report('Columns that take most', { record: words[signal], 'bytes a record': dearest })
 }
 
-async function insertAll(waiting: Map<TableName, Buffer[]>): Promise<void> {
-  for (const table of tables) {
-    const parts = waiting.get(table.name)
-    if (parts !== undefined) await engine.insert(table.name, insertColumns(table), parts)
-  }
-  waiting.clear()
+function* withSignal(signal: Signal, bodies: Iterable<Buffer>) {
+  for (const body of bodies) yield { signal, body }
 }
 
 function listed(names: readonly TableName[]): string {
   return names.map((name) => `'${name}'`).join(', ')
 }
 
-async function mergedBytes(names: readonly TableName[]): Promise<number> {
-  const [size] = await engine.select<{ bytes: string | number }>(
-    raw(`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND table IN (${listed(names)})`),
-  )
-  return Number(size?.bytes)
-}
-
-/** The columns that take most of the bytes, each with its bytes a record. */
-async function dearest(names: readonly TableName[], rows: number): Promise<Record<string, number>> {
+/** The columns that take most of the bytes, dearest first, with their bytes a record. */
+async function dearestColumns(names: readonly TableName[], rows: number): Promise<string> {
   const found = await engine.select<{ name: string; bytes: string | number }>(
     raw(`SELECT name, sum(data_compressed_bytes) AS bytes FROM system.columns
       WHERE database = currentDatabase() AND table IN (${listed(names)})
       GROUP BY name ORDER BY sum(data_compressed_bytes) DESC LIMIT 6`),
   )
-  return Object.fromEntries(found.map(({ name, bytes }) => [name, Number((Number(bytes) / rows).toFixed(2))]))
+  const columns = found
+    .filter(({ bytes }) => Number(bytes) > 0)
+    .map(({ name, bytes }) => `${name} ${rounded(Number(bytes) / rows)}`)
+  return columns.join(', ')
 }
 
 /** One file with the records and one with their resources, as COPY takes them. */
@@ -194,9 +168,9 @@ async function holdInPostgres() {
   const admin = openSession(psql)
   const [command, ...args] = psql
   const ask = (text: string) => Number(execFileSync(command, [...args, '-XAtc', text], { encoding: 'utf8' }))
-  const sizes: Record<string, object> = {}
   try {
-    for (const [kind, { columns, indexes }] of Object.entries(kinds)) {
+    for (const kind of ['logs', 'traces'] as const) {
+      const { columns, indexes } = kinds[kind]
       const own = Object.entries(columns).map(([name, [type]]) => `${name} ${type}`)
       await admin.run(`
         CREATE TABLE ${kind}_resources (resource_id int PRIMARY KEY, attributes jsonb NOT NULL);
@@ -206,14 +180,17 @@ async function holdInPostgres() {
         ${indexes.map((index) => `CREATE INDEX ON ${kind} ${index};`).join('\n')}
         VACUUM ANALYZE ${kind};`)
       const rows = ask(`SELECT count(*) FROM ${kind}`)
-      const each = (size: string) => rounded(ask(`SELECT ${size}`) / rows)
-      sizes[kind] = {
-        rows,
-        table: each(`pg_table_size('${kind}') + pg_total_relation_size('${kind}_resources')`),
-        withIndexes: each(`pg_total_relation_size('${kind}') + pg_total_relation_size('${kind}_resources')`),
-      }
+      const each = (size: string) => rounded(ask(`SELECT ${size}`) / rows, 1)
+      report('Bytes a record', {
+        record: words[kind],
+        store: `PostgreSQL ${shortVersion(postgresVersion())}`,
+        records: rows,
+        stored: each(`pg_table_size('${kind}') + pg_total_relation_size('${kind}_resources')`),
+        'with its indexes': each(
+          `pg_total_relation_size('${kind}') + pg_total_relation_size('${kind}_resources')`,
+        ),
+      })
     }
-    return { version: postgresVersion(), ...sizes }
   } finally {
     admin.close()
     await server.stop('SIGINT')
@@ -225,8 +202,4 @@ function nullable(columns: Readonly<Record<string, readonly [string, string]>>):
   return Object.keys(columns)
     .filter((name) => columns[name]?.[0] === 'jsonb')
     .join(', ')
-}
-
-function rounded(value: number): number {
-  return Number(value.toFixed(1))
 }

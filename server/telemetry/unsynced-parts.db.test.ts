@@ -1,5 +1,5 @@
 // Parts as a cut of power leaves them: of the right name, with bytes missing or other ones. Closed stores are broken by
-// hand, where bench/storage/power-cut.ts cuts the power of a file system.
+// hand, where tests/power-cut cuts the power of a file system.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'

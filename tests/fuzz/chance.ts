@@ -1,12 +1,12 @@
 // Repeatable chance for requests: everything that a run does follows from its seed and from what the service answers.
 
-import { seededRandom } from '../../bench/storage/sample-rows.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 
 export class Chance {
   readonly #random: () => number
 
   constructor(seed: number) {
-    this.#random = seededRandom(seed)
+    this.#random = seededUniform(seed)
   }
 
   /** True in `share` of the cases, 0 to 1. */

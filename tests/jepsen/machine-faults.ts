@@ -16,7 +16,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { makeDisk, whatIsMissing } from '../../bench/storage/power-cut-disk.ts'
+import { makeDisk, whatIsMissing } from '../power-cut/disk.ts'
 
 export class SteppedClock {
   /** For whoever is to live by this clock. */

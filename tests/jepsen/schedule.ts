@@ -1,7 +1,7 @@
 // What is done to the service and when, drawn from the seed before the run begins, so that the same seed does the same
 // again. Times are the earliest: an act begins when the one before has ended.
 
-import { seededRandom } from '../../bench/storage/sample-rows.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { ControlPlane } from './history.ts'
 
 export const groups = ['kills', 'pauses', 'backups', 'restores', 'clocks', 'years', 'disk'] as const
@@ -31,7 +31,7 @@ export type Random = () => number
 export function randomOf(seed: number, name: string): Random {
   let mixed = seed | 0
   for (const letter of name) mixed = (Math.imul(mixed, 31) + letter.charCodeAt(0)) | 0
-  return seededRandom(mixed)
+  return seededUniform(mixed)
 }
 
 export function pick<T>(random: Random, from: readonly T[]): T {

@@ -1,19 +1,13 @@
 // Lethe itself, one organisation in a service of its own process, by each protocol that carries these points. Merged is
 // what the engine makes of it when it is asked for one part a partition, once the service has ended.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import nodeFlags from '../../../scripts/node-flags.json' with { type: 'json' }
 import { openChdb } from '../../../server/telemetry/chdb.ts'
 import { tables } from '../../../server/telemetry/schema/tables.ts'
 import { raw } from '../../../server/telemetry/sql.ts'
+import type { IngestStore, OpenStore } from '../../peers/ingest-store.ts'
+import { startService } from '../service.ts'
 import type { Format } from './bodies.ts'
-import type { IngestStore, OpenStore } from './store.ts'
-
-const secret = 'bench-secret-of-organisation-0-x'.padEnd(40, 'x')
 
 export function lethe(name: string, format: Format, fsync: 'on' | 'off'): IngestStore {
   return {
@@ -26,38 +20,26 @@ export function lethe(name: string, format: Format, fsync: 'on' | 'off'): Ingest
 }
 
 async function openLethe(folder: string, format: Format, fsync: string): Promise<OpenStore> {
-  const program = fileURLToPath(new URL('../service-child.ts', import.meta.url))
-  const child = spawn(process.execPath, [...nodeFlags, program, folder, secret], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, LETHE_FSYNC: fsync },
-  })
-  const kill = () => child.kill('SIGKILL')
-  process.on('exit', kill)
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { address }: { address: string } = JSON.parse(String(line))
+  const service = await startService(folder, 1, { LETHE_FSYNC: fsync })
   const path = format === 'otlp' ? '/v1/metrics' : '/api/v1/write'
   const dataFolder = join(folder, 'telemetry')
-  const stop = async () => {
-    process.off('exit', kill)
-    if (child.exitCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGTERM')
-    await ended
-  }
   let merged: Merged = { points: 0, bytes: 0 }
   return {
     version: 'this commit',
-    pid: child.pid ?? 0,
+    pid: service.pid,
     dataFolder,
-    door: { url: `${address}${path}`, headers: { authorization: `Bearer ${secret}` } },
+    door: {
+      url: `${service.address}${path}`,
+      headers: { authorization: `Bearer ${service.secrets[0]}` },
+    },
     restMs: 15_000,
     merge: async () => {
-      await stop()
+      await service.stop()
       merged = await mergeTables(dataFolder)
       return merged.bytes
     },
     countPoints: async () => merged.points,
-    stop,
+    stop: service.stop,
   }
 }
 

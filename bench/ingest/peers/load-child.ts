@@ -6,14 +6,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openSession, type PsqlCommand } from '../../peers/postgresql.ts'
+import type { Door } from '../../peers/ingest-store.ts'
+import { openSession } from '../../peers/postgresql.ts'
 import { bodiesOf, type Format, formats } from './bodies.ts'
 import type { Shape } from './points.ts'
-
-/** Where bodies go: posted to an address, or copied into the table of points. */
-export type Door =
-  | { readonly url: string; readonly headers: Readonly<Record<string, string>> }
-  | { readonly psql: PsqlCommand; readonly folder: string }
 
 export interface LoadOrders {
   readonly shape: Shape

@@ -3,7 +3,7 @@
 // services, whose samples of a minute share an instant, all in one body. The same seed gives the same series, values
 // and instants in every encoding; only the end of the time, which stores want to be recent, comes from the clock.
 
-import { seededRandom } from '../../storage/sample-rows.ts'
+import { seededUniform } from '../../../server/detection/scoring/seeded-random.ts'
 import { type IntegerAttribute, requestAttributes, resource, type TextAttribute } from '../payloads.ts'
 
 export interface Shape {
@@ -36,7 +36,7 @@ export interface Process {
 
 /** The processes of one sender. */
 export function processesOf(shape: Shape, sender: number): Process[] {
-  const random = seededRandom(shape.seed * 1000 + sender)
+  const random = seededUniform(shape.seed * 1000 + sender)
   const each = Math.ceil(shape.seriesPerSender / processesPerSender)
   return Array.from({ length: processesPerSender }, (_, at) => {
     const first = at * each
@@ -78,7 +78,7 @@ export interface Round {
  * minute; of the gauges half are small whole numbers and half ratios with all their digits. The rounds share an array.
  */
 export function* roundsOf(shape: Shape, sender: number, processes: readonly Process[]): Generator<Round> {
-  const random = seededRandom(shape.seed * 2000 + sender)
+  const random = seededUniform(shape.seed * 2000 + sender)
   const series = processes.flatMap((process) => process.series)
   const values = Float64Array.from(series, () => Math.floor(random() * 1e6))
   const rates = series.map(() => (random() < 1 / 3 ? 0 : random() * 400))

@@ -41,7 +41,7 @@ const edgeSurprise = 1.45
 /** Parsed once, because the schema looks up the time zone in the time zone database. */
 const seasonalDefaults = methodParams.seasonal_band.parse({})
 
-export const memberNames = [
+const memberNames = [
   'shape_12',
   'shape_96',
   'record',
@@ -53,7 +53,7 @@ export const memberNames = [
   'value_gap',
   'season',
 ] as const
-export type MemberName = (typeof memberNames)[number]
+type MemberName = (typeof memberNames)[number]
 
 export const auto: Method<'auto'> = {
   key: 'auto',

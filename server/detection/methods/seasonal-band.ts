@@ -12,14 +12,7 @@
 // judges them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import {
-  type Band,
-  bandOf,
-  HolidayPast,
-  type HolidayRule,
-  holidayBand,
-  holidayTest,
-} from '../scoring/holidays.ts'
+import { type Band, bandOf, HolidayPast, holidayBand, holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { SeasonalPast } from '../scoring/season.ts'
 import type { Series } from '../scoring/series.ts'

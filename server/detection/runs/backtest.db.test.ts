@@ -3,7 +3,6 @@
 // bands.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { DetectorPreview } from '../../../contract/detection-preview.ts'
 import { formatInstant } from '../../../contract/instant.ts'
@@ -15,11 +14,17 @@ import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../../telemetry/row-fixture.ts'
-import { type TableName, tables } from '../../telemetry/schema/tables.ts'
-import { raw } from '../../telemetry/sql.ts'
+import type { TableName } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
-import { type DetectorDefinition, readDraft } from '../detectors/detector.ts'
+import {
+  acme,
+  type DetectionFixture,
+  definitionOf,
+  globex,
+  noonMs,
+  openControlAndEngine,
+} from '../detection-fixture.ts'
+import type { DetectorDefinition } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { backtest } from './backtest.ts'
@@ -27,12 +32,11 @@ import { EvaluationPool } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs } from './run-plan.ts'
 import { DetectorRunner } from './runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 const atNs = (minute: number, ms = 0) => BigInt(Math.round(noonMs + minute * minuteMs + ms)) * 1_000_000n
 
 const evaluations = new EvaluationPool()
-let fixture: ControlFixture
+let fixture: DetectionFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -40,18 +44,15 @@ let store: DetectionStore
 const logger = { warn: (facts: unknown) => assert.fail(JSON.stringify(facts)) }
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
   await evaluations.close()
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
-  for (const { name } of tables) await engine.command(raw(`TRUNCATE TABLE ${name}`))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await fixture.clear()
   gate = new TelemetryGate()
 })
 
@@ -123,8 +124,8 @@ async function insert(rows: readonly Row[], place: TenantPlace = acme): Promise<
   }
 }
 
-function definitionOf(more: Record<string, unknown>): DetectorDefinition {
-  const read = readDraft({
+const shortDefinition = (more: Record<string, unknown>): DetectorDefinition =>
+  definitionOf({
     name: 'Tried',
     metric_key: 'spans.error_ratio',
     method_key: 'robust_band',
@@ -296,7 +297,7 @@ test('a range that cannot be previewed is refused, and a preview with limits has
   await assert.rejects(preview(definition, 0, until + 61), /past/)
   await assert.rejects(preview(definition, -60 * 24 * 60, 0), /days at most/)
   const codes = async (more: Record<string, unknown>, startMinute = 0) =>
-    (await preview(definitionOf(more), startMinute)).warnings.map(({ code }) => code)
+    (await preview(shortDefinition(more), startMinute)).warnings.map(({ code }) => code)
   assert.deepEqual(await codes({ metric_key: 'nobody.sends.this' }), ['no_data'])
   const queue = { metric_key: 'queue', method_key: 'robust_band' }
   assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['insufficient_data'])

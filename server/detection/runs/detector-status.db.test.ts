@@ -1,7 +1,6 @@
 // Every status that a detector can have, each from telemetry that causes it.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type DetectorStatus, detectorStatuses } from '../../../contract/detection.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
@@ -13,41 +12,28 @@ import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
 import {
   acme,
-  type ControlFixture,
+  type DetectionFixture,
+  definitionOf,
   type FixtureSpan,
   insertSpans,
-  openControl,
+  minuteOfErrors,
+  noonMs,
+  openControlAndEngine,
+  traffic,
 } from '../detection-fixture.ts'
-import { readDraft } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { DetectorRunner } from './runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const clock = new ManualClock(noonMs + 30_000)
 
-let fixture: ControlFixture
+let fixture: DetectionFixture
 let engine: TelemetryEngine
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
-after(async () => {
-  await engine.close()
-  await fixture.close()
-})
-
-/** Ten spans in every `step`th of the minutes `[from, to)` after noon, of which `errors` fail. */
-function traffic(from: number, to: number, errors = 0, step = 1, service = 'checkout'): FixtureSpan[] {
-  const spans: FixtureSpan[] = []
-  for (let minute = from; minute < to; minute += step) {
-    for (let n = 0; n < 10; n++) {
-      const atNs = BigInt(noonMs + minute * 60_000 + n * 5000) * 1_000_000n
-      spans.push({ service, atNs, isError: n < errors })
-    }
-  }
-  return spans
-}
+after(() => fixture.close())
 
 interface Case {
   readonly spans: readonly FixtureSpan[]
@@ -61,7 +47,9 @@ interface Case {
 }
 
 const calm = traffic(-120, 0)
-const services = Array.from({ length: 52 }, (_, i) => traffic(-120, 0, 0, 10, `s${i}`)).flat()
+const services = Array.from({ length: 52 }, (_, i) =>
+  traffic(-120, 0, 0, { step: 10, service: `s${i}` }),
+).flat()
 
 const cases: Record<string, Case> = {
   'enough history and nothing unusual': { spans: calm, status: 'ok', note: null },
@@ -80,7 +68,7 @@ const cases: Record<string, Case> = {
   'never any telemetry': { spans: [], status: 'no_data', note: null },
   'telemetry that has ended': { spans: traffic(-120, -10), status: 'no_data', note: null },
   'too sparse for its buckets': {
-    spans: traffic(-170, 0, 0, 12),
+    spans: traffic(-170, 0, 0, { step: 12 }),
     status: 'insufficient_data',
     note: /too sparse/,
   },
@@ -129,20 +117,10 @@ for (const [name, given] of Object.entries(cases)) {
       gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
     }
     const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-    const read = readDraft({
-      name: 'Tried',
-      metric_key: 'spans.error_ratio',
-      method_key: 'robust_band',
-      params: {
-        warmup_points: 30,
-        window_points: 60,
-        min_abs_dev: 0.1,
-        cooldown_minutes: 0,
-        ...given.params,
-      },
+    const definition = definitionOf({
+      ...minuteOfErrors,
+      params: { ...minuteOfErrors.params, ...given.params },
       scope: given.groupBy === undefined ? {} : { group_by: given.groupBy },
-      window_minutes: 120,
-      schedule_minutes: 1,
     })
     assert('value' in read, JSON.stringify(read))
     const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))

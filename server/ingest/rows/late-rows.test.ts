@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { seededRandom } from '../../../bench/storage/sample-rows.ts'
 import { batchOf, encodeRows } from '../../../tests/fixtures.ts'
 import { here } from '../../../tests/otlp/decode-here.ts'
 import { assertBatchFits, namedRows } from '../../../tests/otlp/named-cells.ts'
 import { touches } from '../../core/time-range.ts'
+import { seededUniform } from '../../detection/scoring/seeded-random.ts'
 import { rowCount } from '../../telemetry/rows.ts'
 import { type LateSelection, withoutLate } from './late-rows.ts'
 
@@ -54,7 +54,7 @@ test('a batch that is late as a whole is empty, and each row counts once, for th
 
 test('among many refusals that overlap, each row counts for the first that covers it, as one by one', () => {
   for (let seed = 1; seed <= 20; seed++) {
-    const random = seededRandom(seed)
+    const random = seededUniform(seed)
     const at = () => BigInt(Math.floor(random() * 300)) * (second / 10n)
     const refusals = Array.from({ length: 1 + Math.floor(random() * 60) }, (_, i): LateSelection => {
       const [a = 0n, b = 0n] = [at(), at()].sort((x, y) => Number(x - y))

@@ -4,11 +4,11 @@
 
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Product } from '../../bench/deletion/product.ts'
+import { tenantOf } from '../../bench/deletion/rows.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
-import type { Product } from '../deletion/product.ts'
-import { tenantOf } from '../deletion/rows.ts'
-import { erasedRange, identities, rowsOf, rowsPerBodyMax, type Spread } from './power-cut-bodies.ts'
-import type { SenderAccount } from './power-cut-senders.ts'
+import { erasedRange, identities, rowsOf, rowsPerBodyMax, type Spread } from './bodies.ts'
+import type { SenderAccount } from './senders.ts'
 
 /** Rows by organisation, table and body. */
 export type Stored = ReadonlyMap<string, { readonly rows: number; readonly different: number }>

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
-import { bodyOf } from './power-cut-bodies.ts'
+import { bodyOf } from './bodies.ts'
 
 export interface SenderOrders {
   readonly address: string

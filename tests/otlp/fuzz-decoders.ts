@@ -1,11 +1,11 @@
 // The hand-written protobuf decoder against the reference decoder for as long as one likes, a new seed each round. It
 // stops at the first difference and prints the body; LETHE_FUZZ_SEED repeats a round in the tests.
 //
-// Run: node bench/ingest/fuzz.ts [--seconds 60] [--seed 1]
+// Run: node tests/otlp/fuzz-decoders.ts [--seconds 60] [--seed 1]
 
 import { parseArgs } from 'node:util'
 import { signals } from '../../server/telemetry/schema/tables.ts'
-import { fuzzDecoders, noneYet } from '../../tests/otlp/compare-decoders.ts'
+import { fuzzDecoders, noneYet } from './compare-decoders.ts'
 
 const { values: flags } = parseArgs({
   options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } },

@@ -13,7 +13,7 @@
 // LETHE_FSYNC and all other settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs).
 // Prints a line of JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
 //
-//   node bench/storage/power-cut.ts [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start]
+//   npm run power-cut -- [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start]
 //     [--root /tmp]
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -23,11 +23,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { type Product, startProduct } from '../../bench/deletion/product.ts'
+import { organisationCount, tenantOf } from '../../bench/deletion/rows.ts'
+import { provenance } from '../../bench/provenance.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
-import { type Product, startProduct } from '../deletion/product.ts'
-import { organisationCount, tenantOf } from '../deletion/rows.ts'
-import { provenance } from './bench-store.ts'
-import { bodyOf, erasedRange, identities, survivorsOf } from './power-cut-bodies.ts'
+import { bodyOf, erasedRange, identities, survivorsOf } from './bodies.ts'
 import {
   countBodies,
   fingerprint,
@@ -39,10 +40,9 @@ import {
   type Sent,
   type Stored,
   unreadable,
-} from './power-cut-check.ts'
-import { type Disk, filesystems, makeDisk, whatIsMissing } from './power-cut-disk.ts'
-import type { SenderAccount, SenderOrders } from './power-cut-senders.ts'
-import { seededRandom } from './sample-rows.ts'
+} from './check.ts'
+import { type Disk, filesystems, makeDisk, whatIsMissing } from './disk.ts'
+import type { SenderAccount, SenderOrders } from './senders.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -62,7 +62,7 @@ if (filesystem === undefined || missing.length > 0) {
   process.exit(2)
 }
 const seed = Number(flags.seed)
-const random = seededRandom(seed)
+const random = seededUniform(seed)
 
 /** Has history over twelve weeks and sends nothing; in some rounds a range of it is being erased at the cut. */
 const erased = 0
@@ -279,7 +279,7 @@ async function sendHistory(product: Product): Promise<Sent[]> {
 }
 
 function startSenders({ address, secretOf }: Product, kind: Kind): ChildProcess {
-  const crowd = fork(fileURLToPath(new URL('power-cut-senders.ts', import.meta.url)), {
+  const crowd = fork(fileURLToPath(new URL('senders.ts', import.meta.url)), {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   held.ends.push(() => crowd.kill('SIGKILL'))

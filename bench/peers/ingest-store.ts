@@ -1,12 +1,19 @@
-// A store under the load of this benchmark: how it is opened on an empty folder, where its points go, and what is on
+// A store under the load of bench/ingest/peers.ts: how it is opened on an empty folder, where its points go, and what is on
 // its disk once its own work has ended. What is seen is seen from outside, in the same way for all.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bytesOf, filesUnder } from '../../deletion/files.ts'
-import type { Program } from '../../peers/server.ts'
-import type { Format } from './bodies.ts'
-import type { Door } from './load-child.ts'
-import type { Shape } from './points.ts'
+import { bytesOf, filesUnder } from '../deletion/files.ts'
+import type { Format } from '../ingest/peers/bodies.ts'
+import type { Shape } from '../ingest/peers/points.ts'
+import type { Program } from './server.ts'
+
+/** A command whose standard input is statements. */
+export type PsqlCommand = readonly [string, ...string[]]
+
+/** Where bodies go: posted to an address, or copied into the table of points. */
+export type Door =
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>> }
+  | { readonly psql: PsqlCommand; readonly folder: string }
 
 export interface IngestStore extends Program {
   readonly format: Format

@@ -3,11 +3,11 @@
 // each body. Some bodies fall into two
 // weeks, and each of metrics into two tables, so that one body is several parts.
 
+import { startMs } from '../../bench/deletion/rows.ts'
+import { requestAttributes, resource } from '../../bench/ingest/payloads.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { Signal, TableName } from '../../server/telemetry/schema/tables.ts'
-import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
-import { startMs } from '../deletion/rows.ts'
-import { requestAttributes, resource } from '../ingest/payloads.ts'
-import { seededRandom } from './sample-rows.ts'
+import { encodeProto } from '../otlp/otlp-messages.ts'
 
 /** "fresh" is what senders send while the power goes; "history" is what was there before, over twelve weeks. */
 export type Spread = 'fresh' | 'history'
@@ -55,7 +55,7 @@ export function survivorsOf(body: number): number {
 
 /** One body as protobuf, the same for the same arguments. */
 export function bodyOf(signal: Signal, spread: Spread, body: number): Buffer {
-  const random = seededRandom(body + 1)
+  const random = seededUniform(body + 1)
   const rows = Array.from({ length: rowsOf(spread, body) }, (_, row) => ({
     id: body * rowsPerBodyMax + row,
     timeUnixNano: `${timeMs(spread, body, row)}000000`,

@@ -1,21 +1,21 @@
-// What the stores that others run have in common here: the same points as the product's gauges and counters, as text
-// that our engine writes, and the clients that measure what neighbours feel. Their servers are those of bench/peers.
+// A store that bench/deletion/erase.ts erases an organisation from: the same points as the product's gauges and counters,
+// written as text by our engine and loaded by the store's own means, and the clients that measure what neighbours feel.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Session } from 'chdb'
-import type { Program } from '../../peers/server.ts'
-import type { Erasure } from '../erasure.ts'
-import type { Clients } from '../load.ts'
-import { type History, historyDays, organisationCount, pointSelect, type Slice } from '../rows.ts'
+import type { Erasure } from '../deletion/erasure.ts'
+import type { Clients } from '../deletion/load.ts'
+import { type History, historyDays, organisationCount, pointSelect, type Slice } from '../deletion/rows.ts'
+import type { Program } from './server.ts'
 
-interface PeerOptions {
+interface FillOptions {
   /** Empty; everything the store keeps goes below it. */
   readonly folder: string
   readonly history: History
 }
 
-export interface OpenPeer {
+export interface OpenErasingStore {
   readonly version: string
   readonly dataFolder: string
   readonly clients: Clients
@@ -27,9 +27,9 @@ export interface OpenPeer {
   readonly stop: () => Promise<void>
 }
 
-export interface Peer extends Program {
+export interface ErasingStore extends Program {
   /** Starts it and loads every point of the history. */
-  readonly open: (options: PeerOptions) => Promise<OpenPeer>
+  readonly open: (options: FillOptions) => Promise<OpenErasingStore>
 }
 
 /**
@@ -38,7 +38,7 @@ export interface Peer extends Program {
  * `pointSelect`. A file is removed when it was taken.
  */
 export async function feed(
-  { folder, history }: Pick<PeerOptions, 'folder' | 'history'>,
+  { folder, history }: Pick<FillOptions, 'folder' | 'history'>,
   line: string,
   by: 'organisation' | 'day',
   take: (file: string) => Promise<void>,

@@ -1,0 +1,212 @@
+// Every bench: what it measures, for how long, and with which arguments its figures are kept. docs/performance.md has the
+// figures in this order; bench/README.md lists the benches.
+
+export interface Bench {
+  /** `ingest/http` is bench/ingest/http.ts, `neighbours` is bench/neighbours/neighbours.ts. */
+  readonly name: string
+  /** One sentence for the list. */
+  readonly measures: string
+  /** What the figures mean and what they must be; a paragraph of docs/performance.md. */
+  readonly reading: string
+  /** About how long it takes with `args`, on two cores. */
+  readonly minutes: number
+  /** With which its result is kept. None where the bench's own defaults are right. */
+  readonly args: readonly string[]
+  /** The least with which everything of it runs once, in a minute or two. Its figures mean nothing. */
+  readonly smallest: readonly string[]
+  /** What the machine must have beside the dependencies; without it a part is reported as absent. */
+  readonly wants?: string
+}
+
+const peerStores = 'Prometheus, PostgreSQL, InfluxDB and VictoriaMetrics of Debian'
+
+export const benches: readonly Bench[] = [
+  {
+    name: 'ingest/http',
+    measures: 'OTLP/HTTP to committed rows, beside what the engine alone takes of the same rows',
+    reading:
+      'Senders and service share the cores; the engine alone has them to itself and gets ready buffers, so the ratios are on the low side. ' +
+      '*Sustained* counts the time until the merges that either leaves behind are done. The latencies at 80 % are at four fifths of the sustained rate. ' +
+      'Bars: .6 of the engine alone, and a p99 of 500 ms at 80 %.',
+    minutes: 45,
+    args: [],
+    smallest: ['--signals', 'logs', '--organisations', '1', '--seconds', '1', '--clients', '4'],
+  },
+  {
+    name: 'ingest/decode',
+    measures: 'how fast OTLP bodies become rows, without network and engine',
+    reading: 'One thread. The body is a batch of a Collector: 2,000 records of four resources.',
+    minutes: 1,
+    args: [],
+    smallest: ['0.1'],
+  },
+  {
+    name: 'ingest/many-organisations',
+    measures: 'five hundred organisations with a few rows a second each, beside sixteen',
+    reading:
+      'The same number of requests a second in all, each of 4 to 10 rows. Parts that are bounded mean that merges keep up.',
+    minutes: 7,
+    args: [],
+    smallest: ['--organisations', '2', '--rate', '20', '--minutes', '0.1'],
+  },
+  {
+    name: 'ingest/peers',
+    measures: 'the same gauges and counters into Lethe and into the stores that others run',
+    reading:
+      'Every store is sent 3,840,000 points by its own protocol from 32 senders in a closed loop. A core is processor time of the server, so senders do not count. ' +
+      'Merged is what is on disk after the store was asked to merge all.',
+    minutes: 25,
+    args: [],
+    smallest: [
+      '--senders',
+      '2',
+      '--series',
+      '20',
+      '--rounds',
+      '6',
+      '--warm',
+      '1',
+      '--only',
+      'lethe,postgresql',
+    ],
+    wants: peerStores,
+  },
+  {
+    name: 'deletion/erase',
+    measures:
+      'erasing one organisation of 64, bytes and all, beside deletes of the engine and the stores that others run',
+    reading:
+      '*Gone* is when no file of the erased rows is left, watched from outside in the same way for every store; medians of five erasures for Lethe. ' +
+      'The engine by day has the same rows in tables partitioned by day; the other stores have the gauges and counters, a fifth of the rows. ' +
+      'Bar: 100 times faster than the plain `ALTER DELETE`, and under one second.',
+    minutes: 75,
+    args: [],
+    smallest: [
+      '--rows',
+      '40000',
+      '--points',
+      '31000',
+      '--repeat',
+      '1',
+      '--limit-seconds',
+      '20',
+      '--only',
+      'engine,prometheus',
+    ],
+    wants: peerStores,
+  },
+  {
+    name: 'query/reads',
+    measures: 'detector windows, charts, searches and one trace, over ten million rows',
+    reading:
+      'Through the functions that answer requests. The largest organisation has a fifth of all rows, the middle one is the 21st of 64. The page cache is warm. ' +
+      'Bar: a window of a day at a p50 of 10 ms.',
+    minutes: 12,
+    args: ['--rows', '10000000'],
+    smallest: ['--rows', '2000', '--seconds', '0.01', '--only', 'window 1 d, gauge of a service'],
+  },
+  {
+    name: 'detection/due',
+    measures: 'a round of 1,000 detectors that are due at once, over ten million rows',
+    reading: 'Read together, as the service does, beside each on its own. Bar: 5 seconds on two cores.',
+    minutes: 8,
+    args: [],
+    smallest: ['--rows', '2000', '--detectors', '20'],
+  },
+  {
+    name: 'detection/cost',
+    measures: 'what each detection method costs, in buckets per second of one core',
+    reading: 'The best of three rounds, by CPU time.',
+    minutes: 5,
+    args: [],
+    smallest: ['threshold,absence'],
+  },
+  {
+    name: 'detection/event-loop',
+    measures: 'how long the event loop stands still during a preview of a detector',
+    reading:
+      'Twenty series over ten days, judged in the thread that answers requests and in threads of their own, as the service does.',
+    minutes: 1,
+    args: [],
+    smallest: ['--method', 'robust_band', '--days', '1'],
+  },
+  {
+    name: 'detection/nab',
+    measures: 'every detection method on the Numenta Anomaly Benchmark',
+    reading:
+      '*Oracle* is NAB as everybody publishes it, with one threshold chosen on the labels; *held out* has each group at the threshold of the others; ' +
+      '*shipped* are the alarms of the default parameters. Bar: `auto` shipped at 62 or above.',
+    minutes: 10,
+    args: [],
+    smallest: ['--methods', 'absence'],
+    wants: 'the data of NAB, in the folder that LETHE_NAB_DIR names',
+  },
+  {
+    name: 'detection/budget',
+    measures: 'false alarms over the alarm budget, and which planted incidents are found at that budget',
+    reading:
+      'Seeded series in which nothing happens, of the kinds that break naive detectors. 1 is the promise, less is quieter; *at least* is the lower end of a one-sided 95 % interval. ' +
+      'Bar: at most 1.5 in every family.',
+    minutes: 60,
+    args: ['', '7', '2'],
+    smallest: ['robust_band', '7', '1', '--families', 'skewed', '--ways', 'short,rare'],
+  },
+  {
+    name: 'detection/incidents',
+    measures: 'planted incidents in made-up telemetry: recall, precision and false alarms of `auto`',
+    reading:
+      'Two corpora that no method was chosen by, with leaks, readings that stand still, lost rhythms and missing rises. An alarm is about an incident if it opens while that lasts or within the hour.',
+    minutes: 6,
+    args: [],
+    smallest: ['robust_band', '7', '1', '--only', 'lifelike'],
+  },
+  {
+    name: 'detection/system-detectors',
+    measures: 'what the system detectors and the demo’s detectors find',
+    reading:
+      'Run after run, as the service runs them. False alarms are counted on the same traffic without incidents.',
+    minutes: 10,
+    args: [],
+    smallest: ['1', '--shop-seeds', '1'],
+  },
+  {
+    name: 'storage/bytes',
+    measures: 'bytes on disk of a row of each kind, for the telemetry of the demo’s shop',
+    reading: 'Two weeks, merged to one part a partition.',
+    minutes: 4,
+    args: [],
+    smallest: ['--days', '1'],
+  },
+  {
+    name: 'storage/records',
+    measures: 'bytes on disk of a log record, a span and a point, beside PostgreSQL',
+    reading:
+      'The bodies of the ingest benches: ids and words by chance, so harder to compress than the shop’s.',
+    minutes: 3,
+    args: [],
+    smallest: ['--bodies', '2'],
+    wants: 'PostgreSQL of Debian',
+  },
+  {
+    name: 'storage/backup',
+    measures: 'what a backup of the engine takes and holds up',
+    reading: 'Lethe takes backups in the background.',
+    minutes: 3,
+    args: [],
+    smallest: ['--rows', '10000'],
+  },
+  {
+    name: 'neighbours',
+    measures: 'what 53 attacks by one organisation do to an honest one beside it',
+    reading:
+      'The honest organisation sends at a fifth of the capacity that was just measured, looks at charts, erases and has detectors. ' +
+      'Bars: its p99 at most twice the calm value or 500 ms, no refusal, 2,500 MB, quick charts again within 5 seconds.',
+    minutes: 30,
+    args: ['--seconds', '6'],
+    smallest: ['--seconds', '2', '--calm-seconds', '2', '--rate', '5', '--only', 'token-guessing'],
+  },
+]
+
+export function benchNamed(name: string): Bench | undefined {
+  return benches.find((bench) => bench.name === name)
+}
