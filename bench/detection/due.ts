@@ -13,7 +13,7 @@ import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/governance/active-holds.ts'
-import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { DetectionStore } from '../../server/detection/detectors/store.ts'
 import { EvaluationPool } from '../../server/detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from '../../server/detection/runs/runner.ts'
@@ -118,8 +118,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
       schedule_minutes: 5,
       enabled: true,
     })
-    if (!('value' in read)) throw new Error(JSON.stringify(read))
-    await store.createDetector(organisationOf(i % organisations).tenantId, read.value, operatorActor('bench'))
+    await store.createDetector(organisationOf(i % organisations).tenantId, definition, operatorActor('bench'))
   }
 }
 

@@ -6,13 +6,14 @@
 import { rmSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
+import { serializerCompiler } from 'fastify-type-provider-zod'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { acme, definitionOf, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
-import { answerWriter } from '../../server/http/answer-text.ts'
+import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
@@ -53,7 +54,6 @@ try {
     schedule_minutes: 360,
     enabled: true,
   })
-  if (!('value' in read)) throw new Error(JSON.stringify(read))
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
   const ways: Record<string, Evaluate> = {
     'this thread': evaluateHere,
@@ -61,12 +61,16 @@ try {
   }
   for (const [name, evaluate] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof backtest>> | undefined
-    results[`preview, ${name}`] = await watched(async () => {
-      preview = await backtest(reader, read.value, range, { clock: systemClock, evaluate })
+    const computing = await watched(async () => {
+      preview = await backtest(reader, definition, range, { clock: systemClock, evaluate })
     })
-    const write = answerWriter(DetectorPreview)
-    const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-    results[`its answer, ${name}`] = await watched(async () => void (await write(preview, turn)))
+    const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
+    const answering = await watched(async () => void serialize(preview))
+    report(
+      'The event loop during a preview',
+      { work: 'the preview', 'judged in': name, ...computing },
+      { work: 'writing its answer', 'judged in': name, ...answering },
+    )
   }
 } finally {
   await pool.close()

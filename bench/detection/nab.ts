@@ -18,7 +18,8 @@ import { type MethodChoice, scoreSeries } from '../../server/detection/methods/c
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'
-import { candidateSurprises, variantsOf } from './candidates.ts'
+import { type Row, report, reportAbsent } from '../report.ts'
+import { rounded } from '../samples.ts'
 import {
   hasNab,
   type NabFile,

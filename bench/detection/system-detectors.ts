@@ -41,11 +41,7 @@ const everyMs = 6 * 60 * minuteMs
 /** Rare, so that none is learnt from by the next. */
 const dropDays = [24, 38]
 
-function definitionOf(draft: Record<string, unknown>): DetectorDefinition {
-  const read = readDraft(draft)
-  if ('value' in read) return read.value
-  throw new Error(JSON.stringify(read.problems))
-}
+const ofRates = findDetectorOfRates()
 
 function findDetectorOfRates(): DetectorDefinition {
   const found = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')

@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { seededRandom } from '../../../bench/storage/sample-rows.ts'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
+import { seededUniform } from '../../detection/scoring/seeded-random.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
 import { planErasure } from '../attempt/planner.ts'
 import { readBack } from '../attempt/verifier.ts'

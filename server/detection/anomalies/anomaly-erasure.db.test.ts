@@ -12,15 +12,7 @@ import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import {
-  acme,
-  type ControlFixture,
-  createErrorsDetector,
-  findingOf,
-  globex,
-  noonMs,
-  openControl,
-} from '../detection-fixture.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -49,22 +41,31 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.clear()
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
 })
 
 const create = ({ tenantId }: TenantPlace, isEnabled = true) =>
   createErrorsDetector(store, tenantId, isEnabled)
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding =>
-  findingOf(at(from), at(to), {
-    value: 0.6,
-    expected: 0.012345,
-    lower: 0,
-    upper: 0.1,
-    score: 6,
-    reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
-    ...more,
-  })
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{"service":"checkout"}',
+  startedNs: at(from),
+  seenUntilNs: at(to),
+  raisedNs: at(to),
+  isOpen: false,
+  peakNs: at(from),
+  value: 0.6,
+  expected: 0.012345,
+  lower: 0,
+  upper: 0.1,
+  score: 6,
+  reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
+  ...more,
+})
 
 /** Stores a run that read from an hour before noon to an hour after. */
 async function record(

@@ -1,6 +1,7 @@
 // Feedback and mutes from end to end: through the routes, runs on real telemetry, and erasures.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
@@ -15,18 +16,18 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { byAccessToken } from '../../http/authentication.ts'
 import { createHttp } from '../../http/server.ts'
+import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,
-  type DetectionFixture,
+  type ControlFixture,
+  type FixtureSpan,
   globex,
   insertSpans,
-  minuteOfErrors,
-  noonMs,
-  openControlAndEngine,
-  traffic,
+  openControl,
 } from '../detection-fixture.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { addFeedbackRoutes } from '../feedback-routes.ts'
@@ -34,11 +35,12 @@ import { addDetectionRoutes } from '../routes.ts'
 import { DetectorRunner } from '../runs/runner.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 const at = (minute: number) => new Date(noonMs + minute * minuteMs).toISOString()
 const atNs = (minute: number) => BigInt(noonMs + minute * minuteMs) * 1_000_000n
 
-let fixture: DetectionFixture
+let fixture: ControlFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -46,15 +48,19 @@ let store: DetectionStore
 let http: FastifyInstance
 
 before(async () => {
-  fixture = await openControlAndEngine()
-  engine = fixture.engine
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
 })
 after(async () => {
   await http.close()
+  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
-  await fixture.clear()
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  for (const table of ['anomalies', 'detector_mutes', 'detectors'] as const) {
+    await fixture.control.deleteFrom(table).execute()
+  }
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + 30_000)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
@@ -105,9 +111,13 @@ function traffic(from: number, to: number, errors: number, service = 'checkout')
 }
 
 const definition = {
-  ...minuteOfErrors,
-  params: { ...minuteOfErrors.params, violate_n: 1 },
+  name: 'Errors',
+  metric_key: 'spans.error_ratio',
+  method_key: 'robust_band',
+  params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0, violate_n: 1 },
+  scope: { group_by: 'service' },
   window_minutes: 240,
+  schedule_minutes: 1,
 }
 
 const create = (as = 'acme/member', more: object = {}) =>
@@ -302,7 +312,7 @@ test('an incident during a mute is recorded without an alarm, and alarms when it
     ...traffic(0, 3, 6),
     ...traffic(3, 30, 0),
     ...traffic(30, 50, 6),
-    ...traffic(-120, 60, 0, { service: 'search' }),
+    ...traffic(-120, 60, 0, 'search'),
   ])
   const detector = await create()
   const mute = await ok<Mute>(

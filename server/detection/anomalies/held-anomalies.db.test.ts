@@ -11,15 +11,7 @@ import type { TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../deletion/governance/holds.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
-import {
-  acme,
-  type ControlFixture,
-  createErrorsDetector,
-  findingOf,
-  globex,
-  noonMs,
-  openControl,
-} from '../detection-fixture.ts'
+import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { patchDetector } from '../detectors/patch.ts'
 import { DetectionStore } from '../detectors/store.ts'
@@ -27,6 +19,7 @@ import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import type { Finding } from './findings.ts'
 import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n
 
 let fixture: ControlFixture
@@ -40,7 +33,10 @@ before(async () => {
 after(() => fixture.close())
 beforeEach(async () => {
   const { control } = fixture
-  await fixture.clear()
+  await control.deleteFrom('legal_holds').execute()
+  for (const table of ['held_anomaly_versions', 'anomalies', 'detectors'] as const) {
+    await control.deleteFrom(table).execute()
+  }
   clock = new ManualClock(noonMs)
   store = new DetectionStore(control, clock, new TelemetryGate(), readActiveHolds)
   holds = new LegalHolds(control, clock, forgetReleasedVersions)
@@ -48,17 +44,24 @@ beforeEach(async () => {
 
 const create = ({ tenantId } = acme) => createErrorsDetector(store, tenantId)
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding =>
-  findingOf(at(from), at(to), {
-    isOpen: true,
-    value: 0.6,
-    expected: 0.01,
-    lower: 0,
-    upper: 0.1,
-    score: 6,
-    reason: 'errors of checkout',
-    ...more,
-  })
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{"service":"checkout"}',
+  startedNs: at(from),
+  seenUntilNs: at(to),
+  raisedNs: at(to),
+  isOpen: true,
+  peakNs: at(from),
+  value: 0.6,
+  expected: 0.01,
+  lower: 0,
+  upper: 0.1,
+  score: 6,
+  reason: 'errors of checkout',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
+  ...more,
+})
 
 /** Stores a run of the detector as it is now. */
 async function run({ tenantId, id }: StoredDetector, findings: readonly Finding[]): Promise<void> {

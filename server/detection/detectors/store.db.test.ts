@@ -16,21 +16,14 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { countAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Finding } from '../anomalies/findings.ts'
-import {
-  acme,
-  type ControlFixture,
-  definitionOf,
-  findingOf,
-  globex,
-  noonMs,
-  openControl,
-} from '../detection-fixture.ts'
-import type { DetectorDefinition, StoredDetector } from './detector.ts'
+import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
+import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
 import { insertDetector } from './detector-rows.ts'
 import { type AskedPatch, patchDetector } from './patch.ts'
 import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteNs = 60_000_000_000n
 /** Nanoseconds, some minutes after noon: 19 digits, too many for a JavaScript number. */
 const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * minuteNs + 1n
@@ -48,7 +41,8 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.clear()
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
 })
 
 /** A plain patch that names no version, unless more is said. */
@@ -76,8 +70,24 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
   store.createDetector(place.tenantId, definition(more), tokenNamed(place.tenantId))
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding =>
-  findingOf(at(from), at(to), more)
+const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
+  groupKey: '{"service":"checkout"}',
+  startedNs: at(from),
+  seenUntilNs: at(to),
+  raisedNs: at(to),
+  isOpen: false,
+  peakNs: at(from),
+  value: 120,
+  expected: null,
+  lower: null,
+  upper: 100,
+  score: 1.2,
+  reason: 'queue.length 120, expected at most 100',
+  isMuted: false,
+  edgeFactor: 1,
+  alsoRead: [],
+  ...more,
+})
 
 async function record(
   detector: StoredDetector,
@@ -240,7 +250,7 @@ test('an organisation starts with the system detectors, whose identity and exist
 test('an old request rate detector becomes the present one where nobody changed it, and stays otherwise', async () => {
   const today = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
   assert(today)
-  const old = definitionOf({
+  const old = readDraft({
     ...today,
     method_key: 'robust_band',
     params: { k: 5, min_abs_dev: 0.5, direction: 'both' },

@@ -73,7 +73,7 @@ interface AutoMembers {
 }
 
 /** Runs every member on a series. */
-export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
+function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
   const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
   const { values } = dense
   const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
@@ -97,7 +97,7 @@ export function autoMembers(series: Series, params: MethodParams<'auto'>): AutoM
 }
 
 /** Combines the surprises of members into scores. */
-export function combineMembers(
+function combineMembers(
   surprises: readonly Float64Array[],
   { dense, expected, length }: Pick<AutoMembers, 'dense' | 'expected' | 'length'>,
   params: MethodParams<'auto'>,

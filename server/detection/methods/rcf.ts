@@ -33,7 +33,7 @@ export const rcf: Method<'rcf'> = {
 type ForestParams = Pick<MethodParams<'rcf'>, 'trees' | 'sample_points' | 'shingle_points' | 'history_points'>
 
 /** One surprise per dense value, given the values before it; 0 where a long gap interrupts the shingle. */
-export function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {
+function forestSurprises(dense: DenseValues, params: ForestParams): Float64Array {
   return surprisesOf(
     forestScores(dense, {
       trees: params.trees,

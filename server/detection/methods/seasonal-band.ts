@@ -12,7 +12,14 @@
 // judges them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type Band, bandOf, HolidayPast, holidayBand, holidayTest } from '../scoring/holidays.ts'
+import {
+  type Band,
+  bandOf,
+  HolidayPast,
+  type HolidayRule,
+  holidayBand,
+  holidayTest,
+} from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { SeasonalPast } from '../scoring/season.ts'
 import type { Series } from '../scoring/series.ts'
@@ -32,7 +39,7 @@ export const seasonalBand: Method<'seasonal_band'> = {
 }
 
 /** The method with a given rule for holidays, so that benches can compare rules. */
-export function scoreWithHolidayRule(
+function scoreWithHolidayRule(
   series: Series,
   params: MethodParams<'seasonal_band'>,
   holidayRule: HolidayRule,

@@ -3,6 +3,7 @@
 // bands.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { DetectorPreview } from '../../../contract/detection-preview.ts'
 import { formatInstant } from '../../../contract/instant.ts'
@@ -14,17 +15,11 @@ import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../../telemetry/row-fixture.ts'
-import type { TableName } from '../../telemetry/schema/tables.ts'
+import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import {
-  acme,
-  type DetectionFixture,
-  definitionOf,
-  globex,
-  noonMs,
-  openControlAndEngine,
-} from '../detection-fixture.ts'
-import type { DetectorDefinition } from '../detectors/detector.ts'
+import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
+import { type DetectorDefinition, readDraft } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { backtest } from './backtest.ts'
@@ -32,11 +27,12 @@ import { EvaluationPool } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs } from './run-plan.ts'
 import { DetectorRunner } from './runner.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 const atNs = (minute: number, ms = 0) => BigInt(Math.round(noonMs + minute * minuteMs + ms)) * 1_000_000n
 
 const evaluations = new EvaluationPool()
-let fixture: DetectionFixture
+let fixture: ControlFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -44,15 +40,18 @@ let store: DetectionStore
 const logger = { warn: (facts: unknown) => assert.fail(JSON.stringify(facts)) }
 
 before(async () => {
-  fixture = await openControlAndEngine()
-  engine = fixture.engine
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
 })
 after(async () => {
   await evaluations.close()
+  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
-  await fixture.clear()
+  for (const { name } of tables) await engine.command(raw(`TRUNCATE TABLE ${name}`))
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
   gate = new TelemetryGate()
 })
 
@@ -124,8 +123,8 @@ async function insert(rows: readonly Row[], place: TenantPlace = acme): Promise<
   }
 }
 
-const shortDefinition = (more: Record<string, unknown>): DetectorDefinition =>
-  definitionOf({
+function definitionOf(more: Record<string, unknown>): DetectorDefinition {
+  const read = readDraft({
     name: 'Tried',
     metric_key: 'spans.error_ratio',
     method_key: 'robust_band',
@@ -297,7 +296,7 @@ test('a range that cannot be previewed is refused, and a preview with limits has
   await assert.rejects(preview(definition, 0, until + 61), /past/)
   await assert.rejects(preview(definition, -60 * 24 * 60, 0), /days at most/)
   const codes = async (more: Record<string, unknown>, startMinute = 0) =>
-    (await preview(shortDefinition(more), startMinute)).warnings.map(({ code }) => code)
+    (await preview(definitionOf(more), startMinute)).warnings.map(({ code }) => code)
   assert.deepEqual(await codes({ metric_key: 'nobody.sends.this' }), ['no_data'])
   const queue = { metric_key: 'queue', method_key: 'robust_band' }
   assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['insufficient_data'])

@@ -1,6 +1,7 @@
 // Every status that a detector can have, each from telemetry that causes it.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type DetectorStatus, detectorStatuses } from '../../../contract/detection.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
@@ -12,28 +13,41 @@ import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
 import {
   acme,
-  type DetectionFixture,
-  definitionOf,
+  type ControlFixture,
   type FixtureSpan,
   insertSpans,
-  minuteOfErrors,
-  noonMs,
-  openControlAndEngine,
-  traffic,
+  openControl,
 } from '../detection-fixture.ts'
+import { readDraft } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { DetectorRunner } from './runner.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const clock = new ManualClock(noonMs + 30_000)
 
-let fixture: DetectionFixture
+let fixture: ControlFixture
 let engine: TelemetryEngine
 
 before(async () => {
-  fixture = await openControlAndEngine()
-  engine = fixture.engine
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
 })
-after(() => fixture.close())
+after(async () => {
+  await engine.close()
+  await fixture.close()
+})
+
+/** Ten spans in every `step`th of the minutes `[from, to)` after noon, of which `errors` fail. */
+function traffic(from: number, to: number, errors = 0, step = 1, service = 'checkout'): FixtureSpan[] {
+  const spans: FixtureSpan[] = []
+  for (let minute = from; minute < to; minute += step) {
+    for (let n = 0; n < 10; n++) {
+      const atNs = BigInt(noonMs + minute * 60_000 + n * 5000) * 1_000_000n
+      spans.push({ service, atNs, isError: n < errors })
+    }
+  }
+  return spans
+}
 
 interface Case {
   readonly spans: readonly FixtureSpan[]
@@ -47,9 +61,7 @@ interface Case {
 }
 
 const calm = traffic(-120, 0)
-const services = Array.from({ length: 52 }, (_, i) =>
-  traffic(-120, 0, 0, { step: 10, service: `s${i}` }),
-).flat()
+const services = Array.from({ length: 52 }, (_, i) => traffic(-120, 0, 0, 10, `s${i}`)).flat()
 
 const cases: Record<string, Case> = {
   'enough history and nothing unusual': { spans: calm, status: 'ok', note: null },
@@ -68,7 +80,7 @@ const cases: Record<string, Case> = {
   'never any telemetry': { spans: [], status: 'no_data', note: null },
   'telemetry that has ended': { spans: traffic(-120, -10), status: 'no_data', note: null },
   'too sparse for its buckets': {
-    spans: traffic(-170, 0, 0, { step: 12 }),
+    spans: traffic(-170, 0, 0, 12),
     status: 'insufficient_data',
     note: /too sparse/,
   },
@@ -117,10 +129,20 @@ for (const [name, given] of Object.entries(cases)) {
       gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
     }
     const store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-    const definition = definitionOf({
-      ...minuteOfErrors,
-      params: { ...minuteOfErrors.params, ...given.params },
+    const read = readDraft({
+      name: 'Tried',
+      metric_key: 'spans.error_ratio',
+      method_key: 'robust_band',
+      params: {
+        warmup_points: 30,
+        window_points: 60,
+        min_abs_dev: 0.1,
+        cooldown_minutes: 0,
+        ...given.params,
+      },
       scope: given.groupBy === undefined ? {} : { group_by: given.groupBy },
+      window_minutes: 120,
+      schedule_minutes: 1,
     })
     assert('value' in read, JSON.stringify(read))
     const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))

@@ -1,6 +1,7 @@
 // Runs on real telemetry: from an incident to its anomaly and its end, and with erased time.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../../contract/detection.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
@@ -16,27 +17,25 @@ import { Leases } from '../../worker/lease.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import {
   acme,
-  type DetectionFixture,
-  definitionOf,
+  type ControlFixture,
+  type FixtureSpan,
   globex,
   insertSpans,
-  minuteOfErrors,
-  noonMs,
-  openControlAndEngine,
-  traffic,
+  openControl,
 } from '../detection-fixture.ts'
-import type { StoredDetector } from '../detectors/detector.ts'
+import { readDraft, type StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { createSystemDetectors } from '../detectors/system-detectors.ts'
 import { readMetricNames } from '../metric-names.ts'
 import { DetectorRunner } from './runner.ts'
 import { createDetectionWorker, runDueDetectors } from './worker.ts'
 
+const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 /** Milliseconds after a full minute when the minute before is complete. */
 const justComplete = 30_000
 
-let fixture: DetectionFixture
+let fixture: ControlFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -49,12 +48,17 @@ const logger = {
 }
 
 before(async () => {
-  fixture = await openControlAndEngine()
-  engine = fixture.engine
+  fixture = await openControl()
+  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
 })
-after(() => fixture.close())
+after(async () => {
+  await engine.close()
+  await fixture.close()
+})
 beforeEach(async () => {
-  await fixture.clear()
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await fixture.control.deleteFrom('anomalies').execute()
+  await fixture.control.deleteFrom('detectors').execute()
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + justComplete)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
@@ -110,7 +114,7 @@ test('an incident makes its detector anomalous and creates an anomaly with its b
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
-    ...traffic(-120, 0, 0, { service: 'search' }),
+    ...traffic(-120, 0, 0, 'search'),
   ])
   await insertSpans(engine, globex, traffic(-120, 0, 0))
   const [mine, foreign] = [await createDetector(), await createDetector(globex)]
@@ -142,7 +146,7 @@ test('several group_by keys divide series, and the anomaly has each of them', as
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
-    ...traffic(-120, 0, 0, { service: 'search' }),
+    ...traffic(-120, 0, 0, 'search'),
   ])
   const after = await run(await createDetector(acme, { scope: { group_by: ['service', 'no.such'] } }))
   assert.match(after.lastNote ?? '', /1 anomalous, 1 ok/)
@@ -301,7 +305,7 @@ test('more groups than are evaluated make the detector degraded, with a note', a
   await insertSpans(
     engine,
     acme,
-    names.flatMap((name) => traffic(-20, 0, 0, { service: name })),
+    names.flatMap((name) => traffic(-20, 0, 0, name)),
   )
   const after = await run(detector)
   assert.equal(after.lastStatus, 'degraded')
@@ -453,8 +457,8 @@ test('a round logs a failure, and does not log a detector that is deleted or run
 test('detectors that run in a batch give the same results as separate runs', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
-    ...traffic(-120, -8, 0, { service: 'cart' }),
-    ...traffic(-8, 0, 9, { service: 'cart' }),
+    ...traffic(-120, -8, 0, 'cart'),
+    ...traffic(-8, 0, 9, 'cart'),
   ])
   const scopes = ['checkout', 'cart', 'nobody'].map((service) => ({ scope: { service } }))
   const due = [await createDetector()]
@@ -568,7 +572,7 @@ test("a service that differs from its peers is found, and the reason gives the p
   await insertSpans(engine, acme, [
     ...traffic(-120, -3, 1),
     ...traffic(-3, 0, 9),
-    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), { service })),
+    ...peers.flatMap((service, i) => traffic(-120, 0, 1 + (i % 2), service)),
   ])
   await insertSpans(engine, globex, traffic(-120, 0, 0))
   const definition = { method_key: 'peer_outlier', params: {} }

@@ -56,7 +56,7 @@ export type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
  * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to, because a few of
  * them do not show how much holidays vary. Without: the band from a day off to a working day at this time.
  */
-export function holidayBand({ dayOff, earlier, ordinary }: HolidayViews, k: number): Band {
+export const holidayBand: HolidayRule = ({ dayOff, earlier, ordinary }, k) => {
   const other = dayOff ?? ordinary
   if (earlier !== null) {
     const isOff = Math.abs(earlier.centre - other.centre) < Math.abs(earlier.centre - ordinary.centre)
