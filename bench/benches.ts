@@ -1,5 +1,5 @@
-// Every bench: what it measures, for how long, and with which arguments its figures are kept. docs/performance.md has the
-// figures in this order; bench/README.md lists the benches.
+// Every bench: what it measures, for how long, and with which arguments its figures are kept.
+// docs/performance.md has the figures in this order; bench/README.md lists the benches.
 
 export interface Bench {
   /** `ingest/http` is bench/ingest/http.ts, `neighbours` is bench/neighbours/neighbours.ts. */

@@ -1,4 +1,5 @@
-// The list of benches against the programs that are there, and the documents that are made from it and from results.
+// The list of benches against the programs that are there, and the documents that are made
+// from it and from results.
 
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
-// The documents that are made from the list of benches and from what was measured: docs/performance.md and bench/README.md.
-// `npm run bench -- --document` writes them, and a test says where one is not what would be written.
+// The documents that are made from the list of benches and from what was measured:
+// docs/performance.md and bench/README.md. `npm run bench -- --document` writes them, and a test says
+// where one is not what would be written.
 
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,5 @@
-// Where and on what a figure was measured. Figures of two machines, or of two commits, are never compared unawares.
+// Where and on what a figure was measured. Figures of two machines, or of two commits, are
+// never compared unawares.
 
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, totalmem } from 'node:os'

@@ -1,6 +1,6 @@
-// What a bench says: rows of named tables. They leave as lines of JSON on standard output, each as soon as it is
-// measured, and `npm run bench` collects them, prints them as tables and keeps them. Progress and remarks for people go
-// to standard error.
+// What a bench says: rows of named tables. They leave as lines of JSON on standard output, each as soon as it
+// is measured, and `npm run bench` collects them, prints them as tables and keeps them. Progress and remarks
+// for people go to standard error.
 
 /** Cells by column. The name of a column says its unit. */
 export type Row = Readonly<Record<string, string | number | boolean | null>>

@@ -1,5 +1,6 @@
-// What benches measured, as files in bench/results: the newest of each, with the commit and the machine. A file is what
-// docs/performance.md is made from, so it is written by a whole run with the arguments of bench/benches.ts and by nothing else.
+// What benches measured, as files in bench/results: the newest of each, with the commit and the machine. A
+// file is what docs/performance.md is made from, so it is written by a whole run with the arguments of
+// bench/benches.ts and by nothing else.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -37,7 +38,10 @@ const Result = z.strictObject({
 })
 export type Result = z.infer<typeof Result>
 
-/** Rows and what was absent, from what a bench wrote on standard output. Lines that are no JSON object are returned as `other`. */
+/**
+ * Rows and what was absent, from what a bench wrote on standard output. Lines that are no JSON object
+ * are returned as `other`.
+ */
 export function readOutput(text: string): Pick<Result, 'absent' | 'rows'> & { readonly other: string[] } {
   const [absent, rows, other]: [Result['absent'], ResultRow[], string[]] = [[], [], []]
   for (const line of text.split('\n').filter((each) => each.trim() !== '')) {

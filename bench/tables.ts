@@ -17,7 +17,9 @@ export function tablesOf(rows: readonly ResultRow[]): Table[] {
   return [...byCaption].map(([caption, own]) => ({ caption, rows: own }))
 }
 
-/** A table with its caption above it. Columns are those of all rows, in the order in which they first come. */
+/**
+ * A table with its caption above it. Columns are those of all rows, in the order in which they first come.
+ */
 export function markdownOf({ caption, rows }: Table): string {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
   const lines = [

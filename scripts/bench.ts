@@ -1,5 +1,6 @@
-// Runs benches by name, keeps what they measure and writes the documents made from it. bench/README.md says how to use it.
-// A result is kept only from a whole run with the documented arguments: all that docs/performance.md shows is comparable.
+// Runs benches by name, keeps what they measure and writes the documents made from it. bench/README.md says
+// how to use it. A result is kept only from a whole run with the documented arguments: all that
+// docs/performance.md shows is comparable.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

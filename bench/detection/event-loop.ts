@@ -1,5 +1,6 @@
-// How long the event loop stands still while a preview of a detector over twenty series is computed, which is how long
-// every other request waits: judged in this thread and in threads of their own, in one process on the same rows.
+// How long the event loop stands still while a preview of a detector over twenty series is computed,
+// which is how long every other request waits: judged in this thread and in threads of their own, in one
+// process on the same rows.
 //
 //   npm run bench -- detection/event-loop [--method auto] [--days 3]
 

@@ -1,5 +1,5 @@
-// Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
-// `evaluateSeries` for alarms, beside the published leaders and a trivial control.
+// Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for
+// ranking and `evaluateSeries` for alarms, beside the published leaders and a trivial control.
 //
 //   npm run bench -- detection/nab [folder of the data, else LETHE_NAB_DIR] [--methods a,b]
 //

@@ -1,8 +1,9 @@
-// What the system detectors find. The one of request rates, as the service runs it, run after run over a sliding window, on
-// counted requests without incidents and with some planted: traffic of eight kinds, six weeks each from the first day of
-// an organisation. What it reports in the first two weeks is counted apart, because then no week is known yet. The whole set,
-// with the demo's own detectors, at their first run over the demo's shop. With `--field` the one of request rates also on
-// labelled series from the field (AIOps Challenge 2018), in buckets of its own schedule and in a unit of their own.
+// What the system detectors find. The one of request rates, as the service runs it, run after run over a
+// sliding window, on counted requests without incidents and with some planted: traffic of eight kinds, six
+// weeks each from the first day of an organisation. What it reports in the first two weeks is counted apart,
+// because then no week is known yet. The whole set, with the demo's own detectors, at their first run over
+// the demo's shop. With `--field` the one of request rates also on labelled series from the field (AIOps
+// Challenge 2018), in buckets of its own schedule and in a unit of their own.
 //
 //   npm run bench -- detection/system-detectors [seeds, 2] [--shop-seeds 6] [--field FOLDER]
 
@@ -56,7 +57,10 @@ interface Counted {
   readonly counts: Float64Array
 }
 
-/** What a run reads: the rate per second by buckets of its own, from `startMs` on; before the first row there is no data. */
+/**
+ * What a run reads: the rate per second by buckets of its own, from `startMs` on; before the
+ * first row there is no data.
+ */
 function seriesOf(
   { counts, startMs, stepMs }: Counted,
   definition: DetectorDefinition,
@@ -83,7 +87,10 @@ interface Told {
   untilMs: number
 }
 
-/** Every alarm somebody would have heard of, with a run every few hours: those that an earlier one goes on in are not new. */
+/**
+ * Every alarm somebody would have heard of, with a run every few hours: those that an earlier
+ * one goes on in are not new.
+ */
 function served(counted: Counted, definition: DetectorDefinition, span?: readonly [number, number]): Told[] {
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('invalid params')
@@ -181,7 +188,9 @@ function foundInTraffic(kind: string, definition: DetectorDefinition) {
   }
 }
 
-/** What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell. */
+/**
+ * What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell.
+ */
 function foundInShop(seed: number) {
   const shop = shopSeries(seed)
   const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
@@ -245,7 +254,8 @@ function readField(path: string) {
   if (first === undefined) throw new Error(`${path} is empty`)
   const stepMs = ((rows[1]?.[0] ?? 0) - first[0]) * 1000
   const values = rows.map(([, value]) => value).sort((a, b) => a - b)
-  // Nobody knows their unit: a hundred requests a second in the middle, so that the least deviation never decides.
+  // Nobody knows their unit: a hundred requests a second in the middle, so that the least
+  // deviation never decides.
   const scale = (100 * stepMs) / 1000 / Math.abs(values[values.length >> 1] || 1)
   const dayMs = 1440 * minuteMs
   const startMs = Math.floor((first[0] * 1000) / dayMs) * dayMs

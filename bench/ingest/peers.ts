@@ -1,8 +1,9 @@
-// The same gauges and counters into Lethe and into the stores of Debian, by each store's own protocol: points a second,
-// processor time a point, acknowledgement, memory, and what a point costs on disk. Closed-loop clients in one other
-// process on the same machine send bodies that were ready before; processor time and memory of the server come from
-// the kernel, children included, and points a second a core are what that time allows, so clients don't count. The first
-// rounds warm up and are not measured. A store that is not installed is reported as absent.
+// The same gauges and counters into Lethe and into the stores of Debian, by each store's own protocol: points
+// a second, processor time a point, acknowledgement, memory, and what a point costs on disk. Closed-loop
+// clients in one other process on the same machine send bodies that were ready before; processor time and
+// memory of the server come from the kernel, children included, and points a second a core are what that time
+// allows, so clients don't count. The first rounds warm up and are not measured. A store that is not
+// installed is reported as absent.
 //
 //   npm run bench -- ingest/peers [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120] [--warm 12]
 //     [--seed 1] [--root /tmp]

@@ -1,5 +1,6 @@
-// The service as the ingest benches drive it: in a process of its own, so that senders and server don't share an event
-// loop, on an empty folder, with organisations whose secrets are known. It is ended with this process.
+// The service as the ingest benches drive it: in a process of its own, so that senders and server
+// don't share an event loop, on an empty folder, with organisations whose secrets are known. It is
+// ended with this process.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

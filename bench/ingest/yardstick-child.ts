@@ -1,8 +1,9 @@
-// The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the writer's own
-// format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows, placements, syncing and
-// the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
-// that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
-// partitions lie one after the other: what the engine does at its best with these rows and this format.
+// The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the
+// writer's own format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows,
+// placements, syncing and the number of inserts at once are those of the service. So is what can be in one
+// partition of an insert: the bodies that all clients together have in flight. Of those an insert takes some
+// ten thousand rows of one table, whose partitions lie one after the other: what the engine does at its best
+// with these rows and this format.
 
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -85,7 +86,10 @@ const engine = await openChdb({
   commitSync: orders.isSynced ? 'files' : 'off',
 })
 
-/** As many inserts at once as the engine runs for the service, beginning with the first, until `isOver` says so. Returns the rows. */
+/**
+ * As many inserts at once as the engine runs for the service, beginning with the first, until `isOver`
+ * says so. Returns the rows.
+ */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
   const lane = async () => {

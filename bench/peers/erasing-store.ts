@@ -1,5 +1,6 @@
-// A store that bench/deletion/erase.ts erases an organisation from: the same points as the product's gauges and counters,
-// written as text by our engine and loaded by the store's own means, and the clients that measure what neighbours feel.
+// A store that bench/deletion/erase.ts erases an organisation from: the same points as the product's gauges
+// and counters, written as text by our engine and loaded by the store's own means, and the clients that
+// measure what neighbours feel.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,9 +34,9 @@ export interface ErasingStore extends Program {
 }
 
 /**
- * Writes the points as text, one file after the other, each an organisation's whole history or, where `by` says so,
- * everybody's day, and hands each over while the next is written. `line` is an expression over the columns of
- * `pointSelect`. A file is removed when it was taken.
+ * Writes the points as text, one file after the other, each an organisation's whole history or, where `by`
+ * says so, everybody's day, and hands each over while the next is written. `line` is an expression over the
+ * columns of `pointSelect`. A file is removed when it was taken.
  */
 export async function feed(
   { folder, history }: Pick<FillOptions, 'folder' | 'history'>,

@@ -1,7 +1,7 @@
-// InfluxDB 1.x on loopback. Nothing can ask it to compact: a shard is compacted as a whole when nobody has written to it
-// for `compact-full-write-cold-duration`, here 30 seconds instead of the 4 hours it comes with.
-// Ingest is its line protocol; each attribute is a tag. Its index is the one on disk.
-// Erasure is DROP SERIES, where an organisation is a tag and a shard a week. It writes tombstones beside its files; bytes go
+// InfluxDB 1.x on loopback. Nothing can ask it to compact: a shard is compacted as a whole when nobody has
+// written to it for `compact-full-write-cold-duration`, here 30 seconds instead of the 4 hours it comes
+// with. Ingest is its line protocol; each attribute is a tag. Its index is the one on disk. Erasure is DROP
+// SERIES, where an organisation is a tag and a shard a week. It writes tombstones beside its files; bytes go
 // when a file is compacted next.
 
 import { execFile, execFileSync } from 'node:child_process'
@@ -18,7 +18,10 @@ import { expect200, freePort, startServer, untilReady } from './server.ts'
 
 const influxdProgram = '/usr/bin/influxd'
 
-/** Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points; its default where absent. */
+/**
+ * Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points;
+ * its default where absent.
+ */
 async function startInfluxdb(
   folder: string,
   dataFolder: string,

@@ -1,10 +1,10 @@
-// PostgreSQL of Debian: a cluster of its own that listens on a socket in its folder only, and sessions of psql that stay
-// open, so that what their server processes use can be counted.
-// Ingest is COPY BINARY, a transaction for each body, into points with an index by series and time. The attributes of
-// a series are in a table of their own, filled before anything is timed: its clients know the number of a series, which
-// the clients of no other store have to. Its log is not among the bytes of what is merged.
-// Erasure is from points partitioned by day. DELETE only marks rows, VACUUM frees their space inside the files, and
-// VACUUM FULL writes every partition anew, under a lock that keeps readers out. Automatic vacuuming is off there, so that
+// PostgreSQL of Debian: a cluster of its own that listens on a socket in its folder only, and sessions of
+// psql that stay open, so that what their server processes use can be counted. Ingest is COPY BINARY, a
+// transaction for each body, into points with an index by series and time. The attributes of a series are in
+// a table of their own, filled before anything is timed: its clients know the number of a series, which the
+// clients of no other store have to. Its log is not among the bytes of what is merged. Erasure is from points
+// partitioned by day. DELETE only marks rows, VACUUM frees their space inside the files, and VACUUM FULL
+// writes every partition anew, under a lock that keeps readers out. Automatic vacuuming is off there, so that
 // each way is measured alone; the write-ahead log, which keeps erased rows for a while too, is not counted.
 
 import { execFileSync, spawn } from 'node:child_process'

@@ -1,9 +1,9 @@
-// Prometheus on loopback, with its door for operators and nothing to scrape.
-// Ingest is remote write. Points wait in its head, whose log and chunks are on disk, and become blocks of two hours later;
-// a snapshot writes what is there as blocks now, which is what merged means here.
-// Erasure is from blocks that promtool makes of OpenMetrics text, a day each, as they would be after some days of
-// scraping and compacting. An organisation is a label. `delete_series` only writes tombstones; `clean_tombstones`
-// rewrites every block that has one. Nothing is sent while it erases.
+// Prometheus on loopback, with its door for operators and nothing to scrape. Ingest is remote write. Points
+// wait in its head, whose log and chunks are on disk, and become blocks of two hours later; a snapshot writes
+// what is there as blocks now, which is what merged means here. Erasure is from blocks that promtool makes of
+// OpenMetrics text, a day each, as they would be after some days of scraping and compacting. An organisation
+// is a label. `delete_series` only writes tombstones; `clean_tombstones` rewrites every block that has one.
+// Nothing is sent while it erases.
 
 import { execFile, execFileSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'

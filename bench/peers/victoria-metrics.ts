@@ -1,9 +1,8 @@
-// VictoriaMetrics on loopback, one node.
-// Ingest is remote write or its import of Prometheus' text. It has no log: what came in last is in memory for some
-// seconds, and an acknowledgement does not say that it is on disk.
-// Erasure is from points imported as Prometheus text, where a month is a partition. `delete_series` only marks series;
-// their bytes go when the parts are merged, which `force_merge` asks for. Names and labels of what was deleted stay in its
-// index, which is not counted here.
+// VictoriaMetrics on loopback, one node. Ingest is remote write or its import of Prometheus' text. It has no
+// log: what came in last is in memory for some seconds, and an acknowledgement does not say that it is on
+// disk. Erasure is from points imported as Prometheus text, where a month is a partition. `delete_series`
+// only marks series; their bytes go when the parts are merged, which `force_merge` asks for. Names and labels
+// of what was deleted stay in its index, which is not counted here.
 
 import { execFile } from 'node:child_process'
 import { createReadStream } from 'node:fs'

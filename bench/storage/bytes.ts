@@ -1,5 +1,5 @@
-// What a row costs on disk: the demo shop's telemetry as OTLP bodies, decoded by the service's own decoder into its own
-// tables and merged to one part a partition, beside the bytes of the bodies as they were sent.
+// What a row costs on disk: the demo shop's telemetry as OTLP bodies, decoded by the service's own decoder
+// into its own tables and merged to one part a partition, beside the bytes of the bodies as they were sent.
 //
 //   npm run bench -- storage/bytes [--days 14]
 

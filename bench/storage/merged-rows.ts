@@ -1,5 +1,5 @@
-// OTLP bodies as the service stores them: decoded by its own decoder, in its own tables, merged to one part a partition.
-// Beside that what the bodies themselves take, plain and gzipped one by one.
+// OTLP bodies as the service stores them: decoded by its own decoder, in its own tables, merged to one part a
+// partition. Beside that what the bodies themselves take, plain and gzipped one by one.
 
 import { gzipSync } from 'node:zlib'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'

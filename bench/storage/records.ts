@@ -1,7 +1,8 @@
-// What a log record, a span and a point cost on disk, and which columns take most of it: the bodies of the ingest benches,
-// merged in the service's own tables, and the same records in PostgreSQL, where it is installed, with attributes as jsonb,
-// resources in a table of their own, and the indexes by time and by trace that finding them takes. Bytes are each store's
-// own count of its files, without logs. Points are those of bench/ingest/peers.ts, which has the other stores.
+// What a log record, a span and a point cost on disk, and which columns take most of it: the bodies of the
+// ingest benches, merged in the service's own tables, and the same records in PostgreSQL, where it is
+// installed, with attributes as jsonb, resources in a table of their own, and the indexes by time and by
+// trace that finding them takes. Bytes are each store's own count of its files, without logs. Points are
+// those of bench/ingest/peers.ts, which has the other stores.
 //
 //   npm run bench -- storage/records [--bodies 128] [--seed 1]
 
@@ -26,7 +27,9 @@ const { values: flags } = parseArgs({
   options: { bodies: { type: 'string', default: '128' }, seed: { type: 'string', default: '1' } },
 })
 
-/** Records as PostgreSQL would hold them: its columns and indexes, and the expressions that give them here. */
+/**
+ * Records as PostgreSQL would hold them: its columns and indexes, and the expressions that give them here.
+ */
 const kinds = {
   logs: {
     table: 'otel_logs',
