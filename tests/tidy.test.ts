@@ -9,6 +9,7 @@ import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { errorCatalogue } from '../contract/errors.ts'
 import { findForbiddenCalls } from './tidy/call-rules.ts'
+import { findWideComments } from './tidy/comment-rules.ts'
 import { findSharedNames, findUnusedExports } from './tidy/export-rules.ts'
 import { house } from './tidy/house.ts'
 import {
@@ -33,6 +34,7 @@ const manifest: { dependencies: Record<string, string>; scripts: Record<string, 
   read('package.json'),
 )
 const dependencies = Object.keys(manifest.dependencies)
+const { lineWidth }: { lineWidth: number } = JSON.parse(read('biome.json')).formatter
 
 /** What package.json and the start scripts run of the server. */
 const runners = [...Object.values(manifest.scripts), ...globSync('scripts/*.mjs', { cwd: root }).map(read)]
@@ -72,6 +74,7 @@ describe('the repository', () => {
   holds('time, chance, environment and output come in through their doors', findForbiddenCalls(sources))
   holds('no note to oneself is left behind', findLeftovers(sources))
   holds('every file opens by saying what it is', findMuteFiles(sources))
+  holds('comments keep to the width of the code', findWideComments(sources, lineWidth))
   holds('no path of one machine is in it', findMachinePaths(texts))
   holds(
     'every code of the catalogue is answered somewhere',
