@@ -1,5 +1,5 @@
-// Evidence on the wire: the audit log, who did what in an order and wording that can't be changed afterwards unseen,
-// and the public keys that vouch for it.
+// Evidence on the wire: the audit log, who did what in an order and wording that can't be changed afterwards
+// unseen, and the public keys that vouch for it.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'

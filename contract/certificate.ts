@@ -1,6 +1,7 @@
-// The deletion certificate on the wire: what is said about an erasure that was read back, and the signature over it.
-// The fields follow the certificate of NIST SP 800-88, as far as rows in a shared store have them; it says Clear and
-// never Purge. It holds ids, bounds, counts and clocks: no telemetry, and not the note of the request.
+// The deletion certificate on the wire: what is said about an erasure that was read back, and the
+// signature over it. The fields follow the certificate of NIST SP 800-88, as far as rows in a shared store
+// have them; it says Clear and never Purge. It holds ids, bounds, counts and clocks: no telemetry, and not
+// the note of the request.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'

@@ -60,7 +60,10 @@ export function queryInt(options: { min: number; max: number; fallback: number; 
     })
 }
 
-/** Adds an issue that names its own error type and context; see `server/core/schema-problems.ts` for the reader. */
+/**
+ * Adds an issue that names its own error type and context; see
+ * `server/core/schema-problems.ts` for the reader.
+ */
 export function refuse(
   context: {
     addIssue: (issue: { code: 'custom'; message: string; params: Record<string, unknown> }) => void

@@ -1,5 +1,5 @@
-// Who else has a say in an erasure: the organisation's own policy of a second person, legal holds that defer it,
-// and retention, which erases by the calendar.
+// Who else has a say in an erasure: the organisation's own policy of a second person, legal holds that defer
+// it, and retention, which erases by the calendar.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -12,7 +12,10 @@ export const approvalRules = ['none', 'full_erasures', 'every_deletion'] as cons
 export const ApprovalRule = z.enum(approvalRules).meta({ id: 'ApprovalRule' })
 export type ApprovalRule = z.infer<typeof ApprovalRule>
 
-/** The first words for the rules, which read as synonyms. They are still accepted, and are in older audit entries. */
+/**
+ * The first words for the rules, which read as synonyms. They are still accepted, and
+ * are in older audit entries.
+ */
 export const oldApprovalRules = { all: 'full_erasures', always: 'every_deletion' } as const satisfies Record<
   string,
   ApprovalRule

@@ -1,6 +1,6 @@
-// Erasing an organisation's own telemetry, on the wire. The first nine fields of `DeletionRequest` and the two
-// required fields of the body are the interface the product was ordered with; the rest tells the truth about
-// the same act in finer grain.
+// Erasing an organisation's own telemetry, on the wire. The first nine fields of `DeletionRequest` and the
+// two required fields of the body are the interface the product was ordered with; the rest tells the truth
+// about the same act in finer grain.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -150,8 +150,8 @@ export const PreviewDeletion = CreateDeletion.partial({ confirm: true })
   .meta({ id: 'PreviewDeletion' })
 
 /**
- * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed because of what
- * was asked for before.
+ * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed
+ * because of what was asked for before.
  */
 const previewWarnings = ['future_end', 'ranges_together'] as const
 

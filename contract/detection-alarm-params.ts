@@ -1,5 +1,5 @@
-// The parameters that methods share because the alarm layer uses them for every method. A method has those that apply
-// to it, with other defaults where its alarms are of another kind.
+// The parameters that methods share because the alarm layer uses them for every method. A method has those
+// that apply to it, with other defaults where its alarms are of another kind.
 
 import { z } from 'zod'
 
@@ -78,7 +78,9 @@ export const violateWithinWindow = {
   params: { type: 'value_error' },
 }
 
-/** For methods whose alarms are single events: they have learnt by the next bucket what they report at one. */
+/**
+ * For methods whose alarms are single events: they have learnt by the next bucket what they report at one.
+ */
 export const singleBucket = {
   violate_n: alarmParams.violate_n
     .unwrap()

@@ -1,5 +1,5 @@
-// The context of one anomaly, on the wire: similar anomalies, anomalies of the same incident, what its events have in
-// common, and links.
+// The context of one anomaly, on the wire: similar anomalies, anomalies of the same incident, what its events
+// have in common, and links.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'

@@ -1,5 +1,5 @@
-// The parameters of each method as clients send them: defaults, bounds, rules between parameters, and a description of
-// each in the served schema.
+// The parameters of each method as clients send them: defaults, bounds, rules between parameters, and a
+// description of each in the served schema.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,9 +1,9 @@
-// The parameters of every detection method, each with its description, bounds and default, in one place. The same
-// schemas refuse misspelt keys (strict), fill in defaults, type the methods, and are served as JSON Schema, so that the
-// console can draw its form and the reference page can explain it without a second list.
+// The parameters of every detection method, each with its description, bounds and default, in one place. The
+// same schemas refuse misspelt keys (strict), fill in defaults, type the methods, and are served as JSON
+// Schema, so that the console can draw its form and the reference page can explain it without a second list.
 //
-// A parameter is listed only where it has an effect: `threshold` compares with given limits, so it has no expected
-// value and no budget, deviation or direction. To add a method, add its schema here and its file in
+// A parameter is listed only where it has an effect: `threshold` compares with given limits, so it has no
+// expected value and no budget, deviation or direction. To add a method, add its schema here and its file in
 // `server/detection/methods/`; the compiler then reports what else is missing.
 
 import { z } from 'zod'
@@ -380,7 +380,10 @@ export const DetectionMethod = z
   .meta({ id: 'DetectionMethod' })
 export type DetectionMethod = z.infer<typeof DetectionMethod>
 
-/** The whole catalogue, in the order of `methodKeys`. JSON Schema does not contain the rules between two parameters. */
+/**
+ * The whole catalogue, in the order of `methodKeys`. JSON Schema does not contain the
+ * rules between two parameters.
+ */
 export function describeMethods(): DetectionMethod[] {
   return methodKeys.map((key) => {
     const schema = methodParams[key]

@@ -1,5 +1,5 @@
-// What a detector would have done over a past range, on the wire. The request has the body that would create the
-// detector, and the response comes from the code that would run it. Nothing is stored.
+// What a detector would have done over a past range, on the wire. The request has the body that would create
+// the detector, and the response comes from the code that would run it. Nothing is stored.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'

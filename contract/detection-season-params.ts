@@ -1,6 +1,7 @@
-// The parameters of methods that follow local time and calendars: the time zone, the season (day or week), and the days
-// that differ from their weekday. All of them are params of the detector, so that the same params and the same
-// telemetry always give the same result; a calendar from elsewhere would change with its next edition.
+// The parameters of methods that follow local time and calendars: the time zone, the season (day or
+// week), and the days that differ from their weekday. All of them are params of the detector, so that
+// the same params and the same telemetry always give the same result; a calendar from elsewhere would
+// change with its next edition.
 
 import { z } from 'zod'
 import { isTimeZone } from './time-zone.ts'
@@ -16,8 +17,8 @@ export const timezone = z
   .describe('IANA time zone of the season; it follows local time through summer time.')
 
 /**
- * For methods that use no time of day but compare stretches of values, which shift when local time changes twice a
- * year.
+ * For methods that use no time of day but compare stretches of values, which shift when local
+ * time changes twice a year.
  */
 export const timezoneOfShapes = timezone.describe(
   'IANA time zone of the people who cause the values. No stretch across a change to or from summer time is compared, because an hour is left out or comes twice there.',

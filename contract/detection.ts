@@ -1,8 +1,8 @@
-// Anomaly detectors and their anomalies, on the wire. The thirteen fields of `Detector` from `id` to `created_at` were
-// given with the requirements of the product; `last_note` adds a sentence to `last_status`.
+// Anomaly detectors and their anomalies, on the wire. The thirteen fields of `Detector` from `id` to
+// `created_at` were given with the requirements of the product; `last_note` adds a sentence to `last_status`.
 //
-// The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter schemas
-// are in `detection-methods.ts`, and the server reports problems of both in one response.
+// The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter
+// schemas are in `detection-methods.ts`, and the server reports problems of both in one response.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
@@ -47,8 +47,8 @@ export const builtInMetrics = [
 const builtInKeys: ReadonlySet<string> = new Set(builtInMetrics.map(({ metric_key }) => metric_key))
 
 /**
- * The name of a metric as OpenTelemetry and Prometheus write it, or a built-in metric. Names under `spans.` and `logs.`
- * are reserved: otherwise a misspelt built-in metric would be a metric that never has data.
+ * The name of a metric as OpenTelemetry and Prometheus write it, or a built-in metric. Names under `spans.`
+ * and `logs.` are reserved: otherwise a misspelt built-in metric would be a metric that never has data.
  */
 export const MetricKey = z
   .string()

@@ -1,5 +1,5 @@
-// Headers of answers that mean something to a client. Those that every answer, or every refusal of a kind, has are added
-// by `openapi/`; an operation names only its own.
+// Headers of answers that mean something to a client. Those that every answer, or every refusal of a kind,
+// has are added by `openapi/`; an operation names only its own.
 
 export const responseHeaders = {
   'x-request-id': 'Names this request in the log of the service.',

@@ -1,4 +1,5 @@
-// Bodies that OTLP/HTTP answers as JSON. Their names are those of the protobuf JSON mapping, not of this contract.
+// Bodies that OTLP/HTTP answers as JSON. Their names are those of the protobuf JSON
+// mapping, not of this contract.
 
 import { z } from 'zod'
 

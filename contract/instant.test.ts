@@ -1,5 +1,5 @@
-// Instants in and out, exact to the nanosecond. The first test is the contract; the others are the ways in which
-// date parsers are usually lenient, each of which would move a deletion's bound without telling.
+// Instants in and out, exact to the nanosecond. The first test is the contract; the others are the ways in
+// which date parsers are usually lenient, each of which would move a deletion's bound without telling.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -47,7 +47,9 @@ export function parseInstant(text: string): { ns: Ns } | { problem: InstantProbl
   return ns < earliestNs || ns > latestNs ? { problem: 'bounds' } : { ns }
 }
 
-/** Guards against 30 February, 25 o'clock and years below 100, which Date.UTC would quietly move elsewhere. */
+/**
+ * Guards against 30 February, 25 o'clock and years below 100, which Date.UTC would quietly move elsewhere.
+ */
 function sameFields(utcMs: number, match: RegExpExecArray): boolean {
   const date = new Date(utcMs)
   return (
@@ -110,8 +112,8 @@ const unitNs: Readonly<Record<string, Ns>> = {
 }
 
 /**
- * Reads `now`, `now-15m`, `-1h30m` (of ms, s, m, h, d, w), or what {@link parseInstant} reads. Only for what looks: an
- * erasure, a hold or a mute means the same instant whenever it is read.
+ * Reads `now`, `now-15m`, `-1h30m` (of ms, s, m, h, d, w), or what {@link parseInstant} reads. Only for what
+ * looks: an erasure, a hold or a mute means the same instant whenever it is read.
  */
 function parseMoment(text: string): { moment: Moment } | { problem: InstantProblem } {
   const match = relative.exec(text)

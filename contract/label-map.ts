@@ -1,6 +1,6 @@
-// A map whose keys somebody else chose, such as the attributes of a record. A record of Zod leaves out the key
-// `__proto__`, because it assigns what it copies; here that would hide an attribute from its owner, or make a filter wider
-// than it was asked for. So nothing is copied: the map is checked, and goes on as it is.
+// A map whose keys somebody else chose, such as the attributes of a record. A record of Zod leaves out the
+// key `__proto__`, because it assigns what it copies; here that would hide an attribute from its owner, or
+// make a filter wider than it was asked for. So nothing is copied: the map is checked, and goes on as it is.
 
 import { z } from 'zod'
 

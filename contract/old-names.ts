@@ -1,6 +1,7 @@
-// One name per idea: a metric is `metric_key`, a half-open range of time is `range_start` and `range_end`, the id of
-// a thing is `id` in the thing itself and `<thing>_id` where another one refers to it. Names from before that was so
-// are still accepted where they were once documented, and are marked as deprecated in the reference.
+// One name per idea: a metric is `metric_key`, a half-open range of time is `range_start` and
+// `range_end`, the id of a thing is `id` in the thing itself and `<thing>_id` where another one refers to
+// it. Names from before that was so are still accepted where they were once documented, and are marked as
+// deprecated in the reference.
 
 import type { z } from 'zod'
 
@@ -9,7 +10,10 @@ type OldNames = Readonly<Record<string, string>>
 
 const metaKey = 'oldNames'
 
-/** The same schema, of which the server also takes fields under their old names. The schema itself knows only the current ones. */
+/**
+ * The same schema, of which the server also takes fields under their old names. The schema itself
+ * knows only the current ones.
+ */
 export function withOldNames<T extends z.ZodObject>(schema: T, oldNames: OldNames): T {
   return schema.meta({ ...schema.meta(), [metaKey]: oldNames })
 }

@@ -1,5 +1,6 @@
-// How an operation of the HTTP interface is declared: once, as data. The server serves the declaration, clients send
-// requests by it, and the OpenAPI document is made from it, so that none of them can say anything else than the others.
+// How an operation of the HTTP interface is declared: once, as data. The server serves the declaration,
+// clients send requests by it, and the OpenAPI document is made from it, so that none of them can say
+// anything else than the others.
 
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -83,16 +84,21 @@ export interface Operation<
   /** Refusals whose body says more than `detail` and `code`. */
   readonly refusalBodies?: Readonly<Partial<Record<ErrorCode, z.ZodType>>>
   /**
-   * The protocol that the operation speaks, which then says what it takes and how it refuses; absent where this contract
-   * does.
+   * The protocol that the operation speaks, which then says what it takes and how it refuses; absent
+   * where this contract does.
    */
   readonly protocol?: 'OTLP/HTTP' | 'Prometheus remote write'
   /** The form in which it answers refusals; `ErrorBody` as JSON where absent. */
   readonly refusalForm?: RefusalForm
   readonly rate?: Rate
-  /** Whether a token may also come as the password of Basic authentication, for senders that know no bearer. */
+  /**
+   * Whether a token may also come as the password of Basic authentication, for senders that know no bearer.
+   */
   readonly takesBasic?: boolean
-  /** Whether it answers also those who ask too often: a prober must not be told apart from an attacker beside it. */
+  /**
+   * Whether it answers also those who ask too often: a prober must not be told apart from an attacker beside
+   * it.
+   */
   readonly isUnmetered?: boolean
   /** Whether the OpenAPI document leaves it out: pages and files that are for nobody's program. */
   readonly isHidden?: boolean
@@ -121,8 +127,8 @@ export function bodyTypesOf({ bodyTypes }: Operation): readonly string[] {
 }
 
 /**
- * The path and query of a request, such as `/tokens/tok_1?descendants=true`. Throws where a parameter of the path is not
- * given.
+ * The path and query of a request, such as `/tokens/tok_1?descendants=true`. Throws where a parameter
+ * of the path is not given.
  */
 export function requestPath(
   { path }: Operation,

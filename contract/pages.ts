@@ -1,5 +1,5 @@
-// What is answered to everybody, without an access token: which service this is, and where it stands. Nothing here tells of
-// any organisation.
+// What is answered to everybody, without an access token: which service this is, and where it stands. Nothing
+// here tells of any organisation.
 
 import { z } from 'zod'
 

@@ -1,6 +1,7 @@
-// Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a control plane
-// (LETHE_TEST_CONTROL_PLANE names the database, see tests/control-planes.ts), everything otherwise, or just the files
-// named. Test files run one process each, because the embedded engine allows one data folder per process.
+// Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a
+// control plane (LETHE_TEST_CONTROL_PLANE names the database, see tests/control-planes.ts), everything
+// otherwise, or just the files named. Test files run one process each, because the embedded engine allows one
+// data folder per process.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// The one place that wires the rooms together. Rooms don't know each other; what one needs of another is handed
-// over here as a function. Order matters twice: what was hidden or fenced is restored before anything is
-// served, and stopping lets requests and commits finish before the stores close.
+// The one place that wires the rooms together. Rooms don't know each other; what one needs of another is
+// handed over here as a function. Order matters twice: what was hidden or fenced is restored before anything
+// is served, and stopping lets requests and commits finish before the stores close.
 
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -62,9 +62,15 @@ interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** Where a test may end the process; does nothing otherwise. */
   readonly failpoint?: Failpoint
-  /** Erasures that are carried out beside each other; the usual number where absent. A test that stops one names 1. */
+  /**
+   * Erasures that are carried out beside each other; the usual number where absent. A
+   * test that stops one names 1.
+   */
   readonly erasuresAtOnce?: number
-  /** Opens the telemetry engine; {@link openChdb} where absent. A test that starts the service often keeps one open. */
+  /**
+   * Opens the telemetry engine; {@link openChdb} where absent. A test that starts the
+   * service often keeps one open.
+   */
   readonly openEngine?: typeof openChdb
   /** No background work is started; what it does in one pass is done by {@link App.round}. */
   readonly isManual?: boolean
@@ -75,17 +81,22 @@ interface AppOptions {
 export interface App {
   readonly http: FastifyInstance
   readonly tenancy: TenancyStore
-  /** Creates an organisation with everything it starts with, in one transaction: its detectors and its owner's token. */
+  /**
+   * Creates an organisation with everything it starts with, in one transaction: its
+   * detectors and its owner's token.
+   */
   createOrganisation(organisation: NewOrganisation, ownerSecret: string): Promise<TenantPlace>
   /**
-   * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So what
-   * is created at the first start is created once the address is ours, and before anyone can ask for it. Where it
-   * fails all is closed.
+   * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So
+   * what is created at the first start is created once the address is ours, and before anyone can ask for it.
+   * Where it fails all is closed.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
   /** Where the admin listener listens; null before the start, and where there is none. */
   adminAddress(): string | null
-  /** Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off. */
+  /**
+   * Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off.
+   */
   grpcAddress(): string | null
   /** Takes the backups that were asked for; only where the background work was not started. */
   takeBackups(): Promise<void>
@@ -162,7 +173,9 @@ export async function foundOrganisation(
   await insertToken(trx, token, nowMs)
 }
 
-/** What the rooms share. A clock that is wrong from the start is found here, before anything is done by it. */
+/**
+ * What the rooms share. A clock that is wrong from the start is found here, before anything is done by it.
+ */
 async function openShared(
   { config, clock, logger, erasuresAtOnce, failpoint = async () => {} }: AppOptions,
   { control, disk, engine, keys }: OpenStores,

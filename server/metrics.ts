@@ -1,6 +1,6 @@
-// The service's own metrics in the Prometheus format. Names follow the Prometheus conventions (unit last, totals
-// end in _total). Nothing is labelled by organisation or address: this page is for whoever operates the machine, and open
-// to everyone who reaches its listener.
+// The service's own metrics in the Prometheus format. Names follow the Prometheus conventions (unit last,
+// totals end in _total). Nothing is labelled by organisation or address: this page is for whoever operates
+// the machine, and open to everyone who reaches its listener.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'

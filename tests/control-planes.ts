@@ -1,6 +1,6 @@
-// The control plane that a test's stores run on. Every suite about such stores opens it here and says nothing of one
-// database, so that the same suite holds for the next: LETHE_TEST_CONTROL_PLANE names the one to run against, and
-// `npm test control` runs all suites that open one.
+// The control plane that a test's stores run on. Every suite about such stores opens it here and says nothing
+// of one database, so that the same suite holds for the next: LETHE_TEST_CONTROL_PLANE names the one to run
+// against, and `npm test control` runs all suites that open one.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,9 @@ export interface TestControl {
 export interface SharedTestControl extends TestControl {
   /** A handle such as another process has. */
   another(): Control
-  /** From now on a statement through the handle waits so long for the transaction of another, milliseconds. */
+  /**
+   * From now on a statement through the handle waits so long for the transaction of another, milliseconds.
+   */
   waitAtMost(handle: Control, ms: number): Promise<void>
   /** Runs `work` while another process has the whole database locked. */
   whileLocked<T>(work: () => Promise<T>): Promise<T>
@@ -36,9 +38,15 @@ interface DatabaseShell {
   dropChainGuards(): Promise<void>
   /** Columns take any value. */
   dropValueChecks(): Promise<void>
-  /** Moves of the organisation's requests into these states fail, until the function that is returned is called. */
+  /**
+   * Moves of the organisation's requests into these states fail, until the function that is returned is
+   * called.
+   */
   failMoves(tenantId: string, statuses: readonly string[]): Promise<() => Promise<void>>
-  /** Transactions that write a deletion request fail when they commit, until the function that is returned is called. */
+  /**
+   * Transactions that write a deletion request fail when they commit, until the function
+   * that is returned is called.
+   */
   failCommits(): Promise<() => Promise<void>>
 }
 

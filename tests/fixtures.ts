@@ -1,5 +1,5 @@
-// What tests of several rooms need: throw-away stores, and rows that are easy to recognise. Every option that a
-// test passes means something to that test; everything else has a default here.
+// What tests of several rooms need: throw-away stores, and rows that are easy to recognise. Every option that
+// a test passes means something to that test; everything else has a default here.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,10 @@ export interface Stores {
   close(): Promise<void>
 }
 
-/** An empty engine in a temporary folder, and an empty control plane. One at a time per process: that is the engine's rule. */
+/**
+ * An empty engine in a temporary folder, and an empty control plane. One at a time per process:
+ * that is the engine's rule.
+ */
 export async function openStores(): Promise<Stores> {
   const folder = temporaryFolder()
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
@@ -43,7 +46,10 @@ export async function openStores(): Promise<Stores> {
   }
 }
 
-/** Opens the engine on a folder that stays, and closes it when `work` has ended: another opening of it may follow. */
+/**
+ * Opens the engine on a folder that stays, and closes it when `work` has ended: another
+ * opening of it may follow.
+ */
 export async function withEngine<T>(
   folder: string,
   work: (engine: TelemetryEngine) => Promise<T>,

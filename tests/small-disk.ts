@@ -1,5 +1,6 @@
-// A disk of a few megabytes that a test may fill, make read-only and free again: a file system in memory of its own. To mount
-// one takes root, so a test that needs it is skipped, with the reason, where that isn't allowed.
+// A disk of a few megabytes that a test may fill, make read-only and free again: a file system in
+// memory of its own. To mount one takes root, so a test that needs it is skipped, with the reason,
+// where that isn't allowed.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import {

@@ -1,6 +1,7 @@
-// How long the command line takes to say something, beside a Node that does nothing: `--version`, help, completion, and a
-// command that opens the control plane. Each round runs all of them in turn, so that whatever else the machine does
-// falls on all alike. Prints the median of each and its ratio to the bare Node of the same runs.
+// How long the command line takes to say something, beside a Node that does nothing: `--version`, help,
+// completion, and a command that opens the control plane. Each round runs all of them in turn, so that
+// whatever else the machine does falls on all alike. Prints the median of each and its ratio to the
+// bare Node of the same runs.
 //
 //   node scripts/run.mjs bench/cli/start.ts [rounds]
 

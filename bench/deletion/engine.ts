@@ -1,7 +1,8 @@
-// Our own contenders: the product, driven over HTTP, and two yardsticks in the same engine, which hold the very same
-// rows in tables partitioned by day and else like the product's: the plain ALTER DELETE, and the lightweight DELETE
-// followed by the merge that makes its bytes go. The yardsticks get the product's settings for prompt removal of
-// old parts, with which they do better than with the engine's defaults (where old parts stay eight minutes).
+// Our own contenders: the product, driven over HTTP, and two yardsticks in the same engine, which hold the
+// very same rows in tables partitioned by day and else like the product's: the plain ALTER DELETE, and the
+// lightweight DELETE followed by the merge that makes its bytes go. The yardsticks get the product's
+// settings for prompt removal of old parts, with which they do better than with the engine's defaults (where
+// old parts stay eight minutes).
 
 import { join } from 'node:path'
 import { createTableText } from '../../server/telemetry/schema/create-schema.ts'

@@ -1,14 +1,16 @@
-// What it costs to erase one organisation of 64, bytes and all. The product is driven over HTTP; beside it, in the same
-// engine and process, stand the plain ALTER DELETE and the lightweight DELETE on tables partitioned by day that hold the
-// same rows; then PostgreSQL, Prometheus, InfluxDB and VictoriaMetrics, where they are installed, with the gauges and
-// counters of the same seeds, and the product again with exactly those points. Everybody's bytes are watched from outside
-// in the same way (files.ts). Times depend on the machine, so read the ratios.
+// What it costs to erase one organisation of 64, bytes and all. The product is driven over HTTP; beside it,
+// in the same engine and process, stand the plain ALTER DELETE and the lightweight DELETE on tables
+// partitioned by day that hold the same rows; then PostgreSQL, Prometheus, InfluxDB and VictoriaMetrics,
+// where they are installed, with the gauges and counters of the same seeds, and the product again with
+// exactly those points. Everybody's bytes are watched from outside in the same way (files.ts). Times depend
+// on the machine, so read the ratios.
 //
 //   node bench/deletion/erase.ts [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
 //     [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp] [--out result.json]
 //
-// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave it alone. With
-// `--filled` what was filled into the engine is kept there, and copied by the next run with the same rows and seed.
+// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave
+// it alone. With `--filled` what was filled into the engine is kept there, and copied by the next run
+// with the same rows and seed.
 
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

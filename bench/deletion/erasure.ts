@@ -1,5 +1,5 @@
-// What one erasure costs, measured the same way for every contender: until it was answered as done, until no file
-// that held the rows was on disk, what was written for it; and what the neighbours felt of it.
+// What one erasure costs, measured the same way for every contender: until it was answered as done, until no
+// file that held the rows was on disk, what was written for it; and what the neighbours felt of it.
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'

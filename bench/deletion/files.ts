@@ -1,6 +1,6 @@
-// What is on disk, seen from outside the store that wrote it: files by inode and birth, because a store may link a
-// file under a new name instead of copying it. Bytes count as gone when no name leads to any of the files that held
-// them, whatever the store says of itself; the same yardstick for every contender.
+// What is on disk, seen from outside the store that wrote it: files by inode and birth, because a store may
+// link a file under a new name instead of copying it. Bytes count as gone when no name leads to any of the
+// files that held them, whatever the store says of itself; the same yardstick for every contender.
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,8 +51,9 @@ export function bytesOf(files: readonly HeldFile[]): number {
 }
 
 /**
- * Milliseconds from `sinceMs` (of `performance.now`) until none of the files is on disk under any name, or null
- * where some are there after `limitMs`. It looks at one file at a time, so that looking costs next to nothing.
+ * Milliseconds from `sinceMs` (of `performance.now`) until none of the files is on disk under any
+ * name, or null where some are there after `limitMs`. It looks at one file at a time, so that
+ * looking costs next to nothing.
  */
 export async function untilGone(
   folder: string,
@@ -69,7 +70,8 @@ export async function untilGone(
     }
     const nowMs = performance.now()
     if (waiting.length === 0) {
-      // Looking everywhere takes a while in a large store; the answer is the moment before it, if it finds nothing.
+      // Looking everywhere takes a while in a large store; the answer is the moment before
+      // it, if it finds nothing.
       waiting = filesUnder(folder).filter(({ identity }) => identities.has(identity))
       if (waiting.length === 0) return nowMs - sinceMs
     }

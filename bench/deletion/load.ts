@@ -1,6 +1,6 @@
-// Closed-loop clients of organisations that erase nothing: some send telemetry, some ask for a window of a metric.
-// Every client waits for its answer before it asks again, so a store that stalls is seen in the latencies and not
-// in a queue of our own.
+// Closed-loop clients of organisations that erase nothing: some send telemetry, some ask for a window of a
+// metric. Every client waits for its answer before it asks again, so a store that stalls is seen in the
+// latencies and not in a queue of our own.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { historyPayloads } from '../../server/demo/payloads.ts'
@@ -73,7 +73,10 @@ function latencies(samples: readonly number[]): Latencies {
 /** Rows in a body that an ingest client sends. */
 const rowsPerBody = 500
 
-/** Clients of the product over HTTP: one organisation sends what a shop sends, another asks for a day of a metric. */
+/**
+ * Clients of the product over HTTP: one organisation sends what a shop sends, another
+ * asks for a day of a metric.
+ */
 export function productClients(product: Product, sender: number, asker: number, seed: number): Clients {
   const anchorNs = BigInt(dayStart(historyDays + 14).getTime()) * 1_000_000n
   const shop = openShop({ seed, anchorNs, historyDays: 1 })

@@ -1,6 +1,6 @@
-// The product as the benchmark drives it: a service in its own process on a throw-away folder, 64 organisations with
-// a placement each, and HTTP for everything that is measured. Statements through the side door fill rows in and
-// make the yardsticks.
+// The product as the benchmark drives it: a service in its own process on a throw-away folder, 64
+// organisations with a placement each, and HTTP for everything that is measured. Statements through the side
+// door fill rows in and make the yardsticks.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -31,7 +31,10 @@ interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Takes what the service says on standard error, by line; it is passed on where absent. */
   readonly onLine?: (line: string) => void
-  /** Seconds after which the service is killed where it isn't ready; one in which this process stood still is one. */
+  /**
+   * Seconds after which the service is killed where it isn't ready; one in which this
+   * process stood still is one.
+   */
   readonly readyWithinS?: number
 }
 

@@ -1,8 +1,9 @@
-// Seeded, lifelike telemetry of 64 organisations over 30 days, as SELECTs that the engine runs itself. A tick is one
-// report of every series of an organisation: 10 gauges and 6 counters of 8 services, 1 histogram, 2 log lines and
-// 1 span. The same SELECT gives the same rows on every machine, and the points that other stores are fed are the
-// gauges and counters of the very same SELECTs. Series repeat their attributes, gauges move smoothly with noise,
-// counters grow, and logs and spans have random ids: so they compress as telemetry does, not as a constant.
+// Seeded, lifelike telemetry of 64 organisations over 30 days, as SELECTs that the engine runs itself. A tick
+// is one report of every series of an organisation: 10 gauges and 6 counters of 8 services, 1 histogram, 2
+// log lines and 1 span. The same SELECT gives the same rows on every machine, and the points that other
+// stores are fed are the gauges and counters of the very same SELECTs. Series repeat their attributes, gauges
+// move smoothly with noise, counters grow, and logs and spans have random ids: so they compress as telemetry
+// does, not as a constant.
 
 import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 
@@ -26,7 +27,9 @@ const rowsPerTick = {
 
 type FilledTable = keyof typeof rowsPerTick
 
-/** Shares of the tables in the rows: all of them, or the points that a store of plain metrics can hold too. */
+/**
+ * Shares of the tables in the rows: all of them, or the points that a store of plain metrics can hold too.
+ */
 export const everyTable: readonly FilledTable[] = [
   'otel_metrics_gauge',
   'otel_metrics_sum',
@@ -81,7 +84,9 @@ export interface Slice {
   readonly toDay: number
 }
 
-/** The rows of a slice before they take a table's shape: whose series, when, and a number to draw chance from. */
+/**
+ * The rows of a slice before they take a table's shape: whose series, when, and a number to draw chance from.
+ */
 function ticksSql(history: History, table: FilledTable, { organisation, fromDay, toDay }: Slice): string {
   const perTick = rowsPerTick[table]
   const first = fromDay * history.ticksPerDay * perTick
@@ -169,8 +174,8 @@ export function insertSql(history: History, table: FilledTable, slice: Slice): s
 }
 
 /**
- * Gauges and counters of a slice for stores of plain points: `series_id` (0 to 1023, the same in every slice),
- * `tenant`, `metric`, `service`, `host`, `route`, `ns`, `value`.
+ * Gauges and counters of a slice for stores of plain points: `series_id` (0 to 1023, the same in every
+ * slice), `tenant`, `metric`, `service`, `host`, `route`, `ns`, `value`.
  */
 export function pointSelect(history: History, slice: Slice): string {
   const kinds = pointTables.map(

@@ -1,6 +1,7 @@
-// The product in a process of its own, with a side door for the benchmark: statements that the parent sends run in
-// the same engine, next to the service. So the yardsticks are mutations of the very engine that serves the clients,
-// and the rows of the product can be filled in by the engine itself. Speaks over the IPC channel of its parent.
+// The product in a process of its own, with a side door for the benchmark: statements that the parent sends
+// run in the same engine, next to the service. So the yardsticks are mutations of the very engine that
+// serves the clients, and the rows of the product can be filled in by the engine itself. Speaks over the
+// IPC channel of its parent.
 
 import { join } from 'node:path'
 import { Session } from 'chdb'

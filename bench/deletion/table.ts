@@ -1,5 +1,5 @@
-// The results of the deletion benchmark as a table for people: a line for each way of erasing, medians over its
-// repetitions, in Markdown.
+// The results of the deletion benchmark as a table for people: a line for each way of erasing, medians over
+// its repetitions, in Markdown.
 
 import { quantile } from '../storage/bench-store.ts'
 import type { Erasure, StoreResult, WayResult } from './erasure.ts'

@@ -1,20 +1,21 @@
-// Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every alarm is
-// a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar is 1.5. Three ways
-// of running: one long evaluation after a first week to learn from; production's, a sliding window, in which only
-// incidents opened in the newest buckets count (`evaluate.ts` says why); and the first four days of a series, with
-// nothing to learn from before them. Where few alarms are expected a ratio is rough, so what it is at least, but for one
-// chance in twenty, stands beside it (least-rate.ts).
+// Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every
+// alarm is a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar
+// is 1.5. Three ways of running: one long evaluation after a first week to learn from; production's, a
+// sliding window, in which only incidents opened in the newest buckets count (`evaluate.ts` says why); and
+// the first four days of a series, with nothing to learn from before them. Where few alarms are expected a
+// ratio is rough, so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
 //
-// Beside it recall: the share of planted incidents that open an alarm at the same budget, in series otherwise alike. Five
-// incidents a week ("often") are more than a small budget asks to hear of; one a week ("rare") is what a budget of 1 says.
-// "blind" is the share of the rare ones that are missed only because earlier ones are in the past that is learnt from:
-// found where each is planted alone.
+// Beside it recall: the share of planted incidents that open an alarm at the same budget, in series otherwise
+// alike. Five incidents a week ("often") are more than a small budget asks to hear of; one a week ("rare") is
+// what a budget of 1 says. "blind" is the share of the rare ones that are missed only because earlier ones
+// are in the past that is learnt from: found where each is planted alone.
 //
-// Where the data of NAB is present, its series without a labelled anomaly are one more family, evaluated whole. A method
-// that compares peers judges one of eight series of the same family, each with noise of its own. Prints a table, a
-// summary by method and one JSON object.
+// Where the data of NAB is present, its series without a labelled anomaly are one more family, evaluated
+// whole. A method that compares peers judges one of eight series of the same family, each with noise of its
+// own. Prints a table, a summary by method and one JSON object.
 //
-//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
+//   [LETHE_NAB_DIR=...] node bench/detection/budget.ts [only these methods, by comma, or ""]
+//     [budget per week, 7] [seeds, 3]
 //     [--families "low counts,skewed"] [--ways whole,sliding,short,often,rare]
 
 import { execFileSync } from 'node:child_process'
@@ -203,7 +204,9 @@ const unlabelled = hasNab(nabFolder)
   ? readCorpus(nabFolder).filter(({ windows }) => windows.length === 0)
   : []
 
-/** Real series end when they end, and nobody knows their incidents: only the rate over the whole can be told. */
+/**
+ * Real series end when they end, and nobody knows their incidents: only the rate over the whole can be told.
+ */
 function measureUnlabelled(key: MethodKey) {
   const choice = choiceOf(key)
   let alarms = 0

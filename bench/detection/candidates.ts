@@ -1,6 +1,6 @@
-// Members that `auto` does not have, for nab.ts --ablate to ask what they would be worth: each gives one surprise per dense
-// value, from that value and those before it, as members do. They live here and not in the product because, as
-// docs/decisions/0008 shows, none has earned its place so far.
+// Members that `auto` does not have, for nab.ts --ablate to ask what they would be worth: each gives one
+// surprise per dense value, from that value and those before it, as members do. They live here and not in the
+// product because, as docs/decisions/0008 shows, none has earned its place so far.
 
 import { methodParams } from '../../contract/detection-methods.ts'
 import type { MemberName } from '../../server/detection/methods/auto.ts'
@@ -27,7 +27,10 @@ export function candidateSurprises(dense: DenseValues): Record<CandidateName, Fl
   }
 }
 
-/** Every choice of members that is asked about: as shipped, less one, with a candidate, with it in the place of one. */
+/**
+ * Every choice of members that is asked about: as shipped, less one, with a candidate,
+ * with it in the place of one.
+ */
 export function variantsOf(
   shipped: readonly MemberName[],
 ): Map<string, readonly (MemberName | CandidateName)[]> {
@@ -44,7 +47,10 @@ export function variantsOf(
   return variants
 }
 
-/** Distance of the last `length` means of `points` values each to the most like earlier ones, where such a block ends. */
+/**
+ * Distance of the last `length` means of `points` values each to the most like earlier ones,
+ * where such a block ends.
+ */
 function coarseDistances(values: Float64Array, points: number, length: number): Float64Array {
   const means = rollingMeans(values, points)
   const blocks = Float64Array.from({ length: Math.floor(values.length / points) }, (_, block) => {
@@ -61,7 +67,9 @@ function coarseDistances(values: Float64Array, points: number, length: number): 
   )
 }
 
-/** Boxes may span this share of what the features span, on average: one less the vigilance of the literature. */
+/**
+ * Boxes may span this share of what the features span, on average: one less the vigilance of the literature.
+ */
 const widestBox = 0.1
 const mostBoxes = 512
 
@@ -72,9 +80,10 @@ interface Box {
 }
 
 /**
- * Fuzzy adaptive resonance (Carpenter, Grossberg and Rosen 1991) read as geometry: categories are boxes in the space of the
- * features, a point joins the nearest box that stays small enough with it, or begins one. What is returned is how far
- * the point lies outside of the nearest box, per feature and in units of the range so far.
+ * Fuzzy adaptive resonance (Carpenter, Grossberg and Rosen 1991) read as geometry: categories are boxes
+ * in the space of the features, a point joins the nearest box that stays small enough with it, or
+ * begins one. What is returned is how far the point lies outside of the nearest box, per feature and in
+ * units of the range so far.
  */
 function resonanceGaps(features: readonly Float64Array[]): Float64Array {
   const count = features.length

@@ -1,6 +1,7 @@
-// What methods tell of a change to or from summer time: six weeks of telemetry that follows the clock of Berlin, as an office
-// or as a wave, at noon neither more nor less than the day before; alarms of the three days after a change, beside those of
-// the three days before it, at the default parameters, with the time zone where a method takes one and without.
+// What methods tell of a change to or from summer time: six weeks of telemetry that follows the clock of
+// Berlin, as an office or as a wave, at noon neither more nor less than the day before; alarms of the three
+// days after a change, beside those of the three days before it, at the default parameters, with the time
+// zone where a method takes one and without.
 //
 //   node bench/detection/clock-change.ts [only these methods, by comma] [seeds, 4]
 //

@@ -1,6 +1,7 @@
-// What a detector costs: buckets per second of CPU on one core, for every method alone and for a whole evaluation with the
-// alarm layer, on seeded noise around a daily wave with an incident in it. Prints a table and one JSON object. Rates depend on the machine;
-// compare rows of one run. CPU time and the best of several rounds, because the machine's other work is not what is asked.
+// What a detector costs: buckets per second of CPU on one core, for every method alone and for a whole
+// evaluation with the alarm layer, on seeded noise around a daily wave with an incident in it. Prints a table
+// and one JSON object. Rates depend on the machine; compare rows of one run. CPU time and the best of several
+// rounds, because the machine's other work is not what is asked.
 //
 //   node bench/detection/cost.ts [only these, by the beginnings of their names, by comma]
 

@@ -1,7 +1,8 @@
-// A round of detectors that are all due, over a store of many organisations: read together, against each on its own,
-// in the same process on the same rows. The detectors are spread evenly over the twenty largest organisations and
-// watch a day of five minutes each: gauges, counters, histograms and error ratios of single services, and one
-// detector by service. What is timed is a whole round of the worker: definitions, reading, judging, recording.
+// A round of detectors that are all due, over a store of many organisations: read together, against each on
+// its own, in the same process on the same rows. The detectors are spread evenly over the twenty largest
+// organisations and watch a day of five minutes each: gauges, counters, histograms and error ratios of
+// single services, and one detector by service. What is timed is a whole round of the worker: definitions,
+// reading, judging, recording.
 //
 //   node bench/detection/due.ts --folder PATH [--rows 10000000] [--detectors 1000]
 

@@ -1,6 +1,7 @@
-// How long the event loop stands still while detectors work, which is how long everybody else waits: a preview of a week and
-// a run over fifty series, judged in this thread and in threads of their own, in one process on the same rows. Printed is
-// the longest delay of the loop, its 99th percentile and what the work took, in milliseconds.
+// How long the event loop stands still while detectors work, which is how long everybody else waits: a
+// preview of a week and a run over fifty series, judged in this thread and in threads of their own, in one
+// process on the same rows. Printed is the longest delay of the loop, its 99th percentile and what the
+// work took, in milliseconds.
 //
 //   node bench/detection/event-loop.ts [--method auto] [--days 3]
 

@@ -1,7 +1,8 @@
-// What a holiday should be compared with: traffic of thirteen weeks with five holidays in them, seeded, of the kinds that
-// offices and shops have, and of each rule how often a holiday alarms although nothing is wrong, the first one and those
-// after it, how often the same weekday a week later does, and which share of incidents of three hours on a holiday is found
-// (traffic down to 30 %, up to 250 %), all at the default parameters.
+// What a holiday should be compared with: traffic of thirteen weeks with five holidays in them, seeded,
+// of the kinds that offices and shops have, and of each rule how often a holiday alarms although
+// nothing is wrong, the first one and those after it, how often the same weekday a week later does, and
+// which share of incidents of three hours on a holiday is found (traffic down to 30 %, up to 250 %),
+// all at the default parameters.
 //
 //   node bench/detection/holidays.ts [seeds, 6] [minutes per bucket, 60] [only these rules, by comma]
 //

@@ -1,11 +1,13 @@
-// What methods find in made-up telemetry (lifelike.ts, or varied.ts), through the code that production runs: the share of planted
-// incidents that open an alarm, how many of the alarms are about one, and the alarms a series and week that are not, at stated
-// budgets; recall by kind of incident; and what the scores are worth without the budget: the share found at one threshold for
-// all series that gives so many false alarms a series and week, and VUS-PR. An alarm is about an incident if it opens while
-// that lasts or within the hour; in the eight hours after that, while the method's own past recovers, neither right nor wrong.
-// Prints three tables and one JSON object.
+// What methods find in made-up telemetry (lifelike.ts, or varied.ts), through the code that production runs:
+// the share of planted incidents that open an alarm, how many of the alarms are about one, and the alarms a
+// series and week that are not, at stated budgets; recall by kind of incident; and what the scores are worth
+// without the budget: the share found at one threshold for all series that gives so many false alarms a
+// series and week, and VUS-PR. An alarm is about an incident if it opens while that lasts or within the hour;
+// in the eight hours after that, while the method's own past recovers, neither right nor wrong. Prints three
+// tables and one JSON object.
 //
-//   node bench/detection/incidents.ts [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3] [--varied] [--from seed, 1]
+//   node bench/detection/incidents.ts [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
+//     [--varied] [--from seed, 1]
 
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'

@@ -1,6 +1,6 @@
-// Series in which nothing happens, of the kinds that break naive detectors, and the same with incidents planted. All
-// seeded. Deviations of planted incidents are in robust standard deviations of the series' own noise, so that they
-// mean the same in every family.
+// Series in which nothing happens, of the kinds that break naive detectors, and the same with incidents
+// planted. All seeded. Deviations of planted incidents are in robust standard deviations of the series' own
+// noise, so that they mean the same in every family.
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -105,7 +105,10 @@ function wandering(length: number, seed: number): Float64Array {
   })
 }
 
-/** Now one level, now another, for hours or days: a pool that is scaled, a job that runs when somebody starts it. */
+/**
+ * Now one level, now another, for hours or days: a pool that is scaled, a job that runs
+ * when somebody starts it.
+ */
 function switching(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   const uniform = seededUniform(seed + 1)
@@ -138,7 +141,10 @@ function bursty(length: number, seed: number): Float64Array {
   })
 }
 
-/** Measured only where they are named: a rhythm that no method without a clock can know, and what is never at rest. */
+/**
+ * Measured only where they are named: a rhythm that no method without a clock can know,
+ * and what is never at rest.
+ */
 export const namedFamilies: readonly Family[] = [
   ...[1, 2, 3, 4, 6].map((buckets) =>
     family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
@@ -161,7 +167,10 @@ interface Planting {
   readonly every: number
   /** Lengths, taken in turn. */
   readonly lasting: readonly number[]
-  /** With which of the sizes, sides and lengths to begin, so that several series with few incidents have all of them. */
+  /**
+   * With which of the sizes, sides and lengths to begin, so that several series with few
+   * incidents have all of them.
+   */
   readonly firstTurn?: number
 }
 

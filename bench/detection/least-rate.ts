@@ -1,6 +1,7 @@
-// Is a count of alarms more than chance? A handful of events says little about their rate, so a bench that expects four
-// prints beside the ratio what the rate is at least: the lower end of the exact one-sided interval for a Poisson law
-// (Garwood 1936). Alarms of one series come in company rather than alone, which makes the true interval wider.
+// Is a count of alarms more than chance? A handful of events says little about their rate, so a bench that
+// expects four prints beside the ratio what the rate is at least: the lower end of the exact one-sided
+// interval for a Poisson law (Garwood 1936). Alarms of one series come in company rather than alone, which
+// makes the true interval wider.
 
 const confidence = 0.95
 

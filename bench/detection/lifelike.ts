@@ -1,8 +1,9 @@
-// Four weeks of telemetry as services send it, seeded, with incidents of the kinds that operators name: a second opinion
-// beside NAB, made before any method was judged by it. Where label-free.ts asks whether an alarm budget is kept and how a jump
-// of known size is seen, here are also incidents without a jump: a leak, a reading that stands still, a ceiling, a day
-// that does not rise. Sizes are shares of what the series usually does, so that some are plain and some are faint. Between
-// incidents the series are not tidy either: nightly jobs, single outliers, gaps and drift are normal there.
+// Four weeks of telemetry as services send it, seeded, with incidents of the kinds that operators name: a
+// second opinion beside NAB, made before any method was judged by it. Where label-free.ts asks whether an
+// alarm budget is kept and how a jump of known size is seen, here are also incidents without a jump: a leak,
+// a reading that stands still, a ceiling, a day that does not rise. Sizes are shares of what the series
+// usually does, so that some are plain and some are faint. Between incidents the series are not tidy either:
+// nightly jobs, single outliers, gaps and drift are normal there.
 
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -213,7 +214,10 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
   return incidents
 }
 
-/** One series per kind of signal for each seed; every kind of incident is met by every kind of signal in nine seeds. */
+/**
+ * One series per kind of signal for each seed; every kind of incident is met by every kind
+ * of signal in nine seeds.
+ */
 export function lifelikeSeries(seeds: readonly number[]): LabelledSeries[] {
   return seeds.flatMap((seed) =>
     Object.entries(signals).map(([name, make], ordinal) => {

@@ -1,6 +1,6 @@
-// The Numenta Anomaly Benchmark as it lies on disk (data, labels, profiles, published scores), and as the product
-// would see it: each file a regular series with gaps as missing buckets. Labels stay beside the series and never go
-// into it, so nothing that scores a series can look at them.
+// The Numenta Anomaly Benchmark as it lies on disk (data, labels, profiles, published scores), and as the
+// product would see it: each file a regular series with gaps as missing buckets. Labels stay beside the
+// series and never go into it, so nothing that scores a series can look at them.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,9 @@ export interface NabFile {
   /** The first rows are never scored. */
   readonly probation: number
   readonly series: Series
-  /** Bucket of each row; of several rows in one bucket only the last one stands for it, the others have -1. */
+  /**
+   * Bucket of each row; of several rows in one bucket only the last one stands for it, the others have -1.
+   */
   readonly bucketOfRow: Int32Array
 }
 

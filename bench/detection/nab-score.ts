@@ -1,13 +1,17 @@
-// NAB v1.1 scores from the published rules, written from their description: a detection inside a window earns more
-// the earlier it comes, one outside costs, a window without one costs; one threshold for all files. The threshold is
-// either the oracle's (the best on the very labels, as everybody publishes it) or the best of the other groups.
+// NAB v1.1 scores from the published rules, written from their description: a detection inside a window
+// earns more the earlier it comes, one outside costs, a window without one costs; one threshold for all
+// files. The threshold is either the oracle's (the best on the very labels, as everybody publishes it) or
+// the best of the other groups.
 //
-// A sweep adds rows to the detections in descending order of score and keeps the total up to date, so every distinct
-// score of the corpus is tried as threshold in one pass.
+// A sweep adds rows to the detections in descending order of score and keeps the total up to date, so every
+// distinct score of the corpus is tried as threshold in one pass.
 
 import type { NabFile, NabProfile } from './nab-corpus.ts'
 
-/** Scores of a file's rows in [0, infinity); a row fires where its score reaches the threshold, and 0 never does. */
+/**
+ * Scores of a file's rows in [0, infinity); a row fires where its score reaches the
+ * threshold, and 0 never does.
+ */
 export type RowScores = ReadonlyMap<string, Float64Array>
 
 interface NabScore {
@@ -53,7 +57,10 @@ interface SplitScore {
   /** The best on the groups that choose, and its score there. */
   readonly threshold: number
   readonly chosen: number
-  /** The groups that are judged, at that threshold: as a final score (NaN without a window), and before it is one. */
+  /**
+   * The groups that are judged, at that threshold: as a final score (NaN without a
+   * window), and before it is one.
+   */
   readonly judged: number
   readonly judgedRaw: number
 }

@@ -1,19 +1,20 @@
-// Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for ranking and
-// `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published leaders and a trivial control.
+// Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for
+// ranking and `evaluateSeries` for alarms. Prints a table and one JSON object, beside the published
+// leaders and a trivial control.
 //
 //   node bench/detection/nab.ts [folder of the data] [--methods a,b] [--ablate | --losses]
 //   LETHE_NAB_DIR=... node bench/detection/nab.ts
 //
-// --methods measures only these; a method that compares peers has none here. --ablate asks instead what each member of
-// `auto` is worth, and the candidates that are none: every choice of members beside the trivial control, chosen on some
-// groups and judged on the others, both ways, and last the choice itself held out group by group. --losses tells where `auto`
-// and the leader lose their points, group by group.
+// --methods measures only these; a method that compares peers has none here. --ablate asks instead what each
+// member of `auto` is worth, and the candidates that are none: every choice of members beside the trivial
+// control, chosen on some groups and judged on the others, both ways, and last the choice itself held out
+// group by group. --losses tells where `auto` and the leader lose their points, group by group.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
 //   held out   each group at the threshold that is best on the other groups.
 //   shipped    no threshold at all: the alarms of the default parameters, one false alarm per series and week.
-//   VUS-PR     no threshold either, ranking only. On NAB's windows: not comparable with TSB-AD's own labels.
+//   VUS-PR     no threshold, ranking only; on NAB's windows, so not comparable with TSB-AD's own labels.
 // A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
 
 import { execFileSync } from 'node:child_process'

@@ -1,5 +1,5 @@
-// The series that the demo's shop gives its detectors, made from its model without a service in between: the same spans
-// and log records that the demo sends, counted as the built-in metrics count them.
+// The series that the demo's shop gives its detectors, made from its model without a service in between: the
+// same spans and log records that the demo sends, counted as the built-in metrics count them.
 
 import { serviceNames, spanKind } from '../../server/demo/call-graph.ts'
 import { logLinesOf, severity } from '../../server/demo/log-lines.ts'

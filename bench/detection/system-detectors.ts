@@ -1,9 +1,9 @@
-// What the system detector of request rates is worth, beside the one it replaced: as the service runs it, run after run
-// over a sliding window, on counted requests without incidents and with some planted. Traffic of eight kinds, six weeks
-// each from the first day of an organisation; what it tells in the first two weeks is told apart, because then no week
-// is known yet. `--shop` asks the whole set of system detectors about the demo's shop, at its first run. `--field` asks both
-// about labelled series from the field (AIOps Challenge 2018), in buckets of their own schedule and in a unit of their own.
-// Prints tables and one JSON object.
+// What the system detector of request rates is worth, beside the one it replaced: as the service runs it, run
+// after run over a sliding window, on counted requests without incidents and with some planted. Traffic of
+// eight kinds, six weeks each from the first day of an organisation; what it tells in the first two weeks is
+// told apart, because then no week is known yet. `--shop` asks the whole set of system detectors about the
+// demo's shop, at its first run. `--field` asks both about labelled series from the field (AIOps Challenge
+// 2018), in buckets of their own schedule and in a unit of their own. Prints tables and one JSON object.
 //
 //   node bench/detection/system-detectors.ts [seeds, 2] [--shop] [--field FOLDER]
 
@@ -83,7 +83,10 @@ interface Counted {
   readonly counts: Float64Array
 }
 
-/** What a run reads: the rate per second by buckets of its own, from `startMs` on; before the first row there is no data. */
+/**
+ * What a run reads: the rate per second by buckets of its own, from `startMs` on; before the
+ * first row there is no data.
+ */
 function seriesOf(
   { counts, startMs, stepMs }: Counted,
   definition: DetectorDefinition,
@@ -110,7 +113,10 @@ interface Told {
   untilMs: number
 }
 
-/** Every alarm somebody would have heard of, with a run every few hours: those that an earlier one goes on in are not new. */
+/**
+ * Every alarm somebody would have heard of, with a run every few hours: those that an earlier
+ * one goes on in are not new.
+ */
 function served(counted: Counted, definition: DetectorDefinition, span?: readonly [number, number]): Told[] {
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('invalid params')
@@ -217,7 +223,9 @@ function trafficTable() {
   ])
 }
 
-/** What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell. */
+/**
+ * What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell.
+ */
 function shopTable() {
   return seeds.map((seed) => {
     const shop = shopSeries(seed)
@@ -283,7 +291,8 @@ function readField(path: string) {
   if (first === undefined) throw new Error(`${path} is empty`)
   const stepMs = ((rows[1]?.[0] ?? 0) - first[0]) * 1000
   const values = rows.map(([, value]) => value).sort((a, b) => a - b)
-  // Nobody knows their unit: a hundred requests a second in the middle, so that the least deviation never decides.
+  // Nobody knows their unit: a hundred requests a second in the middle, so that the least
+  // deviation never decides.
   const scale = (100 * stepMs) / 1000 / Math.abs(values[values.length >> 1] || 1)
   const dayMs = 1440 * minuteMs
   const startMs = Math.floor((first[0] * 1000) / dayMs) * dayMs

@@ -1,8 +1,9 @@
-// Telemetry unlike that of lifelike.ts, as a second judge beside it: steps of one minute to one hour, rhythms, noise and trends
-// drawn at random, and incidents that change how a series is made instead of adding to its values: a rhythm that is late,
-// lost, or lacks its peak, a night that looks like an afternoon, noise that grows or stops, twice the traffic, a slow climb, a
-// level that stays. Sizes are in the noise's own deviations, many of them small beside the rhythm, so nothing need leave
-// the range. Incidents come when they come, none to five in a series. Made before anything was chosen by it.
+// Telemetry unlike that of lifelike.ts, as a second judge beside it: steps of one minute to one hour,
+// rhythms, noise and trends drawn at random, and incidents that change how a series is made instead of adding
+// to its values: a rhythm that is late, lost, or lacks its peak, a night that looks like an afternoon, noise
+// that grows or stops, twice the traffic, a slow climb, a level that stays. Sizes are in the noise's own
+// deviations, many of them small beside the rhythm, so nothing need leave the range. Incidents come when they
+// come, none to five in a series. Made before anything was chosen by it.
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -167,7 +168,10 @@ const kinds = {
 const allKinds = Object.entries<Kind>(kinds)
 const noiseNames = Object.keys(noises) as (keyof typeof noises)[]
 
-/** One to three waves a day, flatter at weekends in half of the series; in a quarter there is no rhythm at all. */
+/**
+ * One to three waves a day, flatter at weekends in half of the series; in a quarter
+ * there is no rhythm at all.
+ */
 function drawRhythm(length: number, perDay: number, chance: Chance) {
   const height = chance.uniform() < 0.25 ? 0 : between(4, 25, chance)
   const waves = [1, 2, 3].map((times) => ({

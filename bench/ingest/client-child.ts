@@ -1,7 +1,7 @@
-// Posts bodies over loopback in a process of its own, as light as Node can: one keep-alive socket per client, answers
-// read only for their status. Closed loop without a pace; with one, requests leave on their schedule whatever the
-// answers do, so that a stall shows in the latencies of all that waited. Reads its orders as JSON from standard
-// input and prints what it saw as JSON.
+// Posts bodies over loopback in a process of its own, as light as Node can: one keep-alive socket per client,
+// answers read only for their status. Closed loop without a pace; with one, requests leave on their schedule
+// whatever the answers do, so that a stall shows in the latencies of all that waited. Reads its orders as
+// JSON from standard input and prints what it saw as JSON.
 
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'

@@ -1,6 +1,7 @@
-// What the number of placements in a commit costs the engine: the same bodies of 64 organisations, one of each, inserted
-// in commits of so many placements, sizes in turn, merges stopped. Prints CPU microseconds a row for each size: the
-// median and the rounds. Fewer placements cost an insert's fixed part more often, more of them keep a session for longer.
+// What the number of placements in a commit costs the engine: the same bodies of 64 organisations, one of
+// each, inserted in commits of so many placements, sizes in turn, merges stopped. Prints CPU microseconds a
+// row for each size: the median and the rounds. Fewer placements cost an insert's fixed part more often, more
+// of them keep a session for longer.
 //
 // Run: node bench/ingest/commit-size.ts [--signal metrics] [--sizes 8,16,32,64] [--rounds 5] [--root /tmp]
 

@@ -1,7 +1,8 @@
-// What it costs that commits, or merges, are on the disk and not only in the operating system's cache. Commits like
-// the writer's go into real tables one after another (a closed loop), and at a fixed rate; a commit is 8 placements
-// of 500 gauges each. Rows are ready buffers, so nothing but the engine is measured. The variants take turns in
-// rounds, so that a slow minute of a shared disk meets all of them; each has a folder of its own.
+// What it costs that commits, or merges, are on the disk and not only in the operating system's cache.
+// Commits like the writer's go into real tables one after another (a closed loop), and at a fixed rate; a
+// commit is 8 placements of 500 gauges each. Rows are ready buffers, so nothing but the engine is
+// measured. The variants take turns in rounds, so that a slow minute of a shared disk meets all of them;
+// each has a folder of its own.
 //
 //   node bench/ingest/durability.ts [--seconds 6] [--rounds 3] [--root /tmp]
 

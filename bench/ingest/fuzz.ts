@@ -1,5 +1,5 @@
-// The hand-written protobuf decoder against the reference decoder for as long as one likes, a new seed each round. It
-// stops at the first difference and prints the body; LETHE_FUZZ_SEED repeats a round in the tests.
+// The hand-written protobuf decoder against the reference decoder for as long as one likes, a new seed each
+// round. It stops at the first difference and prints the body; LETHE_FUZZ_SEED repeats a round in the tests.
 //
 // Run: node bench/ingest/fuzz.ts [--seconds 60] [--seed 1]
 

@@ -1,17 +1,19 @@
-// OTLP/HTTP protobuf to committed rows against the engine's own insert of the same rows. For each signal and number of
-// organisations: closed-loop clients in one process post bodies over loopback to the service in another; beside it, in
-// the same run and before and after, the very rows that the bodies decode to are inserted into an empty engine from
-// ready buffers, in partitions as large as the service can have them, which is the yardstick. Clients and service share
-// the machine's cores, the yardstick has them to itself, so the ratio is on the low side.
-// Either leaves parts behind that are still to be merged, the engine alone most of all: it takes rows faster than it
-// merges them, until it has a thousand parts and slows down. So each is given the time to finish, and there are two
-// rates and two ratios: of the load while it lasts, and sustained, which counts that time too and is what can be held.
-// A second run at 80 % of the sustained rate, begun at rest, gives the latency that is promised. With --maps there is a
-// second yardstick: the engine alone with the same rows and attributes as maps, as the Collector's exporter stores them
-// and this service did until docs/decisions/0018. CPU and memory of the service are read from the kernel. Prints a
-// line for each round; LETHE_FSYNC=off is for both sides, otherwise the engine alone syncs as it can, file by file.
+// OTLP/HTTP protobuf to committed rows against the engine's own insert of the same rows. For each signal and
+// number of organisations: closed-loop clients in one process post bodies over loopback to the service in
+// another; beside it, in the same run and before and after, the very rows that the bodies decode to are
+// inserted into an empty engine from ready buffers, in partitions as large as the service can have them,
+// which is the yardstick. Clients and service share the machine's cores, the yardstick has them to itself, so
+// the ratio is on the low side. Either leaves parts behind that are still to be merged, the engine alone most
+// of all: it takes rows faster than it merges them, until it has a thousand parts and slows down. So each is
+// given the time to finish, and there are two rates and two ratios: of the load while it lasts, and
+// sustained, which counts that time too and is what can be held. A second run at 80 % of the sustained rate,
+// begun at rest, gives the latency that is promised. With --maps there is a second yardstick: the engine
+// alone with the same rows and attributes as maps, as the Collector's exporter stores them and this service
+// did until docs/decisions/0018. CPU and memory of the service are read from the kernel. Prints a line for
+// each round; LETHE_FSYNC=off is for both sides, otherwise the engine alone syncs as it can, file by file.
 //
-// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
+// Run: node bench/ingest/http.ts [--signals metrics,logs,traces] [--organisations 1,16,64]
+// [--rounds 1] [--seconds 40]
 //   [--clients 64] [--seed 1] [--maps]
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,8 +1,8 @@
-// Many small organisations: each sends one small batch a second (ten points, five log records or four spans, as
-// OTLP/JSON), all through the real service in a process of its own. Watched every interval: what was acknowledged
-// and how fast, parts on disk, CPU and memory of the service, and how long one organisation waits for a chart and
-// for its newest logs meanwhile. The comparison is the same traffic from few organisations, in the same program.
-// Clients and service share the machine.
+// Many small organisations: each sends one small batch a second (ten points, five log records or four spans,
+// as OTLP/JSON), all through the real service in a process of its own. Watched every interval: what was
+// acknowledged and how fast, parts on disk, CPU and memory of the service, and how long one organisation
+// waits for a chart and for its newest logs meanwhile. The comparison is the same traffic from few
+// organisations, in the same program. Clients and service share the machine.
 //
 //   node bench/ingest/many-organisations.ts [--organisations 16,500] [--rate 500] [--minutes 3] [--root /tmp]
 

@@ -1,6 +1,7 @@
-// Seeded, lifelike OTLP bodies for the ingest benches. Half of the bodies are what an SDK sends (one resource, some
-// hundred records), half what a Collector forwards (eight resources, some thousand records in all). Metrics are of all
-// five kinds in about the shares of real services, log bodies have 200 B to 2 kB, traces 5 to 50 spans.
+// Seeded, lifelike OTLP bodies for the ingest benches. Half of the bodies are what an SDK sends (one
+// resource, some hundred records), half what a Collector forwards (eight resources, some thousand records
+// in all). Metrics are of all five kinds in about the shares of real services, log bodies have 200 B to 2
+// kB, traces 5 to 50 spans.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
@@ -66,7 +67,10 @@ export function requestAttributes(random: Random): (TextAttribute | IntegerAttri
 const counts = (random: Random, length: number) =>
   Array.from({ length }, () => String(between(random, 0, 900)))
 
-/** One metric with a handful of points; kinds in the shares gauge 30, sum 45, histogram 20, exponential 3, summary 2. */
+/**
+ * One metric with a handful of points; kinds in the shares gauge 30, sum 45, histogram 20,
+ * exponential 3, summary 2.
+ */
 function metric(random: Random, points: number, fromNs: bigint): object {
   const share = random()
   const point = () => ({
@@ -170,7 +174,10 @@ const names = {
   traces: ['resourceSpans', 'scopeSpans', 'spans'],
 } as const
 
-/** Protobuf bodies of one signal, the same for the same seed; their rows are of the ten seconds after `fromNs`. */
+/**
+ * Protobuf bodies of one signal, the same for the same seed; their rows are of the ten seconds after
+ * `fromNs`.
+ */
 export function ingestBodies(signal: Signal, count: number, seed: number, fromNs = startNs): Buffer[] {
   const random = seededRandom(seed)
   const [groups, scopes, list] = names[signal]

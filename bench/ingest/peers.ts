@@ -1,14 +1,16 @@
-// The same gauges and counters into Lethe and into the stores of Debian, by each store's own protocol: points a second,
-// processor time a point, acknowledgement, memory, and what a point costs on disk. Closed-loop clients in one other
-// process on the same machine send bodies that were ready before; processor time and memory of the server come from
-// the kernel, children included, and points a second a core are what that time allows, so clients don't count. The first
-// rounds warm up and are not measured. A store that is not installed is said to be absent. Prints a table in Markdown.
+// The same gauges and counters into Lethe and into the stores of Debian, by each store's own protocol: points
+// a second, processor time a point, acknowledgement, memory, and what a point costs on disk. Closed-loop
+// clients in one other process on the same machine send bodies that were ready before; processor time and
+// memory of the server come from the kernel, children included, and points a second a core are what that time
+// allows, so clients don't count. The first rounds warm up and are not measured. A store that is not
+// installed is said to be absent. Prints a table in Markdown.
 //
-//   node bench/ingest/peers.ts [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120] [--warm 12]
+//   node bench/ingest/peers.ts [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120]
+//     [--warm 12]
 //     [--seed 1] [--root /tmp] [--perf folder] [--no-merge]
 //
-// With `--perf` the server is sampled while it is measured, and a file for `perf report` written into the folder; the
-// figures of such a run are not to be used.
+// With `--perf` the server is sampled while it is measured, and a file for `perf report` written into the
+// folder; the figures of such a run are not to be used.
 
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'

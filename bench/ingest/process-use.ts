@@ -1,4 +1,5 @@
-// What another process uses of the machine, as the kernel counts it in /proc: its memory and its CPU. Linux only.
+// What another process uses of the machine, as the kernel counts it in /proc: its memory
+// and its CPU. Linux only.
 
 import { readFileSync } from 'node:fs'
 

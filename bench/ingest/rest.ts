@@ -1,5 +1,6 @@
-// Waiting for a process to rest: what it was sent is done at once, what it put off, merges above all, is not. A rate that
-// leaves ever more of that behind can't be held, so the benches count the time that it takes as well.
+// Waiting for a process to rest: what it was sent is done at once, what it put off, merges above
+// all, is not. A rate that leaves ever more of that behind can't be held, so the benches count the
+// time that it takes as well.
 
 import { setTimeout } from 'node:timers/promises'
 

@@ -1,5 +1,6 @@
-// The service in a process of its own for benchmarks, so that clients and server don't share an event loop. It
-// creates one organisation per secret given, prints its address as a line of JSON, and on SIGTERM its peak memory.
+// The service in a process of its own for benchmarks, so that clients and server don't share an event
+// loop. It creates one organisation per secret given, prints its address as a line of JSON, and on
+// SIGTERM its peak memory.
 
 import pino from 'pino'
 import { createApp } from '../../server/app.ts'

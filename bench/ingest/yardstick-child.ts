@@ -1,9 +1,10 @@
-// The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the writer's own
-// format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows, placements, syncing and
-// the number of inserts at once are those of the service. So is what can be in one partition of an insert: the bodies
-// that all clients together have in flight. Of those an insert takes some ten thousand rows of one table, whose
-// partitions lie one after the other: what the engine does at its best with these rows and this format. With maps, the same
-// rows go into tables of an earlier build, which stored attributes as the Collector's exporter does.
+// The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the
+// writer's own format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows,
+// placements, syncing and the number of inserts at once are those of the service. So is what can be in one
+// partition of an insert: the bodies that all clients together have in flight. Of those an insert takes some
+// ten thousand rows of one table, whose partitions lie one after the other: what the engine does at its best
+// with these rows and this format. With maps, the same rows go into tables of an earlier build, which stored
+// attributes as the Collector's exporter does.
 
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -123,7 +124,10 @@ async function insertsWithMaps(): Promise<Insert[]> {
   return found
 }
 
-/** As many inserts at once as the engine runs for the service, beginning with the first, until `isOver` says so; answers rows. */
+/**
+ * As many inserts at once as the engine runs for the service, beginning with the first, until
+ * `isOver` says so; answers rows.
+ */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
   const lane = async () => {

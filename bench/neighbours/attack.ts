@@ -1,6 +1,6 @@
-// What an attack is, and the attacker who carries it out: HTTP with the tokens of another organisation, raw sockets
-// for what no client library sends, and a tally of what came back. The attacker has an address of its own on the
-// loopback interface, so that a limit by address tells it from the honest organisation.
+// What an attack is, and the attacker who carries it out: HTTP with the tokens of another organisation, raw
+// sockets for what no client library sends, and a tally of what came back. The attacker has an address of its
+// own on the loopback interface, so that a limit by address tells it from the honest organisation.
 
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -137,7 +137,10 @@ export class Attacker {
     })
   }
 
-  /** A plain connection to the HTTP port, or another; its failures are counted, and so are statuses that it reads. */
+  /**
+   * A plain connection to the HTTP port, or another; its failures are counted, and so are statuses that it
+   * reads.
+   */
   socket(port = this.orders.port): Socket {
     const socket = connect({ host: this.orders.host, port, localAddress: attackerAddress })
     socket.on('error', (error) => this.count(codeOf(error)))
@@ -164,7 +167,10 @@ export class Attacker {
     })
   }
 
-  /** Keeps so many connections; each that closes is opened again a moment later. Returns when the time is over. */
+  /**
+   * Keeps so many connections; each that closes is opened again a moment later. Returns when the time is
+   * over.
+   */
   async keepOpen(count: number, open: () => Socket): Promise<void> {
     const sockets = new Set<Socket>()
     const add = () => {

@@ -1,6 +1,6 @@
-// The attacker in a process of its own, so that its CPU is told from the service's and its end closes whatever it
-// left open. Reads the name of the attack and its orders as JSON from standard input; prints a line of JSON when it
-// begins, after what it prepared, and one when the time is over.
+// The attacker in a process of its own, so that its CPU is told from the service's and its end closes
+// whatever it left open. Reads the name of the attack and its orders as JSON from standard input; prints a
+// line of JSON when it begins, after what it prepared, and one when the time is over.
 
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,6 +1,7 @@
-// The honest organisation: telemetry at a steady rate over HTTP, a body a second over gRPC, a chart a second on a new
-// connection, an erasure of a minute once a minute, detectors that are due. Telemetry leaves on its schedule whatever the answers do, and its
-// latency counts from when it was due, so that a service that stalls is seen in all that waited.
+// The honest organisation: telemetry at a steady rate over HTTP, a body a second over gRPC, a chart a second
+// on a new connection, an erasure of a minute once a minute, detectors that are due. Telemetry leaves on its
+// schedule whatever the answers do, and its latency counts from when it was due, so that a service that
+// stalls is seen in all that waited.
 
 import { Agent, type RequestOptions, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,8 +13,8 @@ import type { Service } from './service.ts'
 import type { World } from './world.ts'
 
 /**
- * What it does, each with latencies of its own: an erasure until it is taken, and until it is completed; a detector
- * from when it is due until it has run.
+ * What it does, each with latencies of its own: an erasure until it is taken, and until it is completed; a
+ * detector from when it is due until it has run.
  */
 export const doors = ['ingest', 'grpc', 'chart', 'erasure', 'erased', 'detector'] as const
 export type Door = (typeof doors)[number]
@@ -28,12 +29,15 @@ export interface Sample {
 }
 
 /**
- * The refusal of telemetry in the moment in which an erasure of the same organisation swaps its data: a client sends
- * it again. No neighbour is the cause, so it counts as no refusal.
+ * The refusal of telemetry in the moment in which an erasure of the same organisation swaps its data: a
+ * client sends it again. No neighbour is the cause, so it counts as no refusal.
  */
 export const ownErasure = 'own erasure'
 
-/** What a client gives up after: longer than anybody waits for a chart. Waiting for a connection of its own counts. */
+/**
+ * What a client gives up after: longer than anybody waits for a chart. Waiting for a
+ * connection of its own counts.
+ */
 const patienceMs = 20_000
 
 /** Connections that a Collector sends on by default. */
@@ -220,8 +224,8 @@ export class Honest {
   }
 
   /**
-   * Never rejects. A kept connection that the service had closed is no refusal: the request is made again on a new
-   * one, as every client does.
+   * Never rejects. A kept connection that the service had closed is no refusal: the request is made again on
+   * a new one, as every client does.
    */
   async #ask(
     role: Role,
@@ -271,8 +275,8 @@ function grpcRefusal({ code, details }: grpc.ServiceError): string {
 }
 
 /**
- * The status, and the stable code where the body has one. The bodies of OTLP have none: there the sentence of the
- * catalogue tells {@link ownErasure}.
+ * The status, and the stable code where the body has one. The bodies of OTLP have none: there the sentence of
+ * the catalogue tells {@link ownErasure}.
  */
 function refusalOf({ status, text }: Answer): string {
   if (status === 0) return text

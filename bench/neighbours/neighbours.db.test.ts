@@ -1,5 +1,5 @@
-// The benchmark of neighbours can be believed: its list is whole, its verdict follows the bars, and its attacks reach
-// the service that it starts, whose death it sees.
+// The benchmark of neighbours can be believed: its list is whole, its verdict follows the bars, and its
+// attacks reach the service that it starts, whose death it sees.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

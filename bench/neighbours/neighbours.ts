@@ -1,15 +1,18 @@
-// Whether an organisation can take the service away from its neighbours. An honest organisation sends at a fifth of the
-// capacity that was just measured, over HTTP and gRPC, looks at a chart each second, has detectors that are due each
-// minute, and erases a minute of its telemetry each minute. Beside it, one at a time, come the attacks of a list, from
-// a process and an address of their own. Each begins on a copy of one data folder with a service of its own, calm
-// first, so that its "without" is as old as its "with" and no attack begins with what another left.
-// The bar: its p99 at most twice the calm value, or 500 ms, whichever is more, at each of its doors; no refusal of it;
-// the process within 2,500 MB; quick charts again within 5 seconds; and no death. Erasures and new
-// detectors are few, so the calm ones of the whole run are one sample. The service is that of any checkout: with --tree one list measures versions.
-// All share the machine's cores, so the attacker runs at a low priority: its CPU would be another machine's. The line
-// `busy-machine` is what an attacker costs there that only computes. Prints a line of JSON for each attack, and the table on standard error; with --strict it ends with 1 where a bar is missed.
+// Whether an organisation can take the service away from its neighbours. An honest organisation sends at a
+// fifth of the capacity that was just measured, over HTTP and gRPC, looks at a chart each second, has
+// detectors that are due each minute, and erases a minute of its telemetry each minute. Beside it, one at a
+// time, come the attacks of a list, from a process and an address of their own. Each begins on a copy of one
+// data folder with a service of its own, calm first, so that its "without" is as old as its "with" and no
+// attack begins with what another left. The bar: its p99 at most twice the calm value, or 500 ms, whichever
+// is more, at each of its doors; no refusal of it; the process within 2,500 MB; quick charts again within 5
+// seconds; and no death. Erasures and new detectors are few, so the calm ones of the whole run are one
+// sample. The service is that of any checkout: with --tree one list measures versions. All share the
+// machine's cores, so the attacker runs at a low priority: its CPU would be another machine's. The line
+// `busy-machine` is what an attacker costs there that only computes. Prints a line of JSON for each attack,
+// and the table on standard error; with --strict it ends with 1 where a bar is missed.
 //
-// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT] [--rate BODIES_A_SECOND]
+// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT]
+// [--rate BODIES_A_SECOND]
 //   [--strict] [--list]
 
 import { execFileSync } from 'node:child_process'
@@ -41,7 +44,9 @@ const { values: flags } = parseArgs({
   },
 })
 
-/** What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far. */
+/**
+ * What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far.
+ */
 const rareDoors = ['erasure', 'erased', 'detector'] as const
 
 /** Of the capacity that was measured. */

@@ -1,4 +1,5 @@
-// The table for people: a line for each attack, in Markdown, with what the honest organisation saw without and with it.
+// The table for people: a line for each attack, in Markdown, with what the honest organisation
+// saw without and with it.
 
 import { controls } from './attacks/controls.ts'
 import { type Door, doors } from './honest.ts'

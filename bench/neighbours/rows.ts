@@ -1,6 +1,6 @@
-// The telemetry that the organisations of the benchmark have, as OTLP protobuf: a history for both, which the service
-// is given once, and what the attacks send more of. Times are relative to the start, so that charts of the last hour
-// or month find them.
+// The telemetry that the organisations of the benchmark have, as OTLP protobuf: a history for both, which the
+// service is given once, and what the attacks send more of. Times are relative to the start, so that charts
+// of the last hour or month find them.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
@@ -65,7 +65,9 @@ export function logsBody(service: string, lines: readonly LogLine[]): Body {
   return { signal: 'logs', bytes: encodeProto('logs', message) }
 }
 
-/** Points of the honest gauge at one instant: six routes of eight services in eight bodies' worth of series. */
+/**
+ * Points of the honest gauge at one instant: six routes of eight services in eight bodies' worth of series.
+ */
 export function honestPoints(atMs: number): Point[] {
   return Array.from({ length: 48 }, (_, series) => ({
     atMs,
@@ -74,7 +76,10 @@ export function honestPoints(atMs: number): Point[] {
   }))
 }
 
-/** What the honest organisation has before the start: a point of each series every 15 seconds, five log lines a minute. */
+/**
+ * What the honest organisation has before the start: a point of each series every 15 seconds,
+ * five log lines a minute.
+ */
 export function* honestHistory(untilMs: number): Generator<Body> {
   const chunk = 10
   for (let minute = honestHistoryMinutes; minute > 0; minute -= chunk) {

@@ -1,6 +1,6 @@
-// The service of any checkout as its user starts it, `lethe serve` in a process of its own, on ports of loopback that
-// the system chooses. A process that dies is started again on the same ports and the same folder, as a supervisor
-// would, and its deaths are counted.
+// The service of any checkout as its user starts it, `lethe serve` in a process of its own, on ports of
+// loopback that the system chooses. A process that dies is started again on the same ports and the same
+// folder, as a supervisor would, and its deaths are counted.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

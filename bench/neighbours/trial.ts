@@ -1,5 +1,5 @@
-// One attack beside the honest organisation, on a service and a data folder of its own: calm first, then the attack,
-// then until charts are as quick again as they may be.
+// One attack beside the honest organisation, on a service and a data folder of its own: calm first, then the
+// attack, then until charts are as quick again as they may be.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -47,8 +47,8 @@ const firstErasureMs = 1000
 const erasureEveryMs = 60_000
 
 /**
- * The attacker's own work would be done on another machine. At a low priority it uses what the service leaves, and
- * takes nothing from it but by what it sends.
+ * The attacker's own work would be done on another machine. At a low priority it uses what the service
+ * leaves, and takes nothing from it but by what it sends.
  */
 const attackerNice = 10
 
@@ -118,14 +118,19 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
   }
 }
 
-/** A detector, and two erasures one after the other: the first of a service that has just started is the quickest. */
+/**
+ * A detector, and two erasures one after the other: the first of a service that has just
+ * started is the quickest.
+ */
 async function calmWork(honest: Honest): Promise<void> {
   await sleep(firstErasureMs)
   const erasures = honest.erase().then(() => honest.erase())
   await Promise.all([erasures, honest.detect()])
 }
 
-/** An erasure each minute, and beside each a detector that is due. Resolves when all that was begun is done. */
+/**
+ * An erasure each minute, and beside each a detector that is due. Resolves when all that was begun is done.
+ */
 async function workOf(honest: Honest, forMs: number): Promise<void> {
   const untilMs = performance.now() + forMs
   const running: Promise<void>[] = []

@@ -1,5 +1,5 @@
-// From samples to a verdict: what the honest organisation saw while nothing happened and while it was attacked, and
-// which of the bars that missed. Nothing here measures.
+// From samples to a verdict: what the honest organisation saw while nothing happened and while it was
+// attacked, and which of the bars that missed. Nothing here measures.
 
 import { quantile } from '../storage/bench-store.ts'
 import { type Door, doors, ownErasure, type Sample } from './honest.ts'
@@ -17,7 +17,10 @@ export interface Outcome {
   readonly attack: string
   readonly calm: Latencies
   readonly attacked: Latencies
-  /** Of the honest organisation, from the begin of the attack's preparation until the end: how often, by status. */
+  /**
+   * Of the honest organisation, from the begin of the attack's preparation until the end: how often, by
+   * status.
+   */
   readonly refusals: Readonly<Record<string, number>>
   readonly peakMb: number
   readonly deaths: number
@@ -66,8 +69,8 @@ export function refusalsSince(samples: readonly Sample[], fromMs: number): Recor
 }
 
 /**
- * When charts were well again: the instant since which so many in a row were answered within the bar. Null where there
- * is none so far.
+ * When charts were well again: the instant since which so many in a row were answered within the bar. Null
+ * where there is none so far.
  */
 export function wellSinceMs(charts: readonly Sample[], bar: number, inARow: number): number | null {
   const lastBad = charts.findLastIndex(({ ms, refusal }) => refusal !== null || ms > bar)

@@ -1,6 +1,6 @@
-// The data folder that each attack begins with: an honest organisation and others, tokens of each role, histories,
-// and detectors that are due each minute. It is made once by the checkout under test; each attack gets a copy, so
-// that none begins with what another left.
+// The data folder that each attack begins with: an honest organisation and others, tokens of each role,
+// histories, and detectors that are due each minute. It is made once by the checkout under test; each attack
+// gets a copy, so that none begins with what another left.
 
 import { cpSync, mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

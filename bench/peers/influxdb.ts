@@ -1,5 +1,5 @@
-// InfluxDB 1.x on loopback for benchmarks. Nothing can ask it to compact, so a shard counts as cold after seconds instead of
-// the hours it comes with, and it does nothing but what it is asked.
+// InfluxDB 1.x on loopback for benchmarks. Nothing can ask it to compact, so a shard counts as cold after
+// seconds instead of the hours it comes with, and it does nothing but what it is asked.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,10 @@ import { freePort, startServer, untilReady } from './server.ts'
 
 export const influxdProgram = '/usr/bin/influxd'
 
-/** Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points; its default where absent. */
+/**
+ * Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points;
+ * its default where absent.
+ */
 export async function startInfluxdb(
   folder: string,
   dataFolder: string,

@@ -1,5 +1,5 @@
-// PostgreSQL of Debian as a benchmark starts it: a cluster of its own that listens on a socket in its folder only, and
-// sessions of psql that stay open, so that what their server processes use can be counted.
+// PostgreSQL of Debian as a benchmark starts it: a cluster of its own that listens on a socket in its folder
+// only, and sessions of psql that stay open, so that what their server processes use can be counted.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, globSync, mkdirSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// A store that others run, as the benchmarks beside it start one: a throw-away server on loopback in a scratch folder,
-// started by the benchmark and ended by its process id, also when the benchmark ends first.
+// A store that others run, as the benchmarks beside it start one: a throw-away server on loopback in a
+// scratch folder, started by the benchmark and ended by its process id, also when the benchmark ends first.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

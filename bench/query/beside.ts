@@ -1,7 +1,8 @@
-// Reads of two versions of the program in turn, one read by each and then the next, so that whatever else the machine does
-// meanwhile does it to both: runs one after the other differ by more than most changes do. Each version has a process of
-// its own and a folder that its own `bench/query/reads.ts` has filled with the same options, on a disk: in memory (tmpfs)
-// files are read otherwise. Printed are medians of wall and CPU of a read, milliseconds, the other version first.
+// Reads of two versions of the program in turn, one read by each and then the next, so that whatever else the
+// machine does meanwhile does it to both: runs one after the other differ by more than most changes do. Each
+// version has a process of its own and a folder that its own `bench/query/reads.ts` has filled with the same
+// options, on a disk: in memory (tmpfs) files are read otherwise. Printed are medians of wall and CPU of a
+// read, milliseconds, the other version first.
 //
 //   node bench/query/beside.ts --tree PATH --folders OTHER,OWN [--reads 50] [--only text]
 

@@ -1,8 +1,8 @@
-// Telemetry of many organisations by INSERT ... SELECT FROM numbers(), the same at every run: tens of millions of
-// rows in minutes, through none of the ingest path. What matters for reading and for storage is kept lifelike:
-// organisations of very different sizes (the i-th has 1/i of the first), metrics as real series (gauges that
-// swing by the day, cumulative counters and histograms that grow), traces whose spans lie together, log bodies of
-// words and numbers, and six attributes with few distinct values.
+// Telemetry of many organisations by INSERT ... SELECT FROM numbers(), the same at every run: tens of
+// millions of rows in minutes, through none of the ingest path. What matters for reading and for storage is
+// kept lifelike: organisations of very different sizes (the i-th has 1/i of the first), metrics as real
+// series (gauges that swing by the day, cumulative counters and histograms that grow), traces whose spans lie
+// together, log bodies of words and numbers, and six attributes with few distinct values.
 
 import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
 import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
@@ -55,7 +55,10 @@ const insertRows = 250_000
 
 type Commands = Pick<TelemetryEngine, 'command'>
 
-/** Fills the tables; `into` may rename them. Rows of one organisation and table come in the order of their time. */
+/**
+ * Fills the tables; `into` may rename them. Rows of one organisation and table come in
+ * the order of their time.
+ */
 export async function fill(
   engine: Commands,
   rows: number,
@@ -67,8 +70,8 @@ export async function fill(
 }
 
 /**
- * Metrics alone, and the largest organisation as large as it is among `largest` rows: what reading costs at that size
- * without the time to load it all.
+ * Metrics alone, and the largest organisation as large as it is among `largest` rows: what reading costs at
+ * that size without the time to load it all.
  */
 export async function fillWithLargest(engine: Commands, rows: number, largest: number): Promise<void> {
   for (const [index, own] of organisationRows(rows, 64).entries()) {

@@ -1,7 +1,7 @@
 // Where the milliseconds of a small read go: what the engine says of its own phases (parsing, analysis, plan,
-// optimising, pipeline), over the rows that `bench/query/reads.ts` has left in a folder. Below it the ladder that
-// leads from nothing to the window of one gauge, each rung one piece more. Every read has another end, as those of
-// detectors have, so nothing is served from what an equal statement left behind.
+// optimising, pipeline), over the rows that `bench/query/reads.ts` has left in a folder. Below it the ladder
+// that leads from nothing to the window of one gauge, each rung one piece more. Every read has another end,
+// as those of detectors have, so nothing is served from what an equal statement left behind.
 //
 //   node bench/query/phases.ts --folder PATH [--reads 40] [--only text]
 

@@ -1,12 +1,14 @@
-// What reading costs as data grows: detector windows, dashboards, log search, a trace by its id, through the very
-// functions that answer requests and run detectors. Two organisations are asked: the largest, which holds a fifth
-// of all rows, and one in the middle. Windows end at random in the last ten days, the page cache is warm. Each
-// size runs in a folder of its own, which is kept and used again where it is named, so that a change can be compared on
-// the same rows. Printed are p50, p99 and CPU of one read for either organisation, in milliseconds.
+// What reading costs as data grows: detector windows, dashboards, log search, a trace by its id, through the
+// very functions that answer requests and run detectors. Two organisations are asked: the largest, which
+// holds a fifth of all rows, and one in the middle. Windows end at random in the last ten days, the page
+// cache is warm. Each size runs in a folder of its own, which is kept and used again where it is named, so
+// that a change can be compared on the same rows. Printed are p50, p99 and CPU of one read for either
+// organisation, in milliseconds.
 //
 //   node bench/query/reads.ts [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
 //
-// With `--largest` there are metrics alone, and the largest organisation has as many as it would have among so many rows.
+// With `--largest` there are metrics alone, and the largest organisation has as many as it would
+// have among so many rows.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +60,9 @@ type Query = Parameters<typeof answerSeries>[1]
 
 const ns = (seconds: number): bigint => BigInt(Math.round(seconds)) * 1_000_000_000n
 
-/** A detector's window: regular steps of five minutes. `isFirst` is a read that knows of no read before it. */
+/**
+ * A detector's window: regular steps of five minutes. `isFirst` is a read that knows of no read before it.
+ */
 function window(
   spanSeconds: number,
   what: {

@@ -1,5 +1,6 @@
-// What the engine's own BACKUP and RESTORE cost, and what they hold up: how long an insert waits at worst while a
-// backup is waited for, and while it is taken in the background (ASYNC); and how long KILL QUERY takes to end one.
+// What the engine's own BACKUP and RESTORE cost, and what they hold up: how long an insert waits at
+// worst while a backup is waited for, and while it is taken in the background (ASYNC); and how long
+// KILL QUERY takes to end one.
 //
 //   node bench/storage/backup.ts [--rows 10000000] [--root /tmp]
 

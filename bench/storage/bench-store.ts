@@ -1,7 +1,7 @@
-// A throwaway telemetry store for the storage benches: one folder, tables whose layout (partition key, settings) is
-// the thing being compared, and the few observations that both programs make: CPU of the whole process (the
-// engine's threads live in it), parts, and what is really in the table's folder. A part counts as removed only
-// when the folder has no entry of it, whatever the engine's system tables say.
+// A throwaway telemetry store for the storage benches: one folder, tables whose layout (partition key,
+// settings) is the thing being compared, and the few observations that both programs make: CPU of the whole
+// process (the engine's threads live in it), parts, and what is really in the table's folder. A part counts
+// as removed only when the folder has no entry of it, whatever the engine's system tables say.
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
@@ -27,7 +27,10 @@ export const promptRemoval =
   'merge_tree_clear_old_parts_interval_seconds = 1, merge_tree_clear_old_temporary_directories_interval_seconds = 1, ' +
   'finished_mutations_to_keep = 1'
 
-/** The CREATE TABLE text of a layout, with every column that is stored in the real table and not filled by the engine. */
+/**
+ * The CREATE TABLE text of a layout, with every column that is stored in the real table and
+ * not filled by the engine.
+ */
 export function tableText(layout: TableLayout): string {
   const spec = tables.find((table) => table.name === layout.like)
   if (spec === undefined) throw new Error(`No table ${layout.like}.`)

@@ -1,12 +1,13 @@
-// What a row costs on disk, and what it would cost with other codecs, types and sort keys: the demo shop's telemetry
-// as OTLP bodies, decoded by the service's own decoder, in tables like the real ones but for the thing compared,
-// after all parts are merged into one per partition. Beside the bytes: the CPU of writing the rows once (encoding is
-// not in it), and of reading what a detector, a chart and a log search read. Raw OTLP is the body as it was sent.
+// What a row costs on disk, and what it would cost with other codecs, types and sort keys: the demo shop's
+// telemetry as OTLP bodies, decoded by the service's own decoder, in tables like the real ones but for the
+// thing compared, after all parts are merged into one per partition. Beside the bytes: the CPU of writing the
+// rows once (encoding is not in it), and of reading what a detector, a chart and a log search read. Raw OTLP
+// is the body as it was sent.
 //
 //   node bench/storage/codecs.ts [--days 14] [--only 'as it is|ids'] [--senders 0]
 //
-// With senders it is not the shop's telemetry but what they send in two hours in `bench/ingest/peers.ts`: gauges and
-// counters of a thousand series each.
+// With senders it is not the shop's telemetry but what they send in two hours in `bench/ingest/peers.ts`:
+// gauges and counters of a thousand series each.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

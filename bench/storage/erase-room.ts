@@ -1,6 +1,7 @@
-// How much room on the disk an erasure takes for itself before it gives any back: what the reserve has to be good for. A service
-// on a file system in memory, which needs root; the room that is free is read every millisecond while an erasure is asked for and
-// carried out. The engine besides refuses to drop a partition where less than a mebibyte is free, however little it writes.
+// How much room on the disk an erasure takes for itself before it gives any back: what the reserve has to be
+// good for. A service on a file system in memory, which needs root; the room that is free is read every
+// millisecond while an erasure is asked for and carried out. The engine besides refuses to drop a partition
+// where less than a mebibyte is free, however little it writes.
 //
 //   node bench/storage/erase-room.ts [--weeks 26] [--rows 2000]
 
@@ -53,7 +54,9 @@ function logsOf(week: number): object {
   return { resourceLogs: [{ resource: {}, scopeLogs: [{ logRecords }] }] }
 }
 
-/** Asks for the erasure of what is before, and answers how much less was free meanwhile than at the beginning. */
+/**
+ * Asks for the erasure of what is before, and answers how much less was free meanwhile than at the beginning.
+ */
 async function measure(range_end: number) {
   const before = disk.freeBytes()
   let least = before

@@ -1,7 +1,8 @@
-// Which statement takes an organisation's rows out of a table: dropping its partitions, or rewriting an edge week in
-// two ways, with a placement of its own and with one that eight share. All variants run interleaved over the same
-// seeded rows in one process, so read the ratios. A step ends when the folder holds no part of the old state. What a
-// whole erasure costs, against other layouts and stores, is measured by bench/deletion/erase.ts.
+// Which statement takes an organisation's rows out of a table: dropping its partitions, or rewriting an edge
+// week in two ways, with a placement of its own and with one that eight share. All variants run interleaved
+// over the same seeded rows in one process, so read the ratios. A step ends when the folder holds no part of
+// the old state. What a whole erasure costs, against other layouts and stores, is measured by
+// bench/deletion/erase.ts.
 //
 //   node bench/storage/erase.ts [--rows 5000000] [--rounds 5] [--root /tmp]
 

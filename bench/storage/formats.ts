@@ -1,9 +1,10 @@
-// What one row costs from cells to committed, in three insert formats: JSONCompactEachRow through the driver's raw
-// insert, and RowBinary and Native through a file that has no name (opened, unlinked, read back by the engine as
-// /proc/self/fd/N, so nothing is left behind by a crash). Native is column by column: a header with column and row
-// counts, then name, type and values of each column; strings carry a LEB128 length, arrays cumulative
-// offsets. LowCardinality columns are sent as plain strings and converted by the engine. All three must yield the same
-// table, which is checked by a hash before anything is timed. Linux only.
+// What one row costs from cells to committed, in three insert formats: JSONCompactEachRow through the
+// driver's raw insert, and RowBinary and Native through a file that has no name (opened, unlinked, read
+// back by the engine as /proc/self/fd/N, so nothing is left behind by a crash). Native is column by
+// column: a header with column and row counts, then name, type and values of each column; strings carry a
+// LEB128 length, arrays cumulative offsets. LowCardinality columns are sent as plain strings and
+// converted by the engine. All three must yield the same table, which is checked by a hash before
+// anything is timed. Linux only.
 //
 //   node bench/storage/formats.ts [--rows 20000] [--rounds 9] [--root /tmp]
 

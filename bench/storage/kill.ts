@@ -1,7 +1,8 @@
 // Kills a process with SIGKILL while it erases, opens the folder again and counts: what a crash inside DROP
-// PARTITION, DELETE IN PARTITION or REPLACE PARTITION leaves behind. "replace" stops at the crash; "swap" is the
-// protocol of docs/decisions/0002: rename the counted copy before REPLACE, and repeat the REPLACE when such a table is
-// found at start. Each kill starts from a fresh copy of the same seeded folder; the delay grows from kill to kill.
+// PARTITION, DELETE IN PARTITION or REPLACE PARTITION leaves behind. "replace" stops at the crash; "swap" is
+// the protocol of docs/decisions/0002: rename the counted copy before REPLACE, and repeat the REPLACE when
+// such a table is found at start. Each kill starts from a fresh copy of the same seeded folder; the delay
+// grows from kill to kill.
 //
 //   node bench/storage/kill.ts [--kills 20] [--root /tmp]
 

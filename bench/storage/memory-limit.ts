@@ -1,6 +1,7 @@
-// What becomes of the service under a memory limit of the system: it is put into a control group of its own, log records
-// are sent for a while, and where the kernel ends it, it is started again without the limit. Every acknowledged row has to
-// be there, and an erasure has to complete. Needs root, and control groups that can be made.
+// What becomes of the service under a memory limit of the system: it is put into a control group of its
+// own, log records are sent for a while, and where the kernel ends it, it is started again without the
+// limit. Every acknowledged row has to be there, and an erasure has to complete. Needs root, and control
+// groups that can be made.
 //
 //   node bench/storage/memory-limit.ts [--megabytes 330] [--seconds 25]
 

@@ -1,10 +1,11 @@
-// What it costs the engine to merge a row once, and which columns of it: parts of some thousand rows, decoded by the
-// service's own decoder from the bodies of the ingest benches, are copied into tables like the real ones but for the
-// thing compared, and put together into one part. CPU microseconds a row of three merges each, and bytes a row
-// afterwards. Nothing else runs meanwhile; that of merging several times is not in it. With `--unique` each row's own
-// attributes are of it alone, as where each has an id.
+// What it costs the engine to merge a row once, and which columns of it: parts of some thousand rows, decoded
+// by the service's own decoder from the bodies of the ingest benches, are copied into tables like the real
+// ones but for the thing compared, and put together into one part. CPU microseconds a row of three merges
+// each, and bytes a row afterwards. Nothing else runs meanwhile; that of merging several times is not in it.
+// With `--unique` each row's own attributes are of it alone, as where each has an id.
 //
-// Run: node bench/storage/merge-cost.ts [--table otel_metrics_sum] [--parts 10] [--unique] [--only 'as it is|without codecs']
+// Run: node bench/storage/merge-cost.ts [--table otel_metrics_sum] [--parts 10] [--unique] [--only
+// 'as it is|without codecs']
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -130,7 +131,10 @@ async function measure(candidate: Candidate, rows: number) {
   throw new Error('Three rounds are made.')
 }
 
-/** A new table of the same parts, a statement each. What the engine fills or computes by itself is only copied. */
+/**
+ * A new table of the same parts, a statement each. What the engine fills or computes by itself is only
+ * copied.
+ */
 async function copyAs(candidate: Candidate): Promise<number> {
   const pairs = table.columns.flatMap((column) => {
     const other = candidate(column)

@@ -1,9 +1,11 @@
-// What a group commit costs when its rows belong to many organisations, for several table layouts and ways of
-// grouping. Every variant runs in a process of its own, so that the CPU of the whole process is the CPU of
-// that variant: inserts, merges and, for the hot table, the settling. Rows are ready buffers; encoding is not counted.
-// The steady run offers a fixed rate and measures acknowledgement latency; the closed loop measures the ceiling.
+// What a group commit costs when its rows belong to many organisations, for several table layouts and
+// ways of grouping. Every variant runs in a process of its own, so that the CPU of the whole process is
+// the CPU of that variant: inserts, merges and, for the hot table, the settling. Rows are ready buffers;
+// encoding is not counted. The steady run offers a fixed rate and measures acknowledgement latency; the
+// closed loop measures the ceiling.
 //
-//   node bench/storage/placement.ts [--orgs 1,16,64] [--only name,name] [--seconds 25] [--rate 20000] [--requests 1] [--root /tmp]
+//   node bench/storage/placement.ts [--orgs 1,16,64] [--only name,name] [--seconds 25] [--rate 20000]
+//     [--requests 1] [--root /tmp]
 
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,14 +29,20 @@ interface Variant {
   readonly everyMs: number
   /** Partitions of one table that a commit may touch; the placements whose rows wait longest go first. */
   readonly placementsPerCommit: number
-  /** A placement is left to gather rows until its oldest row has waited this long or it has `fullRows` rows. */
+  /**
+   * A placement is left to gather rows until its oldest row has waited this long or it has `fullRows` rows.
+   */
   readonly gatherMs: number
   readonly fullRows: number
-  /** Rest that a commit earns for each partition it touched, measured from its start; bounds parts per second. */
+  /**
+   * Rest that a commit earns for each partition it touched, measured from its start; bounds parts per second.
+   */
   readonly paceMs: number
   /** Merge settings appended to the table settings. */
   readonly mergeSettings: string
-  /** Rows go to a hot table first and are settled into placements this often; 0 when there is no hot table. */
+  /**
+   * Rows go to a hot table first and are settled into placements this often; 0 when there is no hot table.
+   */
   readonly settleMs: number
   readonly connectionArgs: readonly string[]
 }

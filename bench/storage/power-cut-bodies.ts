@@ -1,7 +1,7 @@
-// The bodies that the power cut is tried with, and how their rows are known again. Each row carries its body's number
-// and its own as one integer, in a column of its table, so that afterwards the engine itself counts what is there of
-// each body. Some bodies fall into two
-// weeks, and each of metrics into two tables, so that one body is several parts.
+// The bodies that the power cut is tried with, and how their rows are known again. Each row carries its
+// body's number and its own as one integer, in a column of its table, so that afterwards the engine itself
+// counts what is there of each body. Some bodies fall into two weeks, and each of metrics into two tables, so
+// that one body is several parts.
 
 import type { Signal, TableName } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
@@ -9,7 +9,9 @@ import { startMs } from '../deletion/rows.ts'
 import { requestAttributes, resource } from '../ingest/payloads.ts'
 import { seededRandom } from './sample-rows.ts'
 
-/** "fresh" is what senders send while the power goes; "history" is what was there before, over twelve weeks. */
+/**
+ * "fresh" is what senders send while the power goes; "history" is what was there before, over twelve weeks.
+ */
 export type Spread = 'fresh' | 'history'
 
 /** Where a table keeps the integer that names body and row. */

@@ -1,6 +1,6 @@
-// What is there after the power came back, and whether it may be: of each body its rows, of each table whether every
-// part can be read to its end, and on the disk what the engine has put aside. Counts come from the engine below the
-// service, so that nothing hidden is overlooked.
+// What is there after the power came back, and whether it may be: of each body its rows, of each table
+// whether every part can be read to its end, and on the disk what the engine has put aside. Counts come from
+// the engine below the service, so that nothing hidden is overlooked.
 
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -101,7 +101,10 @@ export async function fingerprint(product: Product, tenantId: string): Promise<s
   return JSON.stringify(prints)
 }
 
-/** Reads every column of every row, and compares every file of every part with its checksum; answers what fails. */
+/**
+ * Reads every column of every row, and compares every file of every part with its
+ * checksum; answers what fails.
+ */
 export async function unreadable(product: Product): Promise<string[]> {
   const failures: string[] = []
   for (const { name } of tables) {

@@ -1,7 +1,8 @@
-// A file system of its own whose power can be cut: an image file, made, mounted through a loop device, shut down without
-// flushing its log, and mounted again, which replays its journal. What had reached the image stays and what had not is
-// gone, as data that was never synced, or the journal's last seconds. The image itself is a disk that keeps whatever
-// was written to it in the order in which it came: a disk that lies about its cache isn't tested.
+// A file system of its own whose power can be cut: an image file, made, mounted through a loop device, shut
+// down without flushing its log, and mounted again, which replays its journal. What had reached the image
+// stays and what had not is gone, as data that was never synced, or the journal's last seconds. The image
+// itself is a disk that keeps whatever was written to it in the order in which it came: a disk that lies
+// about its cache isn't tested.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
@@ -14,7 +15,9 @@ type Filesystem = (typeof filesystems)[number]
 /** Sparse, so it takes what is written. XFS refuses to be smaller than 300 MB. */
 const usualImageBytes = 4 * 2 ** 30
 
-/** Sentences about what this machine lacks; empty where such a disk can be made and `others` are there too. */
+/**
+ * Sentences about what this machine lacks; empty where such a disk can be made and `others` are there too.
+ */
 export function whatIsMissing(filesystem: Filesystem, others: readonly string[] = ['xfs_io']): string[] {
   const tools = [`mkfs.${filesystem}`, 'mount', 'umount', ...others]
   const lacking = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)

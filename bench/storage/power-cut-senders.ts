@@ -1,7 +1,7 @@
-// The senders of the power cut, in a process that survives it: each posts one body after the other in a closed loop
-// and writes down which were acknowledged, and when. No body is ever sent twice, so no row may ever be there twice.
-// Takes its orders over the channel of its parent, tells it of the next acknowledgement at the instant it comes where
-// that is asked, gives its account in the end, and ends with its parent.
+// The senders of the power cut, in a process that survives it: each posts one body after the other in a
+// closed loop and writes down which were acknowledged, and when. No body is ever sent twice, so no row may
+// ever be there twice. Takes its orders over the channel of its parent, tells it of the next acknowledgement
+// at the instant it comes where that is asked, gives its account in the end, and ends with its parent.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'

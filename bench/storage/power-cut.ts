@@ -1,19 +1,21 @@
-// Cuts the power of the file system under the running service and looks at what is there when it comes back. Each round
-// has a fresh image with a file system of its own; the real service runs on it in its own process, and senders in
-// another post small bodies of metrics, logs and traces in closed loops, so that there are many parts and merges. At
-// an instant drawn from the seed the file system is shut down without flushing its log, the service is killed, and
-// the image mounted again. Rounds are of three kinds by turns: "busy"; "erasing", where an erasure of a range is under
-// way besides; and "quiet", where one sender alone sends a body now and then and the power goes at the instant of an
-// acknowledgement, so that no later commit has made it durable by the way. What must hold afterwards:
-// the service starts by itself; every body acknowledged before the cut is there, whole; no row is there twice; a
-// neighbour in the placement of the erasure is as it was, byte for byte; every part reads to its end; nothing is in a
-// `detached` folder; the erasure ends; and so does one of all of an organisation, with everybody else's rows unchanged.
-// What was there before, the tables among it, has been in the folder long enough to be on the disk when the senders
-// begin; with --first-start it hasn't, and the power goes within seconds of the very first start.
-// LETHE_FSYNC and all other settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs).
-// Prints a line of JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
+// Cuts the power of the file system under the running service and looks at what is there when it comes back.
+// Each round has a fresh image with a file system of its own; the real service runs on it in its own process,
+// and senders in another post small bodies of metrics, logs and traces in closed loops, so that there are
+// many parts and merges. At an instant drawn from the seed the file system is shut down without flushing its
+// log, the service is killed, and the image mounted again. Rounds are of three kinds by turns: "busy";
+// "erasing", where an erasure of a range is under way besides; and "quiet", where one sender alone sends a
+// body now and then and the power goes at the instant of an acknowledgement, so that no later commit has made
+// it durable by the way. What must hold afterwards: the service starts by itself; every body acknowledged
+// before the cut is there, whole; no row is there twice; a neighbour in the placement of the erasure is as it
+// was, byte for byte; every part reads to its end; nothing is in a `detached` folder; the erasure ends; and
+// so does one of all of an organisation, with everybody else's rows unchanged. What was there before, the
+// tables among it, has been in the folder long enough to be on the disk when the senders begin; with
+// --first-start it hasn't, and the power goes within seconds of the very first start. LETHE_FSYNC and all
+// other settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs). Prints a line
+// of JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
 //
-//   node bench/storage/power-cut.ts [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start]
+//   node bench/storage/power-cut.ts [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs]
+//     [--first-start]
 //     [--root /tmp]
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -64,7 +66,9 @@ if (filesystem === undefined || missing.length > 0) {
 const seed = Number(flags.seed)
 const random = seededRandom(seed)
 
-/** Has history over twelve weeks and sends nothing; in some rounds a range of it is being erased at the cut. */
+/**
+ * Has history over twelve weeks and sends nothing; in some rounds a range of it is being erased at the cut.
+ */
 const erased = 0
 /** Everyone has a placement alone but this one, which shares that of the erased. Same history. */
 const neighbour = organisationCount
@@ -77,11 +81,17 @@ const historyBodies = 4
 const kinds = ['busy', 'erasing', 'quiet'] as const
 type Kind = (typeof kinds)[number]
 
-/** Of a quiet round. Shorter than the file system waits until it commits its journal by itself, which is five seconds. */
+/**
+ * Of a quiet round. Shorter than the file system waits until it commits its journal by
+ * itself, which is five seconds.
+ */
 const pauseMs = 400
 
 const startLimitS = 60
-/** A twentieth of a second each. What waits counts its looks, so that a machine that stands still spoils no verdict. */
+/**
+ * A twentieth of a second each. What waits counts its looks, so that a machine that stands
+ * still spoils no verdict.
+ */
 const erasureLooks = 600
 
 /** Frequent commits make many parts, so that merges are under way; the environment may say otherwise. */

@@ -1,8 +1,9 @@
-// What a log record, a span and a point cost on disk, and which columns take it: the bodies of the ingest benchmarks as they are sent, plain and gzipped,
-// decoded by the service's own decoder into its own tables and merged to one part a partition, and the same rows in
-// PostgreSQL, where it is installed, with attributes as jsonb, resources in a table of their own, and the indexes by
-// time and by trace that finding them takes. Bytes are each store's own count of its files, without logs. Points are
-// those of bench/ingest/peers.ts, which has the other stores.
+// What a log record, a span and a point cost on disk, and which columns take it: the bodies of the ingest
+// benchmarks as they are sent, plain and gzipped, decoded by the service's own decoder into its own tables
+// and merged to one part a partition, and the same rows in PostgreSQL, where it is installed, with attributes
+// as jsonb, resources in a table of their own, and the indexes by time and by trace that finding them takes.
+// Bytes are each store's own count of its files, without logs. Points are those of bench/ingest/peers.ts,
+// which has the other stores.
 //
 //   node bench/storage/records.ts [--bodies 128] [--seed 1]
 
@@ -29,7 +30,9 @@ const { values: flags } = parseArgs({
   options: { bodies: { type: 'string', default: '128' }, seed: { type: 'string', default: '1' } },
 })
 
-/** Records as PostgreSQL would hold them: its columns and indexes, and the expressions that give them here. */
+/**
+ * Records as PostgreSQL would hold them: its columns and indexes, and the expressions that give them here.
+ */
 const kinds = {
   logs: {
     table: 'otel_logs',

@@ -1,7 +1,8 @@
 // Seeded telemetry rows with the full column set and about six attributes a text, in two shapes: ready
-// JSONCompactEachRow text for the ingest bench, and a SELECT for filling millions of rows inside the engine.
-// Instants are bare integers of nanoseconds, the only JSON form that the engine reads exactly over its whole range.
-// Lines are ASCII but for the two bytes between attributes, so they are bytes when they are encoded as Latin-1.
+// JSONCompactEachRow text for the ingest bench, and a SELECT for filling millions of rows inside the
+// engine. Instants are bare integers of nanoseconds, the only JSON form that the engine reads exactly
+// over its whole range. Lines are ASCII but for the two bytes between attributes, so they are bytes when
+// they are encoded as Latin-1.
 
 import { pairMiddle, pairStart, pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 

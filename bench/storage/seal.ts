@@ -1,5 +1,6 @@
-// What it costs to have a copied folder of many small files hashed and on the disk: every file synced by itself, and one sync of
-// the file system for all. By turns, on the same files written anew, so that each begins with nothing on the disk.
+// What it costs to have a copied folder of many small files hashed and on the disk: every file synced by
+// itself, and one sync of the file system for all. By turns, on the same files written anew, so that each
+// begins with nothing on the disk.
 //
 //   node bench/storage/seal.ts [--files 4000] [--bytes 8192] [--rounds 3] [--root /tmp]
 

@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document of the declared operations. It knows the contract alone, so that a generated client and the
-// service can't disagree, and so that it can be made without a service.
+// The OpenAPI 3.1 document of the declared operations. It knows the contract alone, so that a generated
+// client and the service can't disagree, and so that it can be made without a service.
 
 import { z } from 'zod'
 import { ErrorBody, type ErrorCode, errorCatalogue, ValidationError } from '../errors.ts'

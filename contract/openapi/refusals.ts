@@ -1,5 +1,5 @@
-// Which refusals an operation may answer. Those that come from the front of the service, such as for a body that is too
-// large, follow from the declaration, so that no operation has to remember what it never sees.
+// Which refusals an operation may answer. Those that come from the front of the service, such as for a body
+// that is too large, follow from the declaration, so that no operation has to remember what it never sees.
 
 import { type ErrorCode, errorCatalogue } from '../errors.ts'
 import type { Operation } from '../operation.ts'
@@ -16,7 +16,10 @@ const always: readonly ErrorCode[] = [
 /** A body is looked at wherever the method may have one, also where the operation wants none. */
 const withBody: readonly ErrorCode[] = ['body_too_large', 'unsupported_media_type']
 
-/** Of whoever needs a token; it is looked up in the control plane, which another process or the disk may hold up. */
+/**
+ * Of whoever needs a token; it is looked up in the control plane, which another process
+ * or the disk may hold up.
+ */
 const guarded: readonly ErrorCode[] = [
   'unauthenticated',
   'token_malformed',
@@ -63,8 +66,8 @@ export function refusalsByStatus(operation: Operation): ReadonlyMap<number, read
 }
 
 /**
- * In which form a refusal comes where an operation has one of its protocol: `ours` before it is known which operation is
- * meant, `either` where that may be so, `protocol` else.
+ * In which form a refusal comes where an operation has one of its protocol: `ours` before it is known which
+ * operation is meant, `either` where that may be so, `protocol` else.
  */
 export function formOf(code: ErrorCode): 'ours' | 'either' | 'protocol' {
   if (code === 'expectation_failed' || code === 'headers_too_large') return 'ours'

@@ -1,5 +1,6 @@
-// JSON Schemas of the contract's Zod schemas for an OpenAPI 3.1 document. A schema with an `id` in its metadata becomes a
-// component of that name and is referred to wherever it is used; every other one stands where it is used.
+// JSON Schemas of the contract's Zod schemas for an OpenAPI 3.1 document. A schema with an `id` in its
+// metadata becomes a component of that name and is referred to wherever it is used; every other one
+// stands where it is used.
 
 import { z } from 'zod'
 import { oldNameOf, takeOldNames } from '../old-names.ts'
@@ -71,7 +72,10 @@ function restoreMeta(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema
   if (Array.isArray(examples) && json.$ref === undefined) json.examples = examples
 }
 
-/** Without what only Zod's own readers need; with references to where components stand, and fields by their old names. */
+/**
+ * Without what only Zod's own readers need; with references to where components stand, and
+ * fields by their old names.
+ */
 function cleaned({
   $schema: _,
   id: __,

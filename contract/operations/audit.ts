@@ -1,4 +1,5 @@
-// An organisation's own two chains, for its owners and admins, and the public keys that vouch for what is signed.
+// An organisation's own two chains, for its owners and admins, and the public keys that
+// vouch for what is signed.
 
 import { z } from 'zod'
 import { AuditEntry, ChainQuery, Jwks } from '../audit.ts'

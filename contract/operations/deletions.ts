@@ -1,4 +1,5 @@
-// Erasing: asking for a deletion, reading where it stands, deciding about it, and what proves it. For owners and admins.
+// Erasing: asking for a deletion, reading where it stands, deciding about it, and what proves
+// it. For owners and admins.
 
 import { z } from 'zod'
 import { CertificateAnswer, CertificateQuery } from '../certificate.ts'
@@ -20,7 +21,10 @@ import { administrators } from '../tenancy.ts'
 /** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */
 const previewRate = { perMinute: 20, burst: 20 }
 
-/** Each counts every store twice, over all that the organisation has. A person looks now and then; a program may follow ten. */
+/**
+ * Each counts every store twice, over all that the organisation has. A person looks now and then;
+ * a program may follow ten.
+ */
 const verifyRate = { perMinute: 20, burst: 20 }
 
 /** Whoever fetches the certificates of a year of deletions does so at one a second. */

@@ -1,5 +1,5 @@
-// Detectors, and choosing one. Who only reads may see them; previews work as hard as many runs do, so they are for those
-// who may create a detector.
+// Detectors, and choosing one. Who only reads may see them; previews work as hard as many runs do, so they
+// are for those who may create a detector.
 
 import { z } from 'zod'
 import { pageOf } from '../common.ts'

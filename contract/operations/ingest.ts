@@ -1,5 +1,5 @@
-// Sending telemetry: OTLP/HTTP and Prometheus remote write. What they take and how they refuse is for their protocols to
-// say; success means committed by the engine.
+// Sending telemetry: OTLP/HTTP and Prometheus remote write. What they take and how they refuse is for their
+// protocols to say; success means committed by the engine.
 
 import { z } from 'zod'
 import { ExportResult, RpcStatus } from '../ingest.ts'

@@ -1,5 +1,5 @@
-// How what was opened is closed: once, in turn, and also where the opening failed half-way. Nothing stays open behind an
-// error, because it would keep the folder and the process.
+// How what was opened is closed: once, in turn, and also where the opening failed half-way. Nothing stays
+// open behind an error, because it would keep the folder and the process.
 
 /** The first call does it, and every other one waits for the same. */
 export function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
@@ -20,7 +20,10 @@ export async function orClose<T>(close: () => Promise<void>, open: () => Promise
   }
 }
 
-/** Each in its turn, also after one that failed: what is left open would keep the folder. Throws the first error at the end. */
+/**
+ * Each in its turn, also after one that failed: what is left open would keep the folder. Throws
+ * the first error at the end.
+ */
 export async function inTurn(works: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = []
   for (const work of works) await work().catch((error: unknown) => errors.push(error))

@@ -19,8 +19,9 @@ export function readFolderSecret(dataDir: string): string {
 }
 
 /**
- * A control plane and a data folder belong together from their first start: with another folder's telemetry, an
- * erasure would be verified where it never was, and what was erased here would be readable there. Throws ConfigError.
+ * A control plane and a data folder belong together from their first start: with another folder's
+ * telemetry, an erasure would be verified where it never was, and what was erased here would be readable
+ * there. Throws ConfigError.
  */
 export async function assertSameFolder(control: Control, folderSecret: string): Promise<void> {
   await control
@@ -40,8 +41,8 @@ export async function assertSameFolder(control: Control, folderSecret: string): 
 }
 
 /**
- * Versions before took leases under the folder's secret. The process that did so has ended, since the folder belongs to one
- * process at a time, so nobody waits for its leases to run out.
+ * Versions before took leases under the folder's secret. The process that did so has ended, since the folder
+ * belongs to one process at a time, so nobody waits for its leases to run out.
  */
 export async function endLeasesOfOlderVersion(control: Control, folderSecret: string): Promise<void> {
   await control.deleteFrom('leases').where('holder', '=', folderSecret).execute()

@@ -1,5 +1,5 @@
-// Wires up what a certificate is made of: the record of the deletion, the signing keys, the register of backups, and what
-// this service and its engine are.
+// Wires up what a certificate is made of: the record of the deletion, the signing keys, the register of
+// backups, and what this service and its engine are.
 
 import type { SigningKeys } from '../audit/signing.ts'
 import type { BackupRegister } from '../backup/register.ts'

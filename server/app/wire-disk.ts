@@ -1,5 +1,6 @@
-// Which file systems the service writes to, and the reserve kept on each. One folder of each is enough: the data folder has
-// the telemetry, and control plane and backups are on the same disk unless settings say otherwise.
+// Which file systems the service writes to, and the reserve kept on each. One folder of each is
+// enough: the data folder has the telemetry, and control plane and backups are on the same disk
+// unless settings say otherwise.
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -12,7 +13,10 @@ import { Reserve } from '../disk/reserve.ts'
 
 const mebibyte = 1024 * 1024
 
-/** The control plane's log grows to 4 MiB before it is begun anew; a request and its entries are some kilobytes. */
+/**
+ * The control plane's log grows to 4 MiB before it is begun anew; a request and its
+ * entries are some kilobytes.
+ */
 const controlReserveBytes = 8 * mebibyte
 
 /** An erasure is one line of the journal, of some hundred bytes. */

@@ -1,5 +1,6 @@
-// Wires up the doors of HTTP: the main listener, and where the operator has set one the admin listener, on which the pages
-// for whoever runs the service are served, away from clients. Both have the same limits, each for itself but for answers under way, which share one memory.
+// Wires up the doors of HTTP: the main listener, and where the operator has set one the admin listener, on
+// which the pages for whoever runs the service are served, away from clients. Both have the same limits, each
+// for itself but for answers under way, which share one memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { everyOperation } from '../../contract/operations/every.ts'
@@ -36,7 +37,9 @@ export interface WiredHttp {
   readonly answers: AnswersUnderWay
   /** Adds what is open to everyone, each page on its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
-  /** Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken. */
+  /**
+   * Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken.
+   */
   listen(): Promise<string>
   /** Where the admin listener listens; null before that, and where there is none. */
   adminAddress(): string | null

@@ -1,5 +1,5 @@
-// Wires up what the removal of an organisation has to know of other rooms: the gate that keeps writers out, and the
-// verifier's count, which is the one that believes nobody.
+// Wires up what the removal of an organisation has to know of other rooms: the gate that keeps writers out,
+// and the verifier's count, which is the one that believes nobody.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { signCheckpoint } from '../audit/export.ts'

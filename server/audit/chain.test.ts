@@ -1,5 +1,5 @@
-// What a chain is for: whoever changes, removes, inserts or reorders entries afterwards is found out, with the
-// place. The properties let chance choose what is done to a chain and where.
+// What a chain is for: whoever changes, removes, inserts or reorders entries afterwards is found out, with
+// the place. The properties let chance choose what is done to a chain and where.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

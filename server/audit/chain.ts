@@ -61,7 +61,10 @@ export class ChainWalk {
   }
 }
 
-/** The facts of an entry or null where the text is no JSON object; whether they can be believed is another question. */
+/**
+ * The facts of an entry or null where the text is no JSON object; whether they can be
+ * believed is another question.
+ */
 export function readEntry(text: string): Record<string, unknown> | null {
   try {
     const entry = parseBoundedJson(text, fileBounds)

@@ -1,6 +1,7 @@
-// Checks an exported chain without the service that made it. A line has to be exactly the canonical text of its entry
-// and its hash, the entries have to follow each other from the first, and the file has to end with a checkpoint that
-// says so under a trusted signature: then every byte that was changed, removed, added or moved is found.
+// Checks an exported chain without the service that made it. A line has to be exactly the canonical text of
+// its entry and its hash, the entries have to follow each other from the first, and the file has to end
+// with a checkpoint that says so under a trusted signature: then every byte that was changed, removed,
+// added or moved is found.
 
 import canonicalize from 'canonicalize'
 import { ChainWalk, readEntry } from './chain.ts'
@@ -13,7 +14,9 @@ export interface CheckedExport {
   readonly entries: number
   readonly head: string
   readonly at: string
-  /** The key that signed it; null where no trusted keys were given, so that nothing is proven but consistency. */
+  /**
+   * The key that signed it; null where no trusted keys were given, so that nothing is proven but consistency.
+   */
   readonly kid: string | null
 }
 
@@ -35,8 +38,8 @@ const lineBytesMax = 16 * 1024 * 1024
 const newline = 0x0a
 
 /**
- * Reads a file to its end. Throws {@link ExportProblem} at the first thing that is wrong. Without `jwks` the signature
- * isn't checked.
+ * Reads a file to its end. Throws {@link ExportProblem} at the first thing that is wrong. Without `jwks` the
+ * signature isn't checked.
  */
 export async function checkExport(
   chunks: AsyncIterable<Buffer> | Iterable<Buffer>,

@@ -1,5 +1,6 @@
-// An exported chain against everything that can be done to a file: each byte changed and removed in turn, chance
-// for the rest, and the forgeries of somebody who can compute hashes as well as we can. All of it has to be found.
+// An exported chain against everything that can be done to a file: each byte changed and removed in
+// turn, chance for the rest, and the forgeries of somebody who can compute hashes as well as we can.
+// All of it has to be found.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

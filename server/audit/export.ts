@@ -1,6 +1,7 @@
-// A chain as a file that stands for itself: one line of RFC 8785 text per entry, its hash among its fields, oldest
-// first, and last a signed checkpoint that says how many there are and how the last one hashes, so that a file whose
-// end was cut off is found out as well. Chains only grow, so the export is of one moment although it is read in pages.
+// A chain as a file that stands for itself: one line of RFC 8785 text per entry, its hash among its fields,
+// oldest first, and last a signed checkpoint that says how many there are and how the last one hashes, so
+// that a file whose end was cut off is found out as well. Chains only grow, so the export is of one moment
+// although it is read in pages.
 
 import canonicalize from 'canonicalize'
 import type { Control } from '../control/database.ts'
@@ -32,8 +33,8 @@ export interface ExportDeps {
 const pageLength = 500
 
 /**
- * Lines with their ends. What is stored is passed on as it is, broken or not: finding that out is the reader's. Throws
- * where an entry is no JSON at all; the lines so far then have no checkpoint.
+ * Lines with their ends. What is stored is passed on as it is, broken or not: finding that out is the
+ * reader's. Throws where an entry is no JSON at all; the lines so far then have no checkpoint.
  */
 export async function* exportChain(
   deps: ExportDeps,

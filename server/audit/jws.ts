@@ -1,7 +1,8 @@
-// Signatures without I/O: a compact JWS (RFC 7515) with Ed25519 over the RFC 8785 text of its payload, so that anyone
-// can check it with a library of their own choice and read the same bytes. `EdDSA` is the name of the algorithm that
-// the most libraries know (RFC 8037); the newer `Ed25519` says the same and is not used. A signature counts only with
-// a key that was given as trusted, for the type of statement that was asked for, and in its one canonical spelling.
+// Signatures without I/O: a compact JWS (RFC 7515) with Ed25519 over the RFC 8785 text of its payload, so
+// that anyone can check it with a library of their own choice and read the same bytes. `EdDSA` is the name of
+// the algorithm that the most libraries know (RFC 8037); the newer `Ed25519` says the same and is not used. A
+// signature counts only with a key that was given as trusted, for the type of statement that was asked for,
+// and in its one canonical spelling.
 
 import canonicalize from 'canonicalize'
 import {
@@ -68,8 +69,9 @@ export async function signJws(
 }
 
 /**
- * The payload of a JWS and the key that signed it. Throws {@link SignatureProblem} where the text is no JWS of type
- * `typ`, its key is not among `jwks`, or the signature does not hold. Keys of `jwks` that are not Ed25519 are no keys.
+ * The payload of a JWS and the key that signed it. Throws {@link SignatureProblem} where the text is no
+ * JWS of type `typ`, its key is not among `jwks`, or the signature does not hold. Keys of `jwks` that are
+ * not Ed25519 are no keys.
  */
 export async function verifyJws(
   jws: string,
@@ -100,7 +102,10 @@ async function readSigned(jws: string, key: Awaited<ReturnType<typeof importJWK>
   return readPayload(bytes)
 }
 
-/** What a JWS says and which key it names, without any check of who signed it. Throws {@link SignatureProblem}. */
+/**
+ * What a JWS says and which key it names, without any check of who signed it. Throws
+ * {@link SignatureProblem}.
+ */
 export function readUnverified(jws: string, typ: string): { payload: Record<string, unknown>; kid: string } {
   const kid = readHeader(jws, typ)
   return { payload: readPayload(base64url.decode(jws.split('.')[1] ?? '')), kid }

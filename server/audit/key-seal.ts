@@ -1,7 +1,8 @@
-// Seals the private halves of signing keys, so that whoever reads the control-plane database or a backup of it can't
-// sign: a compact JWE (RFC 7516) with AES-256-GCM, whose key comes from a key file or a secret outside the database. The
-// header names the signing key it belongs to and the sealing key, and is authenticated with the rest, so that a sealed key
-// that was put into another row, or changed by a bit, does not open.
+// Seals the private halves of signing keys, so that whoever reads the control-plane database or a
+// backup of it can't sign: a compact JWE (RFC 7516) with AES-256-GCM, whose key comes from a key file
+// or a secret outside the database. The header names the signing key it belongs to and the sealing
+// key, and is authenticated with the rest, so that a sealed key that was put into another row, or
+// changed by a bit, does not open.
 
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -71,7 +72,9 @@ function sealIdOf(sealed: string): string | null {
   }
 }
 
-/** Null where the source is a file that isn't there. Throws {@link KeySealProblem} for one that holds no key. */
+/**
+ * Null where the source is a file that isn't there. Throws {@link KeySealProblem} for one that holds no key.
+ */
 export function readSeal({ file, secret }: KeySource): KeySeal | null {
   if (secret !== null) return new KeySeal(secret)
   if (!existsSync(file)) return null
@@ -82,7 +85,10 @@ export function readSeal({ file, secret }: KeySource): KeySeal | null {
   )
 }
 
-/** Makes the file with a new key, for its owner alone. Of two that do so at once both get the key of the first. */
+/**
+ * Makes the file with a new key, for its owner alone. Of two that do so at once both get the key of the
+ * first.
+ */
 export function createKeyFile(file: string): KeySeal {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const aside = `${file}.${randomBytes(6).toString('hex')}`

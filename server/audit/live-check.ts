@@ -1,5 +1,5 @@
-// Checks the chains where they live. Beside the links of each chain, the ledger is held against the requests it tells
-// of, so that whoever changes a request without writing it down, or strikes one out, is found too.
+// Checks the chains where they live. Beside the links of each chain, the ledger is held against the requests
+// it tells of, so that whoever changes a request without writing it down, or strikes one out, is found too.
 
 import type { Selectable } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
@@ -51,8 +51,9 @@ export async function listTenants(control: Control): Promise<string[]> {
 }
 
 /**
- * Whether the chain still begins with what was exported: answers what is wrong, or null. So an export kept elsewhere
- * shows that nothing before it was rewritten since, not even by somebody who computed every hash anew.
+ * Whether the chain still begins with what was exported: answers what is wrong, or null. So an
+ * export kept elsewhere shows that nothing before it was rewritten since, not even by somebody who
+ * computed every hash anew.
  */
 export async function findRewriting(
   control: Control,

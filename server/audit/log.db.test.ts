@@ -1,5 +1,5 @@
-// The two append-only records in a real database file: what is written stays as it was written, whoever asks, and
-// two writers at once make one chain.
+// The two append-only records in a real database file: what is written stays as it was written, whoever asks,
+// and two writers at once make one chain.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -132,7 +132,8 @@ test('a second handle can’t append between the reading and the writing of the 
   await control.transaction().execute(async (trx) => {
     await lock(trx, { tenantId })
     await trx.selectFrom('audit_entries').select('seq').where('tenant_id', '=', tenantId).execute()
-    // The first transaction has only read so far; a second one must already wait, or fail where it may not wait.
+    // The first transaction has only read so far; a second one must already wait, or fail where it may not
+    // wait.
     await assert.rejects(append(tenantId, ['between'], second), { code: 'overloaded' })
     await appendAudit(trx, tenantId, atMs, event('b'))
   })

@@ -1,6 +1,7 @@
-// The two append-only records of an organisation: the audit log (who did what) and the ledger (the life of
-// each deletion request). Appending takes the caller's transaction, so that a record and the change it records
-// stand or fall together; there is no update and no delete here, and triggers in the database refuse both.
+// The two append-only records of an organisation: the audit log (who did what) and the ledger (the
+// life of each deletion request). Appending takes the caller's transaction, so that a record and the
+// change it records stand or fall together; there is no update and no delete here, and triggers in
+// the database refuse both.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'

@@ -1,5 +1,5 @@
-// An organisation's own two chains, for its owners and admins: in pages from the newest entry back, and as a file to
-// keep and check elsewhere; and, for whoever is to check a signature of ours, the public keys.
+// An organisation's own two chains, for its owners and admins: in pages from the newest entry back, and as a
+// file to keep and check elsewhere; and, for whoever is to check a signature of ours, the public keys.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'

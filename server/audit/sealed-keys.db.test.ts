@@ -1,5 +1,5 @@
-// Signing keys at rest, in real files: what an older version left in clear text leaves every byte of them, another key
-// or none stops the start with the mend, and no key is made in place of one that can't be opened.
+// Signing keys at rest, in real files: what an older version left in clear text leaves every byte of them,
+// another key or none stops the start with the mend, and no key is made in place of one that can't be opened.
 
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// Brings the signing keys at rest in order before anything is signed: the one that signs is sealed and can be opened, the
-// retired ones have no private half any more. What an older version left in clear text leaves the file, free pages and
-// log included. Nothing here makes another key in place of one that can't be opened.
+// Brings the signing keys at rest in order before anything is signed: the one that signs is sealed and can be
+// opened, the retired ones have no private half any more. What an older version left in clear text leaves the
+// file, free pages and log included. Nothing here makes another key in place of one that can't be opened.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
@@ -13,8 +13,8 @@ const clearTextMark = 'signing_keys_in_clear_text'
 const forgotten = ''
 
 /**
- * The seal of this folder's signing keys; makes the key file where nothing is sealed yet. Throws {@link KeySealProblem}
- * with the mend where the key that signs can't be opened.
+ * The seal of this folder's signing keys; makes the key file where nothing is sealed yet. Throws
+ * {@link KeySealProblem} with the mend where the key that signs can't be opened.
  */
 export async function prepareSeal(control: Control, source: KeySource): Promise<KeySeal> {
   const rows = await readKeys(control)
@@ -32,7 +32,8 @@ export async function prepareSeal(control: Control, source: KeySource): Promise<
 }
 
 /**
- * Seals with another key from now on, which is made where its file isn't there. Answers how many keys were sealed anew.
+ * Seals with another key from now on, which is made where its file isn't there. Answers how
+ * many keys were sealed anew.
  */
 export async function reseal(control: Control, from: KeySource, to: KeySource): Promise<number> {
   const before = readSeal(from)
@@ -106,7 +107,9 @@ async function setPrivate(trx: ControlTransaction, kid: string, stored: string):
   await trx.updateTable('signing_keys').set({ private_jwk: stored }).where('kid', '=', kid).execute()
 }
 
-/** Writes the whole file anew, so that no page keeps what was in it; once, and again where that was cut short. */
+/**
+ * Writes the whole file anew, so that no page keeps what was in it; once, and again where that was cut short.
+ */
 async function eraseClearText(control: Control): Promise<void> {
   const mark = await control
     .selectFrom('instance')

@@ -1,5 +1,5 @@
-// Signing keys in a real database: what one of them signed verifies for ever and elsewhere, what was touched does
-// not verify, and the private half never leaves its table.
+// Signing keys in a real database: what one of them signed verifies for ever and elsewhere, what was touched
+// does not verify, and the private half never leaves its table.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
-// The service's own signing keys. One key signs at a time; retired ones stay for good, so that what they signed
-// verifies for ever. A private key lies sealed, is opened by `sign` and goes nowhere else: it is in no answer, log or
-// error. A retired key has none any more.
+// The service's own signing keys. One key signs at a time; retired ones stay for good, so that what they
+// signed verifies for ever. A private key lies sealed, is opened by `sign` and goes nowhere else: it is in no
+// answer, log or error. A retired key has none any more.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
@@ -16,7 +16,10 @@ interface KeyRecord {
   readonly retiredAtMs: number | null
 }
 
-/** The table has one connection, so nothing here may be awaited inside somebody else's transaction: it would wait for itself. */
+/**
+ * The table has one connection, so nothing here may be awaited inside somebody else's transaction:
+ * it would wait for itself.
+ */
 export class SigningKeys {
   readonly #control: Control
   readonly #clock: Clock
@@ -29,8 +32,9 @@ export class SigningKeys {
   }
 
   /**
-   * A compact JWS over the RFC 8785 text of the payload, with the key of this moment; the first use makes the first
-   * key. `typ` is the kind of statement, which whoever verifies asks for by name. Throws where JSON can't say it.
+   * A compact JWS over the RFC 8785 text of the payload, with the key of this moment; the first use
+   * makes the first key. `typ` is the kind of statement, which whoever verifies asks for by name. Throws
+   * where JSON can't say it.
    */
   async sign(payload: object, typ: string): Promise<string> {
     const row = await this.#current()
@@ -47,8 +51,8 @@ export class SigningKeys {
   }
 
   /**
-   * Retires the key and makes a new one, in one transaction; answers the new `kid`. It is in the audit log of every
-   * organisation, because each of them may have pinned the key before.
+   * Retires the key and makes a new one, in one transaction; answers the new `kid`. It is in the audit log of
+   * every organisation, because each of them may have pinned the key before.
    */
   async rotate(actor: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
@@ -81,7 +85,8 @@ export class SigningKeys {
     if (found !== null) return found
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
-    // Two first uses at once make two keys and keep one: the second waits for the first one's transaction and finds its key.
+    // Two first uses at once make two keys and keep one: the second waits for the first one's
+    // transaction and finds its key.
     return this.#control.transaction().execute(async (trx) => {
       await lock(trx, 'signing_keys')
       return (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs))

@@ -1,5 +1,5 @@
-// Taking backups with real stores: what is in one, what makes one fail and that nothing of it is then left, what
-// expires, and what a crash left. Restoring is in tests/scenario/backup.test.ts.
+// Taking backups with real stores: what is in one, what makes one fail and that nothing of it is then left,
+// what expires, and what a crash left. Restoring is in tests/scenario/backup.test.ts.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

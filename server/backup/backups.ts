@@ -1,8 +1,9 @@
-// Takes backups that were asked for, removes those whose time is over, and finds out at the start what a crash left.
-// It runs inside the deletion loop, so that no erasure acts while engine and control plane are copied: a backup is wholly from
-// before an erasure or wholly from after it. Hashing the copy and waiting for the disk come after, beside the loop, because
-// what is in the copy no longer changes and an erasure needn't wait for it. A folder has its final name only when it is whole, and a backup is called
-// failed only when nothing of it is on disk.
+// Takes backups that were asked for, removes those whose time is over, and finds out at the start what a
+// crash left. It runs inside the deletion loop, so that no erasure acts while engine and control plane are
+// copied: a backup is wholly from before an erasure or wholly from after it. Hashing the copy and waiting for
+// the disk come after, beside the loop, because what is in the copy no longer changes and an erasure needn't
+// wait for it. A folder has its final name only when it is whole, and a backup is called failed only when
+// nothing of it is on disk.
 
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -37,7 +38,10 @@ export interface BackupsDeps {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
-  /** The data folder's secret; a copy is restored only into the same folder, or with the secret into an empty one. */
+  /**
+   * The data folder's secret; a copy is restored only into the same folder, or with the
+   * secret into an empty one.
+   */
   readonly folderSecret: string
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
@@ -74,8 +78,8 @@ export class Backups {
   }
 
   /**
-   * Before anything is served: half-taken and half-removed folders go, whole ones are known again, and what was
-   * being taken when the process ended is said to have failed.
+   * Before anything is served: half-taken and half-removed folders go, whole ones are known again, and what
+   * was being taken when the process ended is said to have failed.
    */
   async settle(): Promise<void> {
     const { backupDir, logger, register } = this.#deps
@@ -93,8 +97,9 @@ export class Backups {
   }
 
   /**
-   * One pass: copies the oldest backup that was asked for, unless one is still being sealed, and leaves it to be sealed; then
-   * removes what has expired. `signal` ends the sealing too. Throws nothing but what the control plane throws.
+   * One pass: copies the oldest backup that was asked for, unless one is still being sealed, and leaves it
+   * to be sealed; then removes what has expired. `signal` ends the sealing too. Throws nothing but what
+   * the control plane throws.
    */
   async round(signal: AbortSignal): Promise<void> {
     const { clock, logger, register, trustedNowMs } = this.#deps
@@ -129,7 +134,10 @@ export class Backups {
     } while (!signal.aborted && (await this.#deps.register.inStatus('requested')).length > 0)
   }
 
-  /** A folder that can't be seen is not gone: the disk may be away. The journal, which is beside every backup, tells. */
+  /**
+   * A folder that can't be seen is not gone: the disk may be away. The journal, which is
+   * beside every backup, tells.
+   */
   async #removeExpired(row: BackupRow): Promise<void> {
     const names = await namesIn(dirname(row.folder))
     if (!names.includes(row.backup_id) && !names.includes(journalFile)) {
@@ -173,7 +181,10 @@ export class Backups {
     }
   }
 
-  /** Where what was written can't be removed, the backup stays `running`: it may hold telemetry until the next start removes it. */
+  /**
+   * Where what was written can't be removed, the backup stays `running`: it may hold telemetry until
+   * the next start removes it.
+   */
   async #fail(row: BackupRow, cause: unknown): Promise<void> {
     const { logger, register } = this.#deps
     try {
@@ -184,7 +195,10 @@ export class Backups {
     }
   }
 
-  /** Engine and control plane are in the folder when this resolves; answers from when, and what was erased by then. */
+  /**
+   * Engine and control plane are in the folder when this resolves; answers from when, and
+   * what was erased by then.
+   */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
     const { clock, copyControl, engine, failpoint, folderSecret, register } = this.#deps
     await this.#assertPossible(row)

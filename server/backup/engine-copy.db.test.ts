@@ -1,5 +1,5 @@
-// The engine's copy across versions of the tables: what an earlier build copied comes back as it was, and the next opening
-// of the folder makes tables of this build of it.
+// The engine's copy across versions of the tables: what an earlier build copied comes back as it was, and the
+// next opening of the folder makes tables of this build of it.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

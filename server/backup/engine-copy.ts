@@ -1,6 +1,6 @@
-// The engine's own copy of all telemetry, and back. Taken in the background, because a BACKUP that is waited for
-// holds up every other statement (docs/backup.md has the measurement); parts that a merge replaces meanwhile stay
-// until they are copied, so the copy is of one moment per table.
+// The engine's own copy of all telemetry, and back. Taken in the background, because a BACKUP that is waited
+// for holds up every other statement (docs/backup.md has the measurement); parts that a merge replaces
+// meanwhile stay until they are copied, so the copy is of one moment per table.
 
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -11,8 +11,8 @@ import { BackupError, backupIdPattern } from './manifest.ts'
 const pollMs = 50
 
 /**
- * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when it is whole. Throws
- * BackupError, after the engine has ended it, when `signal` aborts.
+ * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when it is whole.
+ * Throws BackupError, after the engine has ended it, when `signal` aborts.
  */
 export async function copyEngine(
   { engine, clock }: { engine: TelemetryEngine; clock: Clock },
@@ -55,9 +55,10 @@ function firstLine(error: string): string {
 }
 
 /**
- * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty. They come back
- * as they were copied, with the columns of the build that took the backup: rows put into tables of other columns would
- * lose those that are missing here. What opens the folder next brings them up to date. Throws BackupError.
+ * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty.
+ * They come back as they were copied, with the columns of the build that took the backup: rows put into
+ * tables of other columns would lose those that are missing here. What opens the folder next brings them up
+ * to date. Throws BackupError.
  */
 export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
   if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')

@@ -1,5 +1,5 @@
-// Folders of a backup on disk: every file sealed with its size and hash, private, and flushed before anything says
-// that it is there. A folder is what its seals say, file by file, or it is refused.
+// Folders of a backup on disk: every file sealed with its size and hash, private, and flushed before anything
+// says that it is there. A folder is what its seals say, file by file, or it is refused.
 
 import { createHash } from 'node:crypto'
 import { chmod, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
@@ -14,8 +14,9 @@ export const FileSeals = z.record(z.string(), FileSeal)
 export type FileSeals = z.infer<typeof FileSeals>
 
 /**
- * Reads every file below a folder, gives it to its owner alone and flushes it and every folder, all of them at once where the
- * system can. Throws where something other than files and folders is there, and when `signal` aborts.
+ * Reads every file below a folder, gives it to its owner alone and flushes it and every folder, all
+ * of them at once where the system can. Throws where something other than files and folders is there,
+ * and when `signal` aborts.
  */
 export async function sealFolder(
   folder: string,
@@ -32,7 +33,9 @@ export async function sealFolder(
   return Object.fromEntries(seals.toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** The first difference between a folder and its seals, as the end of a sentence; null where there is none. */
+/**
+ * The first difference between a folder and its seals, as the end of a sentence; null where there is none.
+ */
 export async function findDifference(
   folder: string,
   seals: FileSeals,
@@ -53,7 +56,10 @@ export async function findDifference(
   return lost === undefined ? null : `lacks ${lost}`
 }
 
-/** Flushes every file and folder below, and the folder. The engine's own folder has links; they go with theirs. */
+/**
+ * Flushes every file and folder below, and the folder. The engine's own folder has
+ * links; they go with theirs.
+ */
 export async function syncTree(
   folder: string,
   signal: AbortSignal = new AbortController().signal,

@@ -1,5 +1,5 @@
-// The journal gives back exactly what was put in, survives a cut in the middle of a line, and refuses everything
-// else that could make an erasure be forgotten or changed.
+// The journal gives back exactly what was put in, survives a cut in the middle of a line, and refuses
+// everything else that could make an erasure be forgotten or changed.
 
 import assert from 'node:assert/strict'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

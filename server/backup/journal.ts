@@ -1,7 +1,7 @@
 // The erasure journal: a file beside the backups that names every erasure that began. A control plane that is
-// restored from a backup doesn't know what was erased after it; the journal does, and is never part of a restore.
-// Each line is sealed with the service's journal seal, a secret, over the seal of the line before it. What can't be
-// read back exactly stops the start: somebody changed what must be erased.
+// restored from a backup doesn't know what was erased after it; the journal does, and is never part of a
+// restore. Each line is sealed with the service's journal seal, a secret, over the seal of the line before
+// it. What can't be read back exactly stops the start: somebody changed what must be erased.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import {
@@ -39,7 +39,10 @@ const JournalEntry = z.strictObject({
   created_at_ms: z.int(),
   refuse_late: z.boolean(),
   reason: z.string().nullable(),
-  /** Hash of the organisation's first audit entry: tells it from another that bears its name. Older lines have none. */
+  /**
+   * Hash of the organisation's first audit entry: tells it from another that bears its
+   * name. Older lines have none.
+   */
   founding_hash: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -95,7 +98,10 @@ export class ErasureJournal {
     this.#seal = seal
   }
 
-  /** Every erasure that began, oldest first; none where there is no file. Throws JournalError naming the first bad line. */
+  /**
+   * Every erasure that began, oldest first; none where there is no file. Throws JournalError
+   * naming the first bad line.
+   */
   read(): JournalEntry[] {
     return [...this.#load().entries.values()]
   }
@@ -106,9 +112,9 @@ export class ErasureJournal {
   }
 
   /**
-   * Returns once the entry is on disk, so that the erasure may act. Does nothing where it is there already; throws
-   * JournalError where the same request is there with another selection, and whatever the file system throws: then
-   * the erasure must not act.
+   * Returns once the entry is on disk, so that the erasure may act. Does nothing where it is there already;
+   * throws JournalError where the same request is there with another selection, and whatever the file system
+   * throws: then the erasure must not act.
    */
   append(entry: JournalEntry): void {
     const text = textOf(JournalEntry.parse(entry))
@@ -128,8 +134,9 @@ export class ErasureJournal {
   }
 
   /**
-   * Where the next line goes, without reading those before it: to check every seal takes as long as there are erasures, in
-   * the thread that everybody shares. Null where the file isn't as this process left it, or may hold the request already.
+   * Where the next line goes, without reading those before it: to check every seal takes as long as there are
+   * erasures, in the thread that everybody shares. Null where the file isn't as this process left it, or may
+   * hold the request already.
    */
   #endAsWeLeftIt(requestId: string): End | null {
     const left = this.#left

@@ -1,6 +1,6 @@
-// What a backup says of itself: where it belongs, when it was taken, by what it can be read, and the seal of each
-// of its files. Written last, so that a folder with a manifest is whole; read first, so that nothing is changed
-// for a backup that can't be restored.
+// What a backup says of itself: where it belongs, when it was taken, by what it can be read, and the seal of
+// each of its files. Written last, so that a folder with a manifest is whole; read first, so that nothing is
+// changed for a backup that can't be restored.
 
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -26,8 +26,8 @@ const Manifest = z.strictObject({
   taken_at_ms: z.int(),
   expires_at_ms: z.int(),
   /**
-   * Ids of all erasures that were completed when it was begun: it holds nothing of them, whatever the dates say. Backups
-   * of earlier versions don't name any.
+   * Ids of all erasures that were completed when it was begun: it holds nothing of them, whatever the dates
+   * say. Backups of earlier versions don't name any.
    */
   erased: z.array(z.string()).optional(),
   service_version: z.string(),
@@ -60,7 +60,9 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
   await syncPath(folder)
 }
 
-/** Null where the folder has no manifest. Throws BackupError where it isn't one that this version can read. */
+/**
+ * Null where the folder has no manifest. Throws BackupError where it isn't one that this version can read.
+ */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   let text: string
   try {
@@ -96,8 +98,8 @@ export function telemetrySchemaHash(): string {
 }
 
 /**
- * Hashes of the tables of earlier builds that `createSchema` brings up to date: with maps, without and with SeriesId, and
- * with maps that are computed in the tables.
+ * Hashes of the tables of earlier builds that `createSchema` brings up to date: with maps, without and with
+ * SeriesId, and with maps that are computed in the tables.
  */
 const olderSchemas = [
   'ada766a129b7af00db3b33a0f2d4005c2d8fd7bd0ea8bb12cf90cb7b3b651207',

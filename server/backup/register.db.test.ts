@@ -1,5 +1,5 @@
-// The register on a real control plane: what counts as holding erased telemetry, and that a folder found whole is
-// known again whatever the register said.
+// The register on a real control plane: what counts as holding erased telemetry, and that a folder found
+// whole is known again whatever the register said.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'

@@ -1,8 +1,9 @@
 // The register of backups: which were asked for, taken, failed and removed, and which may still hold what has
-// since been erased. A backup counts as held from the moment it is asked for until its folder is known to be gone.
-// Whether it was taken before or after an erasure is told by what is written down at both, never by a clock: when an
-// erasure completes, the backups of that moment are noted beside it (deletion/requests/store.ts), and a backup names the
-// erasures that were completed when it was begun. Where neither says anything it counts as holding.
+// since been erased. A backup counts as held from the moment it is asked for until its folder is known to be
+// gone. Whether it was taken before or after an erasure is told by what is written down at both, never by a
+// clock: when an erasure completes, the backups of that moment are noted beside it
+// (deletion/requests/store.ts), and a backup names the erasures that were completed when it was begun. Where
+// neither says anything it counts as holding.
 
 import type { Insertable, Selectable } from 'kysely'
 import { actorValues } from '../control/actor-columns.ts'
@@ -30,7 +31,10 @@ interface HoldingBackup {
 export interface TakenBackup {
   readonly takenAtMs: number
   readonly bytes: number
-  /** Erasures that were completed before it was begun, so that it holds nothing of them; null where it doesn't say. */
+  /**
+   * Erasures that were completed before it was begun, so that it holds nothing of them;
+   * null where it doesn't say.
+   */
   readonly erased: readonly string[] | null
 }
 
@@ -38,7 +42,9 @@ export interface TakenBackup {
 interface HoldingBackups {
   /** Everything that is there, or will be when it is taken. */
   readonly all: readonly HoldingBackup[]
-  /** Those that are not known to be from after its completion; only for the erasures that were asked about. */
+  /**
+   * Those that are not known to be from after its completion; only for the erasures that were asked about.
+   */
   fromBefore(requestId: string): readonly HoldingBackup[]
 }
 
@@ -88,7 +94,10 @@ export class BackupRegister {
     return this.#rows().where('status', '=', status).orderBy('backup_id').execute()
   }
 
-  /** Backups that may hold what completed erasures have erased. A failed backup has no folder and holds nothing. */
+  /**
+   * Backups that may hold what completed erasures have erased. A failed backup has no
+   * folder and holds nothing.
+   */
   async holding(requestIds: readonly string[] = []): Promise<HoldingBackups> {
     const rows = await this.#rows()
       .where('status', 'in', holdingStatuses)
@@ -135,8 +144,8 @@ export class BackupRegister {
   }
 
   /**
-   * Knows a backup by its folder: the control plane may be older than the backup, or have ended before the backup
-   * was recorded as ready.
+   * Knows a backup by its folder: the control plane may be older than the backup, or have ended before the
+   * backup was recorded as ready.
    */
   async adopt(found: {
     backupId: string
@@ -183,7 +192,10 @@ function toHolding({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): Holdin
   return { backup_id, taken_at_ms, expires_at_ms }
 }
 
-/** What is completed and not named by the backup was completed after it, or in a life of the control plane that it doesn't know. */
+/**
+ * What is completed and not named by the backup was completed after it, or in a life of the control
+ * plane that it doesn't know.
+ */
 async function markReady(
   trx: ControlTransaction,
   backupId: string,

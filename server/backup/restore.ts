@@ -1,7 +1,8 @@
-// Puts a backup into a data folder. The new engine is built aside and renamed into a promise; only then does
-// anything old go, and a promise that was cut short is kept at the next start. So a crash leaves the old or the new,
-// never neither. What was erased since the backup is not known here: the service erases it again before it is ready,
-// by its ledger and by the journal, which is why a control plane older than the journal needs the journal.
+// Puts a backup into a data folder. The new engine is built aside and renamed into a promise; only then
+// does anything old go, and a promise that was cut short is kept at the next start. So a crash leaves the
+// old or the new, never neither. What was erased since the backup is not known here: the service erases it
+// again before it is ready, by its ledger and by the journal, which is why a control plane older than the
+// journal needs the journal.
 
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -69,8 +70,8 @@ const placesOf = (dataDir: string) => {
 }
 
 /**
- * Nothing is changed before everything was checked. Throws BackupError or JournalError, whose messages are for the
- * operator, and EngineError where a service runs on the folder.
+ * Nothing is changed before everything was checked. Throws BackupError or JournalError, whose messages are
+ * for the operator, and EngineError where a service runs on the folder.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, failpoint } = options
@@ -106,8 +107,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
 }
 
 /**
- * Keeps the promise of a restore that was cut short, and throws an unfinished one away. The caller holds the lock
- * of the telemetry folder and has opened nothing in it. Any number of interruptions end in the same state.
+ * Keeps the promise of a restore that was cut short, and throws an unfinished one away. The
+ * caller holds the lock of the telemetry folder and has opened nothing in it. Any number of
+ * interruptions end in the same state.
  */
 export async function settleRestore(
   { dataDir, controlPath }: DataPlace,
@@ -182,9 +184,9 @@ async function assertControlOf(controlPath: string, folderSecret: string): Promi
 }
 
 /**
- * Sees to it that the service will read the journal that lies beside the backup. A control plane that is kept knows
- * of itself what was erased since; one from the backup doesn't, so that without a journal erased telemetry would be
- * readable again. Answers the number of entries.
+ * Sees to it that the service will read the journal that lies beside the backup. A control plane that is kept
+ * knows of itself what was erased since; one from the backup doesn't, so that without a journal erased
+ * telemetry would be readable again. Answers the number of entries.
  */
 function bringJournal(options: RestoreOptions, folderSecret: string, isControlKept: boolean): number {
   const { journalSeal } = instanceOf(folderSecret)

@@ -1,5 +1,5 @@
-// Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so they
-// work beside a running service; a change is seen by its next request.
+// Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so
+// they work beside a running service; a change is seen by its next request.
 
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'

@@ -1,7 +1,8 @@
-// `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which holds
-// the telemetry engine: the command writes its wish into the register and waits until the service has carried it
-// out. Without a service it does so itself. Which of the two is decided once: a service that stops meanwhile is waited for,
-// because taking its folder would end it when it starts again. Restoring needs the service stopped.
+// `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which
+// holds the telemetry engine: the command writes its wish into the register and waits until the service has
+// carried it out. Without a service it does so itself. Which of the two is decided once: a service that
+// stops meanwhile is waited for, because taking its folder would end it when it starts again. Restoring
+// needs the service stopped.
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -23,7 +24,10 @@ import { createLogger } from './serve.ts'
 const pollMs = 250
 const pollsPerLook = 20
 
-/** Looks without a service before the command gives up: a minute, in which whatever restarts services has done so. */
+/**
+ * Looks without a service before the command gives up: a minute, in which whatever
+ * restarts services has done so.
+ */
 const looksAwayMax = 12
 
 export async function createBackup(
@@ -134,7 +138,10 @@ function awaySentence(backupId: string): string {
   return `The service that was to take the backup ${backupId} has stopped and did not come back. It takes care of it at its next start; without it, repeat the command.`
 }
 
-/** Whether a service holds the telemetry engine of this data folder. A service that starts at this moment waits for the look. */
+/**
+ * Whether a service holds the telemetry engine of this data folder. A service that starts at this
+ * moment waits for the look.
+ */
 function isServed(config: Config): boolean {
   try {
     lockFolder(join(config.dataDir, 'telemetry')).close()

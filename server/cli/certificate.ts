@@ -1,5 +1,5 @@
-// `lethe certificate verify`: checks a deletion certificate on any machine, without a service and without a network.
-// Exit codes are for scripts: 0 it holds, 1 it doesn't, 2 nothing trusted could vouch for it.
+// `lethe certificate verify`: checks a deletion certificate on any machine, without a service and without a
+// network. Exit codes are for scripts: 0 it holds, 1 it doesn't, 2 nothing trusted could vouch for it.
 
 import { readFileSync } from 'node:fs'
 import type { DeletionCertificate } from '../../contract/certificate.ts'

@@ -1,5 +1,6 @@
-// A judged series drawn in a terminal and as SVG: peaks survive the reduction to columns, a band that is still learning
-// doesn't flatten the values, and names from a file steer neither the terminal nor the document.
+// A judged series drawn in a terminal and as SVG: peaks survive the reduction to columns, a band
+// that is still learning doesn't flatten the values, and names from a file steer neither the
+// terminal nor the document.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,5 +1,5 @@
-// A judged series as it is drawn: values, band and anomalies, reduced to as many columns as there is room for. A column
-// keeps the extremes of its buckets, so that no peak is lost. Pure.
+// A judged series as it is drawn: values, band and anomalies, reduced to as many columns as there is room
+// for. A column keeps the extremes of its buckets, so that no peak is lost. Pure.
 
 export interface Chart {
   /** What tells it from the others; empty for the only one. */
@@ -25,7 +25,9 @@ export interface Column {
   readonly isAnomalous: boolean
 }
 
-/** One column per bucket, or as many as `most`; each then covers the same number of buckets, give or take one. */
+/**
+ * One column per bucket, or as many as `most`; each then covers the same number of buckets, give or take one.
+ */
 export function columnsOf(chart: Chart, most: number): Column[] {
   const buckets = chart.values.length
   const count = Math.min(buckets, most)
@@ -61,8 +63,8 @@ function extreme(
 }
 
 /**
- * The range to draw: all values, and the band as far as it goes at most one such range beyond them, because a band that is
- * still learning may be thousands of times as wide. Null where there is no value.
+ * The range to draw: all values, and the band as far as it goes at most one such range beyond them, because a
+ * band that is still learning may be thousands of times as wide. Null where there is no value.
  */
 export function scaleOf(columns: readonly Column[]): { readonly low: number; readonly high: number } | null {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]

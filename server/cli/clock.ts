@@ -1,5 +1,5 @@
-// What an operator says about the clock. It acts beside a running service, which looks at it every second, and before the
-// next start of one that is stopped.
+// What an operator says about the clock. It acts beside a running service, which looks at it every second,
+// and before the next start of one that is stopped.
 
 import type { Config } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'

@@ -1,5 +1,5 @@
-// `lethe completion SHELL`: a script with which a shell completes commands, options and their values. The script asks
-// `lethe complete`, so that what it offers is the tree of this version.
+// `lethe completion SHELL`: a script with which a shell completes commands, options and their values. The
+// script asks `lethe complete`, so that what it offers is the tree of this version.
 
 import tab from '@bomb.sh/tab/commander'
 import type { Command } from 'commander'

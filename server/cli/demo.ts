@@ -1,5 +1,6 @@
-// `lethe demo`: a fresh service in a folder of its own, two weeks of a small shop's telemetry sent over OTLP as
-// any client would, the detectors run once over it, then what they found beside what happened, and a page of things to try while the shop lives on.
+// `lethe demo`: a fresh service in a folder of its own, two weeks of a small shop's telemetry sent over OTLP
+// as any client would, the detectors run once over it, then what they found beside what happened, and a page
+// of things to try while the shop lives on.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,5 +1,6 @@
-// `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the service and without one.
-// The whole file is judged as one window, bucket by bucket, each knowing only what came before it.
+// `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the
+// service and without one. The whole file is judged as one window, bucket by bucket, each knowing
+// only what came before it.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -57,7 +58,10 @@ interface Judged {
   readonly findings: readonly Finding[]
 }
 
-/** Prints what was found. Throws an Error with a sentence for a person where the file or an option can't be read. */
+/**
+ * Prints what was found. Throws an Error with a sentence for a person where the file or
+ * an option can't be read.
+ */
 export async function detect(options: DetectOptions): Promise<void> {
   const choice = choiceOf(options)
   const judged = judge(readGroups(await readText(options), options), choice, options)

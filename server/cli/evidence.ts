@@ -1,5 +1,6 @@
-// Operator and auditor commands on the two chains: write one out, check a file somebody kept, check the live store.
-// Exit codes are for scripts: 0 all holds, 1 something is wrong, 2 it is consistent but nothing trusted vouches for it.
+// Operator and auditor commands on the two chains: write one out, check a file somebody kept, check the
+// live store. Exit codes are for scripts: 0 all holds, 1 something is wrong, 2 it is consistent but
+// nothing trusted vouches for it.
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'

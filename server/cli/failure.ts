@@ -1,4 +1,5 @@
-// How a command ends. Exit codes are a promise to scripts: they are listed in the help and in docs/command-line.md.
+// How a command ends. Exit codes are a promise to scripts: they are listed in the help and
+// in docs/command-line.md.
 
 export const exitCodes = {
   /** A wrong option, a refusal, a failure. */
@@ -39,7 +40,10 @@ const fileReasons: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
 }
 
-/** What Node says of a file that can't be opened, read or written, for a person; null where it says another thing. */
+/**
+ * What Node says of a file that can't be opened, read or written, for a person; null
+ * where it says another thing.
+ */
 export function fileSentence(error: Error): string | null {
   if (!('code' in error) || !('path' in error)) return null
   const reason = fileReasons[String(error.code)]

@@ -1,5 +1,5 @@
-// Legal holds that the operator places, for an order that the organisation itself can't lift. They act from the next
-// step of an erasure on; what a running service is erasing at that very moment it finishes.
+// Legal holds that the operator places, for an order that the organisation itself can't lift. They act from
+// the next step of an erasure on; what a running service is erasing at that very moment it finishes.
 
 import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
 import { type Config, ConfigError } from '../config.ts'

@@ -40,7 +40,10 @@ interface ResealOptions extends JsonOption {
   readonly oldKeyFile?: string
 }
 
-/** Seals with the key that the settings name now. A service that runs signs again once it is started with them. */
+/**
+ * Seals with the key that the settings name now. A service that runs signs again once it is started with
+ * them.
+ */
 export async function resealKeys(config: Config, { json, oldKeyFile }: ResealOptions): Promise<void> {
   const from = { secret: config.oldKeySecret, file: oldKeyFile ?? '' }
   if ((from.secret === null) === (oldKeyFile === undefined)) {

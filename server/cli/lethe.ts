@@ -1,5 +1,5 @@
-// The `lethe` command: runs one command line. An error is one sentence on standard error and a non-zero exit, and a
-// reader of the output that goes away ends the command without a word.
+// The `lethe` command: runs one command line. An error is one sentence on standard error and a non-zero exit,
+// and a reader of the output that goes away ends the command without a word.
 
 import { CommanderError } from 'commander'
 import { serviceCommands } from './commands/service.ts'

@@ -1,4 +1,5 @@
-// How operator commands open the control-plane database: beside a running service, never making a folder by mistake.
+// How operator commands open the control-plane database: beside a running service, never
+// making a folder by mistake.
 
 import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'

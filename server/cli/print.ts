@@ -1,5 +1,5 @@
-// What a command writes to standard output: lines for a person, or one JSON document for a program. Parts of it may
-// come from what is being checked or from names people chose, so nothing in it may steer the terminal.
+// What a command writes to standard output: lines for a person, or one JSON document for a program. Parts of
+// it may come from what is being checked or from names people chose, so nothing in it may steer the terminal.
 
 /** The option every command has that answers something. */
 export interface JsonOption {
@@ -28,17 +28,24 @@ export function printJsonLine(value: unknown): void {
 }
 
 /**
- * A piece of a document that somebody else wrote, byte for byte, because a check of it needs every byte. On a terminal,
- * where nobody checks it, it is escaped as every JSON is. False where the caller must wait for `drain`.
+ * A piece of a document that somebody else wrote, byte for byte, because a check of it needs every
+ * byte. On a terminal, where nobody checks it, it is escaped as every JSON is. False where the
+ * caller must wait for `drain`.
  */
 export function printDocument(text: string): boolean {
   return process.stdout.write(process.stdout.isTTY === true ? escapedJson(text) : text)
 }
 
-/** Control and format characters (Cc, Cf: C0, C1, those that turn the direction of text) and the separators of lines and paragraphs. */
+/**
+ * Control and format characters (Cc, Cf: C0, C1, those that turn the direction of text) and the separators
+ * of lines and paragraphs.
+ */
 const steering = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** The text as one line that steers nothing: what would is written as JSON writes it, such as `\u000a` for a line break. */
+/**
+ * The text as one line that steers nothing: what would is written as JSON writes it, such as
+ * `\u000a` for a line break.
+ */
 export function harmless(text: string): string {
   return text.replace(steering, escapeOf)
 }

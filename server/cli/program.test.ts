@@ -1,5 +1,5 @@
-// The tree of commands: each has an example that names commands and options that exist, answers in JSON where it
-// answers at all, and building the tree loads nothing of the service.
+// The tree of commands: each has an example that names commands and options that exist, answers in JSON where
+// it answers at all, and building the tree loads nothing of the service.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'

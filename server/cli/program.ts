@@ -1,5 +1,5 @@
-// The tree of all commands. It loads definitions and nothing else, so that help, completion and `--version` come at
-// once; what a command does, it imports itself when it is called.
+// The tree of all commands. It loads definitions and nothing else, so that help, completion and `--version`
+// come at once; what a command does, it imports itself when it is called.
 
 import { Command } from 'commander'
 import { version } from '../core/version.ts'

@@ -1,5 +1,6 @@
-// What the operator allows an organisation to send. A running service reads the limits with each request, so a change
-// needs no restart; what is shown of a running service's day lags behind it by what waits to be written.
+// What the operator allows an organisation to send. A running service reads the limits with each
+// request, so a change needs no restart; what is shown of a running service's day lags behind it by
+// what waits to be written.
 
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'

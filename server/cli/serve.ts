@@ -1,6 +1,7 @@
-// `lethe serve`: the service until it is told to stop. On an empty data folder it creates the first organisation
-// and its owner token; a token nobody chose is printed once and is nowhere else. SIGTERM and SIGINT drain: what
-// was accepted is committed, what is being erased ends its step, and the process ends by itself.
+// `lethe serve`: the service until it is told to stop. On an empty data folder it creates the first
+// organisation and its owner token; a token nobody chose is printed once and is nowhere else.
+// SIGTERM and SIGINT drain: what was accepted is committed, what is being erased ends its step, and
+// the process ends by itself.
 
 import { writeSync } from 'node:fs'
 import type { FastifyBaseLogger } from 'fastify'
@@ -40,8 +41,8 @@ function startedForm(address: string, app: App, welcome: Welcome | null) {
 const logBufferBytes = 256 * 1024
 
 /**
- * JSON lines on standard output; what carries a secret is not logged in the first place, and censored besides. Where standard
- * output is a file on a full disk the service goes on, and lines are lost.
+ * JSON lines on standard output; what carries a secret is not logged in the first place, and censored
+ * besides. Where standard output is a file on a full disk the service goes on, and lines are lost.
  */
 export function createLogger(config: Config): FastifyBaseLogger {
   const output = pino.destination({ dest: process.stdout.fd, sync: true, maxLength: logBufferBytes })
@@ -63,8 +64,9 @@ export function createLogger(config: Config): FastifyBaseLogger {
 const oneWishMs = 1000
 
 /**
- * An error that nobody caught ends the process at once, as the system ends one. The usual way runs what the engine does at an
- * exit, which waits for statements that may never end, and folder and port would be held meanwhile.
+ * An error that nobody caught ends the process at once, as the system ends one. The usual way runs
+ * what the engine does at an exit, which waits for statements that may never end, and folder and port
+ * would be held meanwhile.
  */
 function endOnUncaught(): void {
   const end = (error: unknown) => {

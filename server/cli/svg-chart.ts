@@ -1,5 +1,5 @@
-// Judged series as an SVG picture, one panel below the other: band, values and what was raised. It refers to nothing
-// outside itself, and text from the file is escaped. Pure.
+// Judged series as an SVG picture, one panel below the other: band, values and what was raised. It refers to
+// nothing outside itself, and text from the file is escaped. Pure.
 
 import { type Chart, type Column, columnsOf, minuteText, scaleOf, valueText } from './chart.ts'
 

@@ -1,4 +1,5 @@
-// A judged series as lines of a terminal: its band shaded, its values as dots, and what was raised marked below. Pure.
+// A judged series as lines of a terminal: its band shaded, its values as dots, and what was
+// raised marked below. Pure.
 
 import { type Chart, type Column, columnsOf, minuteText, scaleOf, valueText } from './chart.ts'
 

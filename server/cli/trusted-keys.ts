@@ -1,5 +1,5 @@
-// Which keys a command may believe: those it is given, else those of this machine's own data folder. Never those that
-// come with what is to be checked.
+// Which keys a command may believe: those it is given, else those of this machine's own data folder. Never
+// those that come with what is to be checked.
 
 import { readFileSync } from 'node:fs'
 import { readPublicKeys } from '../audit/signing.ts'

@@ -1,5 +1,6 @@
-// Actors at rest: each has three columns, such as `requested_by_kind`, `requested_by_id` and `requested_by_name`, so that
-// a statement can ask for who acted. Decisions read kind and id; the name is for people.
+// Actors at rest: each has three columns, such as `requested_by_kind`, `requested_by_id` and
+// `requested_by_name`, so that a statement can ask for who acted. Decisions read kind and
+// id; the name is for people.
 
 import type { ColumnType } from 'kysely'
 import { type Actor, actorKinds, actorText } from '../core/actor.ts'

@@ -1,5 +1,6 @@
-// A control plane of the version before actors were data: the migration reads every text of who acted once. Whatever it
-// shows afterwards reads as before, chains keep every byte, and nobody becomes a second person by an odd text.
+// A control plane of the version before actors were data: the migration reads every text of who acted
+// once. Whatever it shows afterwards reads as before, chains keep every byte, and nobody becomes a
+// second person by an odd text.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,8 @@
 // Row types of the control-plane database: organisations, access tokens, detectors, deletions, ledger and
 // audit log. Small, transactional, and the same on every dialect. Control-plane instants are milliseconds;
-// telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive JavaScript
-// numbers. No column holds telemetry except those of `anomalies` and of their kept versions, which an erasure visits.
+// telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive
+// JavaScript numbers. No column holds telemetry except those of `anomalies` and of their kept versions,
+// which an erasure visits.
 
 import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 import type { ActorColumns, LaterActorColumns } from './actor-columns.ts'
@@ -77,11 +78,16 @@ export interface DeletionRequestsTable
   late_rows: number
   /** Attempts made before a person asked for another try; they no longer count towards giving up. */
   attempts_forgiven: number
-  /** 1 where the engine was told of the completion; requests completed by older versions have none to miss. */
+  /**
+   * 1 where the engine was told of the completion; requests completed by older versions have none to miss.
+   */
   has_mark: number
   /** 1 from a restore that brought its telemetry back until that is erased again. */
   came_back: number
-  /** Counts requests in the order they were put on record, of all organisations. Clocks are set back, this is not. */
+  /**
+   * Counts requests in the order they were put on record, of all organisations. Clocks
+   * are set back, this is not.
+   */
   seq: ColumnType<number, number | undefined, never>
 }
 
@@ -162,14 +168,19 @@ export interface BackupsTable extends ActorColumns<'requested_by'> {
   bytes: number | null
   error: string | null
   removed_at_ms: number | null
-  /** 1 where `erasure_backups` says of every completed erasure whether this may hold what it erased; 0: it may. */
+  /**
+   * 1 where `erasure_backups` says of every completed erasure whether this may hold what it erased; 0: it
+   * may.
+   */
   order_known: ColumnType<number, number | undefined, number>
 }
 
 /** States of a backup whose folder holds telemetry, or will. */
 export const holdingStatuses = ['requested', 'running', 'ready'] as const
 
-/** Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row. */
+/**
+ * Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row.
+ */
 interface ErasureBackupsTable {
   request_id: Fixed<string>
   backup_id: Fixed<string>
@@ -263,13 +274,15 @@ export interface AnomaliesTable extends LaterActorColumns<'verdict_by'> {
   /** Free text about telemetry, and so removed with it. */
   verdict_note: string | null
   verdict_at_ms: number | null
-  /** `<revision>.<tuning_revision>` of its detector in the run that wrote it last; null where that is unknown. */
+  /**
+   * `<revision>.<tuning_revision>` of its detector in the run that wrote it last; null where that is unknown.
+   */
   judged_by: string | null
 }
 
 /**
- * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it; kept no longer
- * than a hold covers the anomaly.
+ * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it;
+ * kept no longer than a hold covers the anomaly.
  */
 interface HeldAnomalyVersionsTable extends ActorColumns<'replaced_by'> {
   anomaly_id: Fixed<string>

@@ -1,5 +1,5 @@
-// Brings a control-plane database to the newest schema at start, in one transaction. Migrations are imported by name
-// rather than found in a folder, so that a missing one is an error of the type checker.
+// Brings a control-plane database to the newest schema at start, in one transaction. Migrations are imported
+// by name rather than found in a folder, so that a missing one is an error of the type checker.
 
 import { Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'

@@ -1,5 +1,5 @@
-// A control plane of the version before requests were counted: what it holds comes in the order it was written, whatever
-// its dates say, and its backups count as holding everything.
+// A control plane of the version before requests were counted: what it holds comes in the order it was
+// written, whatever its dates say, and its backups count as holding everything.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

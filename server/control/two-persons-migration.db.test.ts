@@ -1,5 +1,5 @@
-// A control plane of the version before tokens knew their roots: the migration walks each line to its root and takes
-// the earliest expiry on the way; what it can't follow has no root.
+// A control plane of the version before tokens knew their roots: the migration walks each line to its root
+// and takes the earliest expiry on the way; what it can't follow has no root.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -23,7 +23,9 @@ const before = {
   '0006-traffic-by-hour': trafficByHour,
 }
 
-/** Tokens of an old control plane as `[id, created_by, expiry, tenant]`, and how the migration leaves them. */
+/**
+ * Tokens of an old control plane as `[id, created_by, expiry, tenant]`, and how the migration leaves them.
+ */
 async function migrated(
   rows: readonly (readonly [id: string, createdBy: string, expiresAtMs?: number | null, tenantId?: string])[],
 ) {

@@ -1,4 +1,5 @@
-// The text of an actor is hashed and sealed in many places, so its form is pinned here; reading it back loses nothing.
+// The text of an actor is hashed and sealed in many places, so its form is pinned here;
+// reading it back loses nothing.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

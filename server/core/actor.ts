@@ -1,6 +1,6 @@
-// Who acts: a person, an access token, the operator of the service, or a part of the service itself. An actor is data,
-// and whatever decides by it compares its kind and id. Chains, the erasure journal, certificates and the interface carry
-// it as a text whose form is fixed: what has been hashed or sealed with it stays valid.
+// Who acts: a person, an access token, the operator of the service, or a part of the service itself. An actor
+// is data, and whatever decides by it compares its kind and id. Chains, the erasure journal, certificates and
+// the interface carry it as a text whose form is fixed: what has been hashed or sealed with it stays valid.
 
 export const actorKinds = ['person', 'token', 'operator', 'system'] as const
 type ActorKind = (typeof actorKinds)[number]
@@ -8,8 +8,9 @@ type ActorKind = (typeof actorKinds)[number]
 export interface Actor {
   readonly kind: ActorKind
   /**
-   * Of the person or the token; how the operator acted, such as `command-line`; which part of the service, such as
-   * `retention`. Empty where an old record names its actor by a text without one; `name` is that text then.
+   * Of the person or the token; how the operator acted, such as `command-line`; which part of the
+   * service, such as `retention`. Empty where an old record names its actor by a text without one;
+   * `name` is that text then.
    */
   readonly id: string
   /** For people to read; free text, chosen by anybody. Nothing is decided by it. */
@@ -36,8 +37,8 @@ export function isSameActor(first: Actor, second: Actor): boolean {
 }
 
 /**
- * The text that records and answers carry, such as `token:ci (tok_…)` or `system:retention`. A person's name is no part
- * of it, because records outlive the person.
+ * The text that records and answers carry, such as `token:ci (tok_…)` or `system:retention`. A person's name
+ * is no part of it, because records outlive the person.
  */
 export function actorText({ kind, id, name }: Actor): string {
   if (id === '') return name
@@ -45,9 +46,9 @@ export function actorText({ kind, id, name }: Actor): string {
 }
 
 /**
- * The actor of a text that {@link actorText} made. For records that are sealed as text, such as the erasure journal;
- * everything else has columns. Any other text is an operator's without an id, so that it is never taken for a person
- * or a token; {@link actorText} returns it unchanged.
+ * The actor of a text that {@link actorText} made. For records that are sealed as text, such as the erasure
+ * journal; everything else has columns. Any other text is an operator's without an id, so that it is never
+ * taken for a person or a token; {@link actorText} returns it unchanged.
  */
 export function readActorText(text: string): Actor {
   const token = /^token:(?<name>.*) \((?<id>tok_[0-9a-z]+)\)$/s.exec(text)?.groups

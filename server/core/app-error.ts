@@ -31,7 +31,10 @@ export class AppError extends Error {
   }
 }
 
-/** Long enough that senders don't add to the load of a disk in trouble, short enough to go on soon after it is mended. */
+/**
+ * Long enough that senders don't add to the load of a disk in trouble, short enough to go on
+ * soon after it is mended.
+ */
 export const storageRetrySeconds = 10
 
 /** The refusal that a fault of the disk is for whoever asked for something to be written. */
@@ -41,7 +44,10 @@ export function storageRefusal(fault: StorageFault, cause: unknown): AppError {
     : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
 }
 
-/** Input that breaks a rule: answered with status 422 and the problems found, as many as an answer has room for. */
+/**
+ * Input that breaks a rule: answered with status 422 and the problems found, as many as an answer has room
+ * for.
+ */
 export class InvalidInput extends Error {
   readonly problems: readonly ValidationProblem[]
 
@@ -72,8 +78,8 @@ const [inputMax, inputTextMax] = [500, 300]
 const partsMax = 12
 
 /**
- * One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the wire; what
- * is long is cut, since a problem may quote the whole body.
+ * One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the
+ * wire; what is long is cut, since a problem may quote the whole body.
  */
 export function problem(
   loc: readonly string[],
@@ -99,8 +105,8 @@ function shortPlace(loc: readonly string[]): string[] {
 const restType = 'more_problems'
 
 /**
- * The first problems, and where there are more than an answer has room for, a last one that counts them. The others are
- * never made, so that a body of 30,000 mistakes costs no more than one of fifty.
+ * The first problems, and where there are more than an answer has room for, a last one that counts them. The
+ * others are never made, so that a body of 30,000 mistakes costs no more than one of fifty.
  *
  * @param part of the request, such as `body`
  */

@@ -24,7 +24,10 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** Linux names each start of the machine. Elsewhere each process has its own, and nothing is known of what was before. */
+/**
+ * Linux names each start of the machine. Elsewhere each process has its own, and nothing is
+ * known of what was before.
+ */
 function readBoot(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -53,12 +56,17 @@ export const systemClock: Clock = {
   },
 }
 
-/** Milliseconds, with fractions, of a clock that never steps: for how long something took. It has no known beginning. */
+/**
+ * Milliseconds, with fractions, of a clock that never steps: for how long something took.
+ * It has no known beginning.
+ */
 export function elapsedMs(): number {
   return performance.now()
 }
 
-/** RFC 3339 in UTC with milliseconds and `Z`: the form of every control-plane instant on the wire and at rest. */
+/**
+ * RFC 3339 in UTC with milliseconds and `Z`: the form of every control-plane instant on the wire and at rest.
+ */
 export function instantText(ms: number): string {
   return new Date(ms).toISOString()
 }

@@ -11,7 +11,10 @@ export function encodeCursor(position: readonly string[]): string {
   return Buffer.from(JSON.stringify(position), 'utf8').toString('base64url')
 }
 
-/** The `parts` texts of a cursor, or null where none was given. Throws InvalidInput on anything we didn't make. */
+/**
+ * The `parts` texts of a cursor, or null where none was given. Throws InvalidInput on
+ * anything we didn't make.
+ */
 export function decodeCursor(cursor: string | undefined, parts: number): string[] | null {
   if (cursor === undefined) return null
   try {
@@ -38,8 +41,8 @@ export function invalidCursor(cursor: string | undefined): InvalidInput {
 }
 
 /**
- * JSON of the items of a page, bytes. A browser reads it, and the event loop writes it, in some tens of milliseconds, and
- * a thousand clients that read slowly hold 4 GB and not 200.
+ * JSON of the items of a page, bytes. A browser reads it, and the event loop writes it, in some tens of
+ * milliseconds, and a thousand clients that read slowly hold 4 GB and not 200.
  */
 export const pageBytes = 4 << 20
 
@@ -48,7 +51,10 @@ export function jsonBytes(item: unknown): number {
   return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 
-/** How many of the first items fit into a page: at least one where there is one, so that every list comes to its end. */
+/**
+ * How many of the first items fit into a page: at least one where there is one, so that
+ * every list comes to its end.
+ */
 export function fitting(items: readonly unknown[], bytes: number): number {
   let left = bytes
   const end = items.findIndex((item, i) => {
@@ -59,8 +65,8 @@ export function fitting(items: readonly unknown[], bytes: number): number {
 }
 
 /**
- * A page of `limit` items, or fewer where they are long, cut from up to `limit + 1` rows read; `positionOf` the last shown
- * row becomes the cursor.
+ * A page of `limit` items, or fewer where they are long, cut from up to `limit + 1` rows read; `positionOf`
+ * the last shown row becomes the cursor.
  */
 export function pageOfRows<Row, Item>(
   rows: readonly Row[],

@@ -1,11 +1,16 @@
-// Work that is done one piece at a time, queued by holder, such as an organisation: the next piece is always of the
-// holder that was given the least. Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM
-// 1996) with equal weights. However much one holder has waiting, a piece of another one waits for at most one piece of
+// Work that is done one piece at a time, queued by holder, such as an organisation: the next piece is
+// always of the holder that was given the least. Start-time fair queueing (Goyal, Vin and Cheng,
+// "Start-time Fair Queuing", SIGCOMM
+// 1996) with equal weights. However much one holder has waiting, a piece of another one waits for
+//       at most one piece of
 // each of the others.
 
 interface Lane<T> {
   readonly waiting: { readonly cost: number; readonly item: T }[]
-  /** Virtual time at which its first one starts: what each of those who always waited has been given until then. */
+  /**
+   * Virtual time at which its first one starts: what each of those who always waited has been given until
+   * then.
+   */
   start: number
 }
 
@@ -56,7 +61,10 @@ export class FairQueue<T> {
     return { ...first, holder: owner }
   }
 
-  /** Who was given what is forgotten. To be called where nothing waits, so that nobody has to be held against another. */
+  /**
+   * Who was given what is forgotten. To be called where nothing waits, so that nobody has to
+   * be held against another.
+   */
   forget(): void {
     this.#lanes.clear()
     this.#virtual = 0

@@ -1,8 +1,9 @@
-// A bounded resource, such as memory, that several holders share by max-min fairness. While there is room everybody
-// gets what they ask for. When there is none, whoever holds the most gives way: a holder that asks is refused where
-// nobody holds more than it would, and otherwise the youngest shares of those that hold more are cut until it fits. So
-// one holder alone may have everything, n that all want as much as they can get have an n-th each, and a holder that
-// stays below that is never refused. Max-min fairness: Bertsekas and Gallager, "Data Networks", section 6.5.2.
+// A bounded resource, such as memory, that several holders share by max-min fairness. While there is room
+// everybody gets what they ask for. When there is none, whoever holds the most gives way: a holder that asks
+// is refused where nobody holds more than it would, and otherwise the youngest shares of those that hold more
+// are cut until it fits. So one holder alone may have everything, n that all want as much as they can get
+// have an n-th each, and a holder that stays below that is never refused. Max-min fairness: Bertsekas and
+// Gallager, "Data Networks", section 6.5.2.
 
 interface Holder {
   readonly name: string
@@ -38,7 +39,8 @@ export class FairShares {
   /**
    * An empty share, which is released by whoever opens it.
    *
-   * @param onCut called when the share is taken away for a holder with less, after it was released. Must not throw.
+   * @param onCut called when the share is taken away for a holder with less, after it was
+   *   released. Must not throw.
    */
   open(name: string, onCut: () => void): Share {
     const known = this.#holders.get(name)
@@ -128,7 +130,10 @@ export class Share {
     return !this.#isKept
   }
 
-  /** False where there is no room for it; the share is then as large as before. Of a share that is released, nothing. */
+  /**
+   * False where there is no room for it; the share is then as large as before. Of a share
+   * that is released, nothing.
+   */
   grow(units: number): boolean {
     if (this.#isReleased) return true
     if (!this.#door.take(units)) return false

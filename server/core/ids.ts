@@ -1,5 +1,5 @@
-// Identifiers. An id is opaque to clients; inside it starts with a kind and sorts by creation time (the layout
-// of ULID), so that paging by id is paging by time and a log line tells what an id belongs to.
+// Identifiers. An id is opaque to clients; inside it starts with a kind and sorts by creation time (the
+// layout of ULID), so that paging by id is paging by time and a log line tells what an id belongs to.
 
 import { randomBytes } from 'node:crypto'
 

@@ -1,5 +1,5 @@
-// The three names of a service, derived from the secret of its data folder. Two of them are in files that exist, so their
-// values are pinned here.
+// The three names of a service, derived from the secret of its data folder. Two of them are in files that
+// exist, so their values are pinned here.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,5 @@
-// The scanner against a parser that counts by recursion, on JSON and on what was JSON before a byte was changed.
+// The scanner against a parser that counts by recursion, on JSON and on what was JSON
+// before a byte was changed.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +16,9 @@ const wide: JsonBounds = { depth: 1000, values: 1e6, containers: 1e6, shapes: 1e
 const excessOf = (text: string, bounds: Partial<JsonBounds> = {}) =>
   jsonExcess(Buffer.from(text), { ...wide, ...bounds })
 
-/** What a text has of each, counted the plain way: by a walk over its value and its names as they are written. */
+/**
+ * What a text has of each, counted the plain way: by a walk over its value and its names as they are written.
+ */
 function countsOf(text: string): JsonBounds {
   const counts = { depth: 0, values: 0, containers: 0 }
   const shapes = new Set<string>()

@@ -1,8 +1,8 @@
-// What a JSON text would cost to parse, found by one pass over its bytes before anything is parsed. A few kilobytes of
-// gzip can hold a text that nests eight million arrays: JSON.parse takes seconds and gigabytes for it, and whoever walks
-// the value later falls off the stack. Every text that comes from outside is measured here first. The pass makes no
-// object for a value, and it never throws: on a text that isn't JSON its counts are right as far as the text is JSON,
-// which is as far as a parser goes.
+// What a JSON text would cost to parse, found by one pass over its bytes before anything is parsed. A few
+// kilobytes of gzip can hold a text that nests eight million arrays: JSON.parse takes seconds and gigabytes
+// for it, and whoever walks the value later falls off the stack. Every text that comes from outside is
+// measured here first. The pass makes no object for a value, and it never throws: on a text that isn't JSON
+// its counts are right as far as the text is JSON, which is as far as a parser goes.
 
 import { randomBytes } from 'node:crypto'
 
@@ -14,15 +14,17 @@ export interface JsonBounds {
   /** Arrays and objects: an empty one takes 60 bytes of memory for its two bytes of text. */
   readonly containers: number
   /**
-   * Different beginnings of the lists of names in objects: `{"a":1,"b":2}` has two, `a` and `a, b`. V8 keeps a hidden
-   * class for each of them, which takes it a thousand times as long as a member of a known one. Compared by a hash.
+   * Different beginnings of the lists of names in objects: `{"a":1,"b":2}` has two, `a` and `a, b`. V8
+   * keeps a hidden class for each of them, which takes it a thousand times as long as a member of a known
+   * one. Compared by a hash.
    */
   readonly shapes: number
 }
 
 /**
- * Of a file, or a line of one, that a program of ours wrote, or somebody in its place. A manifest names each file of a
- * backup, so there may be many; ours nest six deep, and whoever walks or compares them does it by recursion.
+ * Of a file, or a line of one, that a program of ours wrote, or somebody in its place. A manifest
+ * names each file of a backup, so there may be many; ours nest six deep, and whoever walks or compares
+ * them does it by recursion.
  */
 export const fileBounds: JsonBounds = {
   depth: 64,
@@ -54,8 +56,8 @@ export class JsonExcessError extends Error {
 }
 
 /**
- * The value of a JSON text that isn't large, such as a line of a file or a cursor. Throws {@link JsonExcessError}, or
- * SyntaxError where it is no JSON.
+ * The value of a JSON text that isn't large, such as a line of a file or a cursor. Throws
+ * {@link JsonExcessError}, or SyntaxError where it is no JSON.
  */
 export function parseBoundedJson(text: string, bounds: JsonBounds): unknown {
   const excess = jsonExcess(Buffer.from(text, 'utf8'), bounds)
@@ -90,8 +92,8 @@ function kindsOfBytes(): Uint8Array {
 /**
  * The bound that a text crosses first, or null where it is within all of them.
  *
- * @param longIntegers where given, start and end of each integer of 16 digits or more that is a value are added: what
- * JSON.parse may round
+ * @param longIntegers where given, start and end of each integer of 16 digits or more that is a value are
+ * added: what JSON.parse may round
  */
 export function jsonExcess(
   bytes: Uint8Array,
@@ -153,7 +155,10 @@ function endOfWord(bytes: Uint8Array, start: number): number {
 /** Integers below are exact as a double. */
 const longDigits = 16
 
-/** Adds a word that is an integer in the spelling of JSON, and no name: what merely looks like one stays as it is. */
+/**
+ * Adds a word that is an integer in the spelling of JSON, and no name: what merely looks
+ * like one stays as it is.
+ */
 function addLongInteger(bytes: Uint8Array, start: number, end: number, into: number[] | undefined): void {
   if (into === undefined) return
   const first = bytes[start] === 0x2d ? start + 1 : start

@@ -1,8 +1,9 @@
-// Requests take turns on the event loop. Everything that the service does has steps that wait for the loop to come
-// round: a commit has some ten, an erasure a hundred. Where every request begins as soon as it has arrived, three
-// hundred of one client take a quarter of a second in each round, and everybody else waits that long for each step. So
-// requests wait here, the next one is always of whoever has used the loop least (fair-queue.ts), and no round of the
-// loop begins more requests than some milliseconds' worth. Costs are measured: for how long a request keeps the loop.
+// Requests take turns on the event loop. Everything that the service does has steps that wait for the loop to
+// come round: a commit has some ten, an erasure a hundred. Where every request begins as soon as it has
+// arrived, three hundred of one client take a quarter of a second in each round, and everybody else waits
+// that long for each step. So requests wait here, the next one is always of whoever has used the loop least
+// (fair-queue.ts), and no round of the loop begins more requests than some milliseconds' worth. Costs are
+// measured: for how long a request keeps the loop.
 
 import { FairQueue } from './fair-queue.ts'
 
@@ -14,8 +15,8 @@ interface LoopTurnsOptions {
 }
 
 /**
- * Long enough for several requests, so that a round's system calls are shared between them. An erasure's hundred steps
- * beside a full loop wait for less than half a second.
+ * Long enough for several requests, so that a round's system calls are shared between them. An erasure's
+ * hundred steps beside a full loop wait for less than half a second.
  */
 const usualTurnMs = 2
 
@@ -56,9 +57,9 @@ export class LoopTurns {
   }
 
   /**
-   * Callbacks of `setImmediate` that are scheduled together run in the same round of the loop, and Node runs the
-   * continuations of promises between any two of them. So the time from one callback to the next is what a request has
-   * used, with everything that it did without waiting.
+   * Callbacks of `setImmediate` that are scheduled together run in the same round of the loop, and Node runs
+   * the continuations of promises between any two of them. So the time from one callback to the next is what
+   * a request has used, with everything that it did without waiting.
    */
   #schedule(): void {
     this.#isScheduled = true

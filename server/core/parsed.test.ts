@@ -1,4 +1,5 @@
-// What is left of a part of a request that its schema refuses: the fields that are good, each as its own schema reads it.
+// What is left of a part of a request that its schema refuses: the fields that are good, each as
+// its own schema reads it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

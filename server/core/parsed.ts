@@ -1,5 +1,5 @@
-// Parse, don't check: what reads input returns the value that the rest works with, or every problem of the input, and
-// never a yes or no after which the input is read again.
+// Parse, don't check: what reads input returns the value that the rest works with, or every problem of the
+// input, and never a yes or no after which the input is read again.
 
 import { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -18,8 +18,8 @@ export interface ReadPart<T> {
 }
 
 /**
- * Reads one part of a request. Where it is refused, its good fields are still there for rules across fields, so that one
- * answer names the problems of both.
+ * Reads one part of a request. Where it is refused, its good fields are still there for rules across fields,
+ * so that one answer names the problems of both.
  *
  * @param part `body`, `path`, `query` or `header`
  */

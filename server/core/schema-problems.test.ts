@@ -1,5 +1,6 @@
-// From Zod's issues to problems on the wire, one test per kind of issue, and all of them at once. What is asserted
-// is the documented shape: a place of strings, a type in Pydantic's vocabulary, the input, and facts in ctx.
+// From Zod's issues to problems on the wire, one test per kind of issue, and all of them at once.
+// What is asserted is the documented shape: a place of strings, a type in Pydantic's vocabulary, the
+// input, and facts in ctx.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,5 +1,5 @@
-// From Zod's issues to the validation error of the interface: every problem in one answer, each with its place,
-// the mend, a type in the vocabulary of Pydantic v2, the offending input and its context.
+// From Zod's issues to the validation error of the interface: every problem in one answer, each with its
+// place, the mend, a type in the vocabulary of Pydantic v2, the offending input and its context.
 
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -12,8 +12,9 @@ type Issue = z.core.$ZodIssue
 type ProblemMaker = () => ValidationProblem
 
 /**
- * Problems of one part of a request, the first of them where they are many; `part` is `body`, `path`, `query` or
- * `header`. Of a value that has the wrong type nothing else is said: a text where a list belongs isn't too long a list.
+ * Problems of one part of a request, the first of them where they are many; `part` is `body`, `path`,
+ * `query` or `header`. Of a value that has the wrong type nothing else is said: a text where a list
+ * belongs isn't too long a list.
  */
 export function problemsOf(part: string, issues: readonly Issue[], input: unknown): ValidationProblem[] {
   return firstProblems(part, makersOf(part, issues, input))
@@ -28,8 +29,8 @@ function* makersOf(part: string, issues: readonly Issue[], input: unknown): Gene
 }
 
 /**
- * A set of places in a value. A tree and not a set of texts: in a text each name would be copied for every place below
- * it, and names may be as long as the body.
+ * A set of places in a value. A tree and not a set of texts: in a text each name would be copied for every
+ * place below it, and names may be as long as the body.
  */
 class Places {
   readonly #root: PlaceNode = { isMember: false }

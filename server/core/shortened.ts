@@ -1,5 +1,6 @@
-// What a sender gave, in the size that an answer has room for. Whoever quotes input quotes it through here: a name of
-// 60 kB that stands in each of a thousand quotations is 60 MB. What was cut says so, and how much is missing.
+// What a sender gave, in the size that an answer has room for. Whoever quotes input quotes it through
+// here: a name of 60 kB that stands in each of a thousand quotations is 60 MB. What was cut says so,
+// and how much is missing.
 
 /** A text of `limit` characters at most, and then how many more it has. */
 export function shortText(text: string, limit: number): string {
@@ -7,12 +8,16 @@ export function shortText(text: string, limit: number): string {
   return `${text.slice(0, limit).toWellFormed()}… (${text.length - limit} more characters)`
 }
 
-/** Characters that a value takes beside those of its texts: quotes, commas, a number. So nesting has an end as well. */
+/**
+ * Characters that a value takes beside those of its texts: quotes, commas, a number. So
+ * nesting has an end as well.
+ */
 const valueCost = 4
 
 /**
- * A copy of a JSON value with texts and names of about `limit` characters in all, and of `textLimit` each. The first of its
- * items and members are kept; an item or a member named `…` says how many are missing. What JSON can't say becomes text.
+ * A copy of a JSON value with texts and names of about `limit` characters in all, and of `textLimit` each.
+ * The first of its items and members are kept; an item or a member named `…` says how many are missing. What
+ * JSON can't say becomes text.
  */
 export function shortValue(value: unknown, limit: number, textLimit: number): unknown {
   return new Shortener(limit, textLimit).copy(value)

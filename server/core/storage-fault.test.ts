@@ -1,4 +1,5 @@
-// The codes by which stores and the file system say that the disk is at fault, as they come: wrapped in other errors.
+// The codes by which stores and the file system say that the disk is at fault, as they come:
+// wrapped in other errors.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

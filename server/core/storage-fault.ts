@@ -1,13 +1,13 @@
-// What an error says of the disk. The driver of the control plane, the engine and the file system each have codes of
-// their own for a disk that has no room or takes no writes; here they become two words. It decides by codes, never by
-// text, so of an error that has no such code it says nothing.
+// What an error says of the disk. The driver of the control plane, the engine and the file system each have
+// codes of their own for a disk that has no room or takes no writes; here they become two words. It decides
+// by codes, never by text, so of an error that has no such code it says nothing.
 
 /** `full`: there is no room. `failing`: the disk is read-only or returns errors. */
 export type StorageFault = 'full' | 'failing'
 
 /**
- * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that may grow no further, by a limit or a
- * quota, needs the same mend as a full disk.
+ * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that may grow no
+ * further, by a limit or a quota, needs the same mend as a full disk.
  */
 const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>([
   ['ENOSPC', 'full'],
@@ -18,7 +18,9 @@ const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>
   [243, 'full'],
 ])
 
-/** Extended codes of SQLite: a system call failed because there was no room, which SQLite does not call FULL. */
+/**
+ * Extended codes of SQLite: a system call failed because there was no room, which SQLite does not call FULL.
+ */
 const sqliteShmSize = 4874
 
 /** Primary codes of SQLite: SQLITE_FULL, SQLITE_READONLY, SQLITE_IOERR. */

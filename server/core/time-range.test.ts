@@ -1,5 +1,5 @@
-// Half-open ranges against their definition: an instant is in `[start, end)` or it isn't. The properties compare
-// with a plain walk over small instants, so that every combination of touching bounds is met.
+// Half-open ranges against their definition: an instant is in `[start, end)` or it isn't. The properties
+// compare with a plain walk over small instants, so that every combination of touching bounds is met.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -36,7 +36,10 @@ export function overlaps(a: TimeRange, b: TimeRange): boolean {
   return startsBefore(a, b) && startsBefore(b, a)
 }
 
-/** How much time the ranges cover together, nanoseconds: what several of them cover counts once. All have both bounds. */
+/**
+ * How much time the ranges cover together, nanoseconds: what several of them cover counts
+ * once. All have both bounds.
+ */
 export function coveredNs(ranges: readonly BoundedRange[]): bigint {
   const ordered = ranges.toSorted((a, b) => (a.startNs < b.startNs ? -1 : a.startNs > b.startNs ? 1 : 0))
   let sumNs = 0n
@@ -83,7 +86,9 @@ function compareStarts(a: Ns | null, b: Ns | null): number {
   return a < b ? -1 : Number(a > b)
 }
 
-/** The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread. */
+/**
+ * The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread.
+ */
 export function engineInstant(ns: Ns): string {
   const digits = ns.toString().padStart(19, '0')
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`

@@ -1,7 +1,8 @@
-// Who calls whom in the demo shop. Each flow is what one visitor's request sets in motion: a tree of steps, in
-// the order in which they happen, and each step becomes one span. Traces, request counts, latencies and error
-// propagation are all read from these trees, so the three signals can't disagree about the shape of the shop.
-// Span and attribute names follow the OpenTelemetry semantic conventions 1.37 (HTTP, database, messaging).
+// Who calls whom in the demo shop. Each flow is what one visitor's request sets in motion: a tree of
+// steps, in the order in which they happen, and each step becomes one span. Traces, request counts,
+// latencies and error propagation are all read from these trees, so the three signals can't disagree about
+// the shape of the shop. Span and attribute names follow the OpenTelemetry semantic conventions 1.37
+// (HTTP, database, messaging).
 
 export const serviceNames = [
   'storefront',
@@ -43,7 +44,10 @@ export interface Flow {
   readonly root: Step
   /** Requests per minute, averaged over a week. */
   readonly requestsPerMinute: number
-  /** One request of this many is traced, at every hour alike: a changing share would itself look like an anomaly. */
+  /**
+   * One request of this many is traced, at every hour alike: a changing share would
+   * itself look like an anomaly.
+   */
   readonly tracedOneIn: number
 }
 
@@ -255,8 +259,8 @@ export const flows: readonly Flow[] = [
 ]
 
 /**
- * The step in which a failure of `server`'s own service shows: its last leaf that reaches out (a database, the card
- * provider). Undefined for a service that has none; then the request fails in `server` itself.
+ * The step in which a failure of `server`'s own service shows: its last leaf that reaches out (a database,
+ * the card provider). Undefined for a service that has none; then the request fails in `server` itself.
  */
 export function failingStep(server: Step): Step | undefined {
   return server.calls.findLast((step) => step.calls.length === 0 && step.kind === spanKind.client)

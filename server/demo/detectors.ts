@@ -1,10 +1,11 @@
-// The detectors of the demo: those the organisation starts with, and two that the demo adds, created over HTTP as anybody
-// would. Every organisation has the built-in metrics of its requests and logs; which of its own metrics matter only it
-// can say. Of this shop it is the memory of its processes, and the count of its visitors: its traces are a sample, its
-// counters are not.
+// The detectors of the demo: those the organisation starts with, and two that the demo adds, created over
+// HTTP as anybody would. Every organisation has the built-in metrics of its requests and logs; which of its
+// own metrics matter only it can say. Of this shop it is the memory of its processes, and the count of its
+// visitors: its traces are a sample, its counters are not.
 //
-// A detector tells of its whole window at its first run over it, and afterwards only of what came since. So all are kept
-// from running while the history comes in, are then run once each, and from then on follow their schedule.
+// A detector tells of its whole window at its first run over it, and afterwards only of what came
+// since. So all are kept from running while the history comes in, are then run once each, and from then
+// on follow their schedule.
 
 import type { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
@@ -58,8 +59,8 @@ export async function pauseDetectors(api: Api): Promise<string[]> {
 }
 
 /**
- * Adds the demo's own detectors to those that were paused, runs each once over the history, and switches them on.
- * Answers what they found, latest first, at most 100.
+ * Adds the demo's own detectors to those that were paused, runs each once over the history, and switches them
+ * on. Answers what they found, latest first, at most 100.
  */
 export async function runOverHistory(api: Api, pausedIds: readonly string[]): Promise<ListedAnomaly[]> {
   const ids = [...pausedIds]

@@ -1,6 +1,7 @@
-// What the demo prints: a progress line while it loads, and at the end a page of things to try, as commands that
-// can be pasted into a shell as they stand. Both are pure functions of facts; nothing here asks the service, the
-// clock or the terminal. Without a terminal (a log file, CI) progress is a line per 10 %, never a carriage return.
+// What the demo prints: a progress line while it loads, and at the end a page of things to try, as commands
+// that can be pasted into a shell as they stand. Both are pure functions of facts; nothing here asks the
+// service, the clock or the terminal. Without a terminal (a log file, CI) progress is a line per 10 %,
+// never a carriage return.
 
 import type { ListedAnomaly } from '../../contract/detection-context.ts'
 import { instantText } from '../core/clock.ts'
@@ -55,8 +56,8 @@ export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: bo
 }
 
 /**
- * The story of a shop as facts for the guide: what is over or under way at `nowMs` with what was found of it, the anomaly
- * with the most company, and the wait for what is to come.
+ * The story of a shop as facts for the guide: what is over or under way at `nowMs` with what was found of it,
+ * the anomaly with the most company, and the wait for what is to come.
  */
 export function storyOf(
   shop: Shop,
@@ -241,7 +242,10 @@ interface ProgressOutput {
   readonly isTerminal: boolean
 }
 
-/** Gives the function to call with each progress; it writes to `output` only, and at most every 10 % without a terminal. */
+/**
+ * Gives the function to call with each progress; it writes to `output` only, and at most every
+ * 10 % without a terminal.
+ */
 export function openProgressLine(output: ProgressOutput): (progress: LoadProgress) => void {
   let shownTenths = -1
   let isEnded = false

@@ -1,5 +1,5 @@
-// The live generator on a manual clock: it begins where the history ended, repeats nothing, loses nothing short of
-// the catch-up bound, and stops when told.
+// The live generator on a manual clock: it begins where the history ended, repeats nothing, loses nothing
+// short of the catch-up bound, and stops when told.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -50,7 +50,9 @@ function openReceiver(refuse: (request: number) => boolean = () => false): Recei
   }
 }
 
-/** Starts a run at the given time and hands over the means to move it; what it sent is checked after `stop`. */
+/**
+ * Starts a run at the given time and hands over the means to move it; what it sent is checked after `stop`.
+ */
 function start(clock: ManualClock, receiver: Receiver, more: Partial<LiveOptions> = {}) {
   const stop = new AbortController()
   const errors: unknown[] = []

@@ -1,7 +1,7 @@
-// Keeps the demo shop alive: every few seconds it sends what has happened since the last time, exactly where the
-// history ended. A slice that could not be sent stays due and goes out with the next one; after a long pause (a
-// sleeping laptop, a stopped service) only the last hour is made up for, in slices of a minute, so catching up
-// is bounded and the machine isn't flooded.
+// Keeps the demo shop alive: every few seconds it sends what has happened since the last time, exactly where
+// the history ended. A slice that could not be sent stays due and goes out with the next one; after a long
+// pause (a sleeping laptop, a stopped service) only the last hour is made up for, in slices of a minute, so
+// catching up is bounded and the machine isn't flooded.
 
 import type { Clock } from '../core/clock.ts'
 import type { Payload } from './otlp-batch.ts'
@@ -13,7 +13,10 @@ import type { Shop } from './shop.ts'
 import { openShop } from './shop.ts'
 
 const sliceMs = 10_000
-/** Requests take up to some seconds, and a span is sent when it has ended: slices trail the clock by this much. */
+/**
+ * Requests take up to some seconds, and a span is sent when it has ended: slices trail the clock by this
+ * much.
+ */
 const settleMs = 10_000
 const largestSliceMs = 60_000
 const maxCatchUpMs = 3_600_000
@@ -70,7 +73,9 @@ interface Slice {
 }
 
 interface DueSlices {
-  /** The slice to send now, the same until it is dropped; undefined when nothing has ended before `settledMs`. */
+  /**
+   * The slice to send now, the same until it is dropped; undefined when nothing has ended before `settledMs`.
+   */
   next(settledMs: number): Slice | undefined
   drop(): void
 }

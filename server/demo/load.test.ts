@@ -1,5 +1,5 @@
-// Loading against a real HTTP server on this machine: what arrives, what happens when it is busy or refuses, and
-// what is reported. Waits run on a manual clock.
+// Loading against a real HTTP server on this machine: what arrives, what happens when it is busy or refuses,
+// and what is reported. Waits run on a manual clock.
 
 import assert from 'node:assert/strict'
 import type { IncomingMessage, RequestListener } from 'node:http'
@@ -51,7 +51,9 @@ async function withServer(answer: RequestListener, use: (endpoint: string) => Pr
   }
 }
 
-/** Reads each request to its end, then answers. Those that the loader gave up meanwhile have nobody to answer. */
+/**
+ * Reads each request to its end, then answers. Those that the loader gave up meanwhile have nobody to answer.
+ */
 const answering =
   (
     answer: (

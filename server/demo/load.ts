@@ -1,6 +1,7 @@
-// Sends the two weeks of history through the service's own OTLP endpoints, oldest first, a few bodies at a time.
-// Bodies are generated only when a sender is free, so memory stays at a few bodies whatever the server's pace.
-// The first refusal stops all senders and is thrown; a history that is only partly there is never reported as loaded.
+// Sends the two weeks of history through the service's own OTLP endpoints, oldest first, a few bodies at a
+// time. Bodies are generated only when a sender is free, so memory stays at a few bodies whatever the
+// server's pace. The first refusal stops all senders and is thrown; a history that is only partly there is
+// never reported as loaded.
 
 import type { Clock } from '../core/clock.ts'
 import type { Payload } from './otlp-batch.ts'

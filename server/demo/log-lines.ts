@@ -1,7 +1,7 @@
-// The log lines of one minute of the demo shop. Every failure of a service is logged (failures aren't sampled), a
-// fixed share of the traced requests leaves an everyday line, and deploys, restarts, memory pressure and slow
-// requests speak up. A line of a traced request carries the ids of the very span it belongs to; a line of an
-// untraced one carries ids of its own with the sampled flag off, as a real SDK writes them.
+// The log lines of one minute of the demo shop. Every failure of a service is logged (failures aren't
+// sampled), a fixed share of the traced requests leaves an everyday line, and deploys, restarts, memory
+// pressure and slow requests speak up. A line of a traced request carries the ids of the very span it belongs
+// to; a line of an untraced one carries ids of its own with the sampled flag off, as a real SDK writes them.
 
 import type { Attributes, FlowName, ServiceName } from './call-graph.ts'
 import { failures, serviceNames, spanKind } from './call-graph.ts'
@@ -140,7 +140,10 @@ const everyday: Readonly<Record<FlowName, readonly Everyday[]>> = {
   ],
 }
 
-/** A traced request that takes longer is worth a warning, nanoseconds: five times the median of the longest flow. */
+/**
+ * A traced request that takes longer is worth a warning, nanoseconds: five times the
+ * median of the longest flow.
+ */
 const slowNs = 1.2e9
 
 /** All lines written because of the minute, oldest first. `traces` are those of the same minute. */

@@ -1,6 +1,6 @@
-// The shop's data points, written as bytes of the five kinds of OTLP metric as of the end of a minute. Cumulative
-// points start with their process, delta points with the report before, gauges have no start. Field numbers are
-// those of opentelemetry-proto's metrics.proto.
+// The shop's data points, written as bytes of the five kinds of OTLP metric as of the end of a minute.
+// Cumulative points start with their process, delta points with the report before, gauges have no start.
+// Field numbers are those of opentelemetry-proto's metrics.proto.
 
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { ServiceName } from './call-graph.ts'

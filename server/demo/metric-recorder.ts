@@ -1,8 +1,8 @@
-// The shop's metrics, as its services' SDKs would report them: cumulative counters and histograms that start at
-// zero with each process, delta sums and exponential histograms that cover the time since the last report, gauges
-// of the moment, and the summary of an older client library. A recorder is fed every minute in order, whether or
-// not a report is due, so counters are right no matter how often they are reported. Latencies are drawn as bucket
-// shares of the same log-normal law as the sampled spans.
+// The shop's metrics, as its services' SDKs would report them: cumulative counters and histograms that start
+// at zero with each process, delta sums and exponential histograms that cover the time since the last report,
+// gauges of the moment, and the summary of an older client library. A recorder is fed every minute in order,
+// whether or not a report is due, so counters are right no matter how often they are reported. Latencies are
+// drawn as bucket shares of the same log-normal law as the sampled spans.
 
 import { failures, flows } from './call-graph.ts'
 import {
@@ -48,7 +48,9 @@ interface MetricRecorder {
   report(batch: Batch, resourceOf: (service: number, state: ServiceState) => Resource): void
 }
 
-/** `startMinute` is the first minute that will be recorded; a process already running then counts from there. */
+/**
+ * `startMinute` is the first minute that will be recorded; a process already running then counts from there.
+ */
 export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecorder {
   const counters = new Map<string, Counter>()
   const series = new Map<string, HistogramSeries>()
@@ -198,7 +200,10 @@ const seriesOf = (all: Map<string, HistogramSeries>, endpoint: Endpoint, code: n
     }
   })
 
-/** Spreads `count` requests over the buckets in the shares of their law; rounding is shifted by chance, never lossy. */
+/**
+ * Spreads `count` requests over the buckets in the shares of their law; rounding is
+ * shifted by chance, never lossy.
+ */
 function addRequests(series: HistogramSeries, count: number, medianSeconds: number, random: Random): void {
   const shift = random()
   let placed = 0

@@ -1,19 +1,25 @@
-// What the shop measures: the metrics by name and kind, the endpoints and outbound calls they are taken at, and the
-// counters in which requests gather. Endpoints are read from the call graph, so a new step in a flow is measured
-// without being listed here. Counting is in metric-recorder.ts, writing in metric-points.ts.
+// What the shop measures: the metrics by name and kind, the endpoints and outbound calls they are taken at,
+// and the counters in which requests gather. Endpoints are read from the call graph, so a new step in a flow
+// is measured without being listed here. Counting is in metric-recorder.ts, writing in metric-points.ts.
 
 import type { ServiceName, Step } from './call-graph.ts'
 import { flows, serviceNames, spanKind } from './call-graph.ts'
 import type { Group } from './otlp-batch.ts'
 import { lengthField, varintField } from './otlp-batch.ts'
 
-/** Advised bounds of `http.server.request.duration` in seconds, OpenTelemetry semantic conventions, HTTP metrics. */
+/**
+ * Advised bounds of `http.server.request.duration` in seconds, OpenTelemetry semantic
+ * conventions, HTTP metrics.
+ */
 export const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /** 2^3 buckets for each doubling. */
 export const exponentialScale = 3
 
-/** Place of bucket 0 (just above a second) in an array of buckets: it leaves room down to 2^-16 and up to 2^8 seconds. */
+/**
+ * Place of bucket 0 (just above a second) in an array of buckets: it leaves room down to
+ * 2^-16 and up to 2^8 seconds.
+ */
 export const bucketOrigin = 16 * 2 ** exponentialScale
 
 const delta = 1
@@ -169,7 +175,9 @@ export interface Interval {
   readonly flows: readonly number[]
   count: number
   sumSeconds: number
-  /** Counts by bucket index + {@link bucketOrigin}; bucket i holds values in (2^(i/8), 2^((i+1)/8)] seconds. */
+  /**
+   * Counts by bucket index + {@link bucketOrigin}; bucket i holds values in (2^(i/8), 2^((i+1)/8)] seconds.
+   */
   readonly buckets: Float64Array
 }
 

@@ -1,8 +1,8 @@
-// One OTLP export request in the making. Rows are appended as bytes to the writer of their resource and group (a
-// metric, or the one scope of logs and spans), and only `finish` wraps them into Resource..., Scope... and Metric
-// messages: no object is built per row, which is what makes a million rows a matter of seconds. Field numbers are
-// those of opentelemetry-proto 1.x (https://github.com/open-telemetry/opentelemetry-proto), named where they are
-// used. Rows of a group stay in the order in which they were appended.
+// One OTLP export request in the making. Rows are appended as bytes to the writer of their resource and group
+// (a metric, or the one scope of logs and spans), and only `finish` wraps them into Resource..., Scope... and
+// Metric messages: no object is built per row, which is what makes a million rows a matter of seconds. Field
+// numbers are those of opentelemetry-proto 1.x (https://github.com/open-telemetry/opentelemetry-proto), named
+// where they are used. Rows of a group stay in the order in which they were appended.
 
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -43,7 +43,10 @@ export const scopeGroup: Group = {
 
 export interface Batch {
   readonly rows: number
-  /** The writer that takes the next row of the group; counts that row. The row must be written whole before the next call. */
+  /**
+   * The writer that takes the next row of the group; counts that row. The row must be written
+   * whole before the next call.
+   */
   row(resource: Resource, group: Group): BinaryWriter
   /** The body of all rows so far; the batch is empty again. Undefined when there is none. */
   finish(): Payload | undefined
@@ -87,7 +90,10 @@ export function getOrInsert<Key, Value>(map: Map<Key, Value>, key: Key, make: ()
   return made
 }
 
-/** The three export requests have one shape: repeated { resource = 1, scopes = 2 { scope = 1, ... }, schema_url = 3 } = 1. */
+/**
+ * The three export requests have one shape: repeated { resource = 1, scopes = 2 { scope = 1, ...
+ * }, schema_url = 3 } = 1.
+ */
 function wrapGroups(
   groups: ReadonlyMap<Resource, ReadonlyMap<Group, BinaryWriter>>,
   scopeBytes: Uint8Array,
@@ -107,7 +113,9 @@ export function encodeResource(attributes: Attributes): Resource {
   return { bytes: encodeAttributes(1, attributes) }
 }
 
-/** Attributes as repeated KeyValue in `field`; whole numbers go as int_value, other numbers as double_value. */
+/**
+ * Attributes as repeated KeyValue in `field`; whole numbers go as int_value, other numbers as double_value.
+ */
 export function encodeAttributes(field: number, attributes: Attributes): Uint8Array {
   const writer = new BinaryWriter()
   writeAttributes(writer, field, attributes)
@@ -127,7 +135,10 @@ export function writeAttributes(writer: BinaryWriter, field: number, attributes:
   }
 }
 
-/** An instant as the high and low 32 bits of its nanoseconds, so that offsets can be added without bigint arithmetic. */
+/**
+ * An instant as the high and low 32 bits of its nanoseconds, so that offsets can be added
+ * without bigint arithmetic.
+ */
 export interface Instant {
   readonly high: number
   readonly low: number
@@ -151,7 +162,9 @@ export function writeFixedCount(writer: BinaryWriter, count: number): void {
   writer.fixed32(count % 4294967296).fixed32(Math.floor(count / 4294967296))
 }
 
-/** Writes an id of 32-bit words as a bytes field; an id travels whole, so its words' order is ours to choose. */
+/**
+ * Writes an id of 32-bit words as a bytes field; an id travels whole, so its words' order is ours to choose.
+ */
 export function writeId(writer: BinaryWriter, field: number, words: readonly number[]): void {
   writer.uint32(lengthField(field)).uint32(4 * words.length)
   for (const word of words) writer.fixed32(word)

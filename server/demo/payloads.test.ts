@@ -1,6 +1,6 @@
-// The bodies the demo sends, read back by a decoder that shares nothing with their writer: they are valid OTLP,
-// they repeat exactly, live slices continue the history, and what detectors will compute from them shows the
-// incidents and no change of density.
+// The bodies the demo sends, read back by a decoder that shares nothing with their writer: they are valid
+// OTLP, they repeat exactly, live slices continue the history, and what detectors will compute from them
+// shows the incidents and no change of density.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -277,7 +277,8 @@ describe('a day of history', () => {
 test('the share of traced requests is the same at all hours of the two weeks', () => {
   const whole = openShop({ seed: 4, anchorNs })
   flows.forEach((flow, index) => {
-    // Poisson thinning: for each sixth of a day, traced requests lie within the noise of arrivals / tracedOneIn.
+    // Poisson thinning: for each sixth of a day, traced requests lie within the noise of arrivals /
+    // tracedOneIn.
     let squares = 0
     let pieces = 0
     for (let start = whole.openMinute; start < whole.anchorMinute; start += 240 * 7) {

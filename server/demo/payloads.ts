@@ -1,8 +1,8 @@
 // From minutes of the demo shop to OTLP request bodies: metrics at the end of each reported minute, logs and
 // sampled traces of every minute, all protobuf. The history is cut into bodies of about `rowsPerBody` rows,
-// oldest first, so that an engine partitioned by time sees few partitions per commit; a slice is whatever happened
-// in a few live seconds. Both come from the same recorder and the same minutes, so the live part continues the
-// history exactly, counters included.
+// oldest first, so that an engine partitioned by time sees few partitions per commit; a slice is whatever
+// happened in a few live seconds. Both come from the same recorder and the same minutes, so the live part
+// continues the history exactly, counters included.
 
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -31,15 +31,19 @@ import { minuteNs } from './shop.ts'
 import type { Span, Trace } from './traces.ts'
 import { traceStateOf, tracesOf } from './traces.ts'
 
-/** Metrics older than this are reported every {@link coarseMinutes}, the newer ones every minute, as live ones are. */
+/**
+ * Metrics older than this are reported every {@link coarseMinutes}, the newer ones every
+ * minute, as live ones are.
+ */
 const fineMinutes = 120
 const coarseMinutes = 10
 
 const scope = { name: 'shop.telemetry', version: '1.0.0' }
 
 /**
- * The bodies of the whole history, from the shop's opening to its anchor. Every body has one signal; within a signal
- * no row of a later body is older than the oldest row of an earlier one by more than the length of a trace.
+ * The bodies of the whole history, from the shop's opening to its anchor. Every body has one
+ * signal; within a signal no row of a later body is older than the oldest row of an earlier one by
+ * more than the length of a trace.
  */
 export function* historyPayloads(shop: Shop, rowsPerBody = 10_000): Generator<Payload, void, undefined> {
   const pen = openPen(shop, shop.openMinute)
@@ -79,16 +83,16 @@ const spansOf = (step: Step): number =>
 
 export interface LiveSlicer {
   /**
-   * The bodies, at most one per signal, of what arrived in `fromMs <= t < toMs` (milliseconds since 1970), and of
-   * the metric reports due in `fromMs < t <= toMs`. Slices come in order; time between two slices is lost except
-   * to cumulative counters.
+   * The bodies, at most one per signal, of what arrived in `fromMs <= t < toMs` (milliseconds since 1970),
+   * and of the metric reports due in `fromMs < t <= toMs`. Slices come in order; time between two slices is
+   * lost except to cumulative counters.
    */
   slice(fromMs: number, toMs: number): readonly Payload[]
 }
 
 /**
- * Continues a shop from `fromMs` on. Opening walks the minutes since the oldest running process started, so that
- * cumulative counters stand where they would: at most some days of minutes, well under a second.
+ * Continues a shop from `fromMs` on. Opening walks the minutes since the oldest running process started, so
+ * that cumulative counters stand where they would: at most some days of minutes, well under a second.
  */
 export function openLiveSlicer(shop: Shop, fromMs: number): LiveSlicer {
   const fromMinute = Math.floor(fromMs / 60_000)
@@ -236,7 +240,10 @@ function writeTrace(batch: Batch, resources: readonly Resource[], base: Instant,
   }
 }
 
-/** Fields of `Span`: trace_id 1, span_id 2, trace_state 3, parent 4, name 5, kind 6, times 7 and 8, attributes 9, events 11, links 13, status 15, flags 16. */
+/**
+ * Fields of `Span`: trace_id 1, span_id 2, trace_state 3, parent 4, name 5, kind 6, times 7 and 8, attributes
+ * 9, events 11, links 13, status 15, flags 16.
+ */
 function writeSpan(writer: BinaryWriter, base: Instant, trace: Trace, span: Span): void {
   const isRoot = span.parent === undefined
   writeId(writer, 1, trace.id)
@@ -320,7 +327,10 @@ function writeStatus(writer: BinaryWriter, { step, isOrigin }: Span): void {
   writer.uint32(varintField(3)).int32(2).join()
 }
 
-/** LogRecord { time 1, severity 2 and 3, body 5, attributes 6, flags 8, ids 9 and 10, observed 11, event_name 12 } in field 2. */
+/**
+ * LogRecord { time 1, severity 2 and 3, body 5, attributes 6, flags 8, ids 9 and 10, observed 11,
+ * event_name 12 } in field 2.
+ */
 function writeLine(batch: Batch, resources: readonly Resource[], base: Instant, line: LogLine): void {
   const writer = batch.row(resourceAt(resources, line.service), scopeGroup).uint32(lengthField(2)).fork()
   writeInstant(writer, 1, base, line.atNs)

@@ -10,7 +10,10 @@ export interface Random {
   bits(): number
 }
 
-/** Mixes whole numbers into 32 bits, 0 to 2^32 - 1. Order matters; any number beyond 32 bits is cut to its low 32. */
+/**
+ * Mixes whole numbers into 32 bits, 0 to 2^32 - 1. Order matters; any number beyond 32
+ * bits is cut to its low 32.
+ */
 export function mix(...parts: readonly number[]): number {
   let state = 0x9e3779b9
   for (const part of parts) {
@@ -64,8 +67,8 @@ export function logNormal(random: Random, median: number, sigma: number): number
 }
 
 /**
- * Smooth noise over time in about [-1, 1]: random knots every `spacing` minutes, joined by cosine arcs. It has no
- * jump at a knot, so it looks like drift and not like steps.
+ * Smooth noise over time in about [-1, 1]: random knots every `spacing` minutes, joined by cosine arcs. It
+ * has no jump at a knot, so it looks like drift and not like steps.
  */
 export function smoothNoise(minute: number, spacing: number, ...key: readonly number[]): number {
   const knot = Math.floor(minute / spacing)

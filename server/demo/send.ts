@@ -1,7 +1,7 @@
 // One OTLP/HTTP export as a careful client makes it: protobuf, gzip, bearer token, and the retry rules of the
 // OpenTelemetry protocol specification ("OTLP/HTTP Response"): 429, 502, 503, 504 and a broken connection are
-// tried again, after `Retry-After` where the server gives it, every other refusal is final. A 2xx that says some
-// rows were rejected is an error too: the demo sends nothing that deserves rejection.
+// tried again, after `Retry-After` where the server gives it, every other refusal is final. A 2xx that says
+// some rows were rejected is an error too: the demo sends nothing that deserves rejection.
 
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
@@ -28,7 +28,10 @@ interface Destination {
   readonly signal?: AbortSignal
 }
 
-/** The server refused for good, or for too long. The message names the address, the status and the server's own words. */
+/**
+ * The server refused for good, or for too long. The message names the address, the status
+ * and the server's own words.
+ */
 export class SendError extends Error {
   /** Absent when no answer came at all. */
   readonly status: number | undefined
@@ -47,8 +50,8 @@ interface Sent {
 }
 
 /**
- * Resolves when the server has acknowledged the whole payload. Throws {@link SendError} when it refuses it, and the
- * signal's reason when that aborts.
+ * Resolves when the server has acknowledged the whole payload. Throws {@link SendError} when it refuses it,
+ * and the signal's reason when that aborts.
  */
 export async function sendPayload(payload: Payload, destination: Destination): Promise<Sent> {
   const { endpoint, clock, signal } = destination
@@ -108,7 +111,10 @@ async function post(
   return { message, status, ...(waitMs === undefined ? {} : { waitMs }) }
 }
 
-/** `Retry-After` (RFC 9110, 10.2.3) in milliseconds from `nowMs`, seconds or a date; undefined when absent or unreadable. */
+/**
+ * `Retry-After` (RFC 9110, 10.2.3) in milliseconds from `nowMs`, seconds or a date; undefined
+ * when absent or unreadable.
+ */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null || header.trim() === '') return undefined
   const seconds = Number(header)
@@ -128,7 +134,9 @@ function readPartialSuccess(answer: Uint8Array): { count: number; message: strin
   return { count, message: message instanceof Uint8Array ? text(message) : '' }
 }
 
-/** Varint and length-delimited fields of a message by number; empty when the bytes are no protobuf message. */
+/**
+ * Varint and length-delimited fields of a message by number; empty when the bytes are no protobuf message.
+ */
 function fieldsOf(bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> {
   const fields = new Map<number, number | Uint8Array>()
   try {

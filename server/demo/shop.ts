@@ -1,9 +1,9 @@
-// The model of the demo shop: what each of its eight services is like in any given minute. It is a pure function
-// of (seed, anchor, minute): traffic follows the hour and the weekday, services are deployed every few days, and
-// four incidents happen at fixed distances from the anchor, three in the two weeks before it and one a few
-// minutes after it, so that a visitor always finds something recent. Metrics, logs and traces are all derived
-// from the same minute, which is why they tell one story. The shop's own time zone is chosen so that the anchor
-// is an afternoon: a demo that is started at night still shows a busy shop.
+// The model of the demo shop: what each of its eight services is like in any given minute. It is a pure
+// function of (seed, anchor, minute): traffic follows the hour and the weekday, services are deployed every
+// few days, and four incidents happen at fixed distances from the anchor, three in the two weeks before it
+// and one a few minutes after it, so that a visitor always finds something recent. Metrics, logs and traces
+// are all derived from the same minute, which is why they tell one story. The shop's own time zone is chosen
+// so that the anchor is an afternoon: a demo that is started at night still shows a busy shop.
 
 import type { FlowName, ServiceName } from './call-graph.ts'
 import { flows, serviceNames } from './call-graph.ts'
@@ -83,7 +83,9 @@ interface Scenario {
   readonly seed: number
   /** End of the history, nanoseconds since 1970; cut to the whole minute. */
   readonly anchorNs: bigint
-  /** Whole days before the anchor; 14 where absent. Incidents that would lie before the opening don't happen. */
+  /**
+   * Whole days before the anchor; 14 where absent. Incidents that would lie before the opening don't happen.
+   */
   readonly historyDays?: number
 }
 
@@ -129,8 +131,8 @@ const hourAverage = average(hours)
 const weekdayAverage = average(weekdays)
 
 /**
- * The shop of a scenario. The same arguments always give the same shop; another anchor moves incidents, deploys
- * and time zone with it.
+ * The shop of a scenario. The same arguments always give the same shop; another anchor moves incidents,
+ * deploys and time zone with it.
  */
 export function openShop({ seed, anchorNs, historyDays = defaultHistoryDays }: Scenario): Shop {
   const anchorMinute = Number(anchorNs / minuteNs)
@@ -277,8 +279,9 @@ interface Start {
 }
 
 /**
- * Looks up the process start that is in force in a minute. Deploys come at a rhythm of the service's own (three to
- * five days, up to eight hours late), and the leak of inventory ends with a restart of the same version.
+ * Looks up the process start that is in force in a minute. Deploys come at a rhythm of the
+ * service's own (three to five days, up to eight hours late), and the leak of inventory ends with a
+ * restart of the same version.
  */
 function openStarts(
   seed: number,
@@ -362,7 +365,10 @@ function harmOf(name: ServiceName, minute: number, incidents: readonly ShopIncid
   return leak === undefined ? noHarm : leakHarm(leak * (leakMinutes + restartMinutes))
 }
 
-/** Memory fills in a line; collecting it costs processor and time near the end; then the process is gone for a while. */
+/**
+ * Memory fills in a line; collecting it costs processor and time near the end; then the
+ * process is gone for a while.
+ */
 function leakHarm(minutes: number): Harm {
   if (minutes >= leakMinutes) return { ...noHarm, latency: 2, failureRatio: 0.7, queue: 25 }
   const share = minutes / leakMinutes

@@ -1,8 +1,9 @@
-// The sampled traces of one minute of the demo shop. Each traced request walks its flow's tree once: every step
-// draws its own time, failures surface in the step that reached out, and each caller above reports them in its
-// turn. Sampling is a constant share per flow, decided at the root and told the OpenTelemetry way: the tracestate
-// carries the rejection threshold (`ot=th:`), and the trace id's 56 random bits lie above it (OpenTelemetry
-// specification, "TraceState: Probability Sampling"), so a reader can weigh spans back to requests.
+// The sampled traces of one minute of the demo shop. Each traced request walks its flow's tree once:
+// every step draws its own time, failures surface in the step that reached out, and each caller above
+// reports them in its turn. Sampling is a constant share per flow, decided at the root and told the
+// OpenTelemetry way: the tracestate carries the rejection threshold (`ot=th:`), and the trace id's 56
+// random bits lie above it (OpenTelemetry specification, "TraceState: Probability Sampling"), so a reader
+// can weigh spans back to requests.
 
 import type { Flow, ServiceName, Step } from './call-graph.ts'
 import { failingStep, failures, flows, serviceNames, spanKind } from './call-graph.ts'
@@ -60,7 +61,9 @@ const sampledBits: ReadonlyMap<Flow, number> = new Map(
   }),
 )
 
-/** All traces that arrive in the minute, oldest first; a trace caused by a message directly follows its cause. */
+/**
+ * All traces that arrive in the minute, oldest first; a trace caused by a message directly follows its cause.
+ */
 export function tracesOf(shop: Shop, moment: ShopMinute): readonly Trace[] {
   const random = openRandom(shop.seed, stream.traces, moment.minute)
   const arrivals = flows.flatMap((flow, index) => {
@@ -161,8 +164,8 @@ function walkCalls(
 }
 
 /**
- * HTTP status of a span: a service answers its own code when it fails itself, its database and its provider included,
- * and 502 when a service it called failed; the caller's CLIENT span sees what the callee answered.
+ * HTTP status of a span: a service answers its own code when it fails itself, its database and its provider
+ * included, and 502 when a service it called failed; the caller's CLIENT span sees what the callee answered.
  */
 function statusOf({ step, failed }: Span, broken: Span | undefined): number {
   if (step.attributes['http.request.method'] === undefined) return 0

@@ -1,5 +1,5 @@
-// The context of an anomaly, over real telemetry: what its events have in common, similar and related anomalies, and
-// nothing of erased telemetry or of another organisation.
+// The context of an anomaly, over real telemetry: what its events have in common, similar and related
+// anomalies, and nothing of erased telemetry or of another organisation.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'

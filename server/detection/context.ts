@@ -1,5 +1,5 @@
-// The context of an anomaly, computed on request. Nothing of it is stored, so nothing of it has to be erased. It is
-// read like all telemetry, so hidden and erased data is not in it.
+// The context of an anomaly, computed on request. Nothing of it is stored, so nothing of it has to be erased.
+// It is read like all telemetry, so hidden and erased data is not in it.
 
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
@@ -65,8 +65,8 @@ async function contributorsTo(
   const beforeNs = startNs > spanNs ? startNs - spanNs : 0n
   const isLatency = anomaly.metric_key.startsWith('spans.latency_')
   const isSlow = isLatency && anomaly.upper !== null && (anomaly.value ?? 0) > anomaly.upper
-  // A low value has no contributors: the events that are left do not show why there are few of them, or why they are
-  // fast.
+  // A low value has no contributors: the events that are left do not show why there are few of
+  // them, or why they are fast.
   if (anomaly.value === null || (isLatency && !isSlow)) return null
   const slowerThanMs = isSlow ? anomaly.upper : null
   try {

@@ -1,5 +1,5 @@
-// Fixtures for the tests of this room: a real control plane in its own folder, with two organisations because a test
-// with one cannot detect a leak, and spans for a real engine.
+// Fixtures for the tests of this room: a real control plane in its own folder, with two organisations because
+// a test with one cannot detect a leak, and spans for a real engine.
 
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'

@@ -1,5 +1,6 @@
-// The metrics that an organisation has sent recently, as choices for a detector. Reads the metric tables directly.
-// Names that a detector would refuse are left out. A classic histogram of Prometheus is listed by its own name too.
+// The metrics that an organisation has sent recently, as choices for a detector. Reads the metric
+// tables directly. Names that a detector would refuse are left out. A classic histogram of Prometheus
+// is listed by its own name too.
 
 import { MetricKey } from '../../contract/detection.ts'
 import type { Ns } from '../../contract/instant.ts'

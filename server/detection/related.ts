@@ -1,10 +1,10 @@
-// Which anomalies of an organisation are related. One failure shows in several series: in the service that fails, in
-// those that call it, and in their logs. Nothing of this is stored. It is computed from the anomalies that are visible
-// at the moment, so hidden and erased anomalies are related to nothing.
+// Which anomalies of an organisation are related. One failure shows in several series: in the service that
+// fails, in those that call it, and in their logs. Nothing of this is stored. It is computed from the
+// anomalies that are visible at the moment, so hidden and erased anomalies are related to nothing.
 //
-// Two anomalies are related when they overlap in time and either belong to the same service or began within an hour of
-// each other. Overlap alone would relate everything that happens during a leak of a day to that leak. The relation is
-// not transitive: a chain of overlaps would make a busy week one incident.
+// Two anomalies are related when they overlap in time and either belong to the same service or began within
+// an hour of each other. Overlap alone would relate everything that happens during a leak of a day to that
+// leak. The relation is not transitive: a chain of overlaps would make a busy week one incident.
 
 import type { Anomaly, DetectorScope } from '../../contract/detection.ts'
 import type { RelatedAnomalies } from '../../contract/detection-context.ts'
@@ -12,7 +12,10 @@ import { type Ns, nsPerMinute, parseInstant } from '../../contract/instant.ts'
 import { idsMax } from './anomalies/id-list.ts'
 import type { DetectionStore } from './detectors/store.ts'
 
-/** Buckets of different detectors have different widths, so simultaneous events may appear up to 15 minutes apart. */
+/**
+ * Buckets of different detectors have different widths, so simultaneous events may
+ * appear up to 15 minutes apart.
+ */
 const slackNs = 15n * nsPerMinute
 /** A failure spreads from one service to the next within this time, also in the widest buckets. */
 const togetherNs = 60n * nsPerMinute
@@ -23,8 +26,8 @@ const halvingsMax = 3
 const shownMax = 20
 
 /**
- * An anomaly with its times and its service, from its group or from the scope of its detector; null where neither has
- * one.
+ * An anomaly with its times and its service, from its group or from the scope of its detector;
+ * null where neither has one.
  */
 export interface TimedAnomaly {
   readonly anomaly: Anomaly
@@ -47,7 +50,10 @@ export function relationsOf(one: TimedAnomaly, other: TimedAnomaly): Relation[] 
   ]
 }
 
-/** The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that began closest in time first. */
+/**
+ * The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that
+ * began closest in time first.
+ */
 export async function relatedIdsOf(
   store: DetectionStore,
   tenantId: string,
@@ -90,7 +96,10 @@ function relatedTo(anomaly: Anomaly, around: readonly TimedAnomaly[]) {
     )
 }
 
-/** All anomalies that may be related to these, including themselves. A list that is too long is divided in two. */
+/**
+ * All anomalies that may be related to these, including themselves. A list that is too long is divided in
+ * two.
+ */
 async function anomaliesAround(
   store: DetectionStore,
   tenantId: string,

@@ -1,5 +1,5 @@
-// The routes of detectors and anomalies, over a real control plane and engine: every field, every refusal, and always
-// two organisations.
+// The routes of detectors and anomalies, over a real control plane and engine: every field, every refusal,
+// and always two organisations.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
-// Detectors and anomalies over HTTP. A definition is checked against the method's own parameters together with the
-// body's schema, so that one answer names every problem. An id of another organisation answers byte for byte like
-// one that doesn't exist.
+// Detectors and anomalies over HTTP. A definition is checked against the method's own parameters together
+// with the body's schema, so that one answer names every problem. An id of another organisation answers byte
+// for byte like one that doesn't exist.
 
 import type { FastifyInstance } from 'fastify'
 import { type Anomaly, builtInMetrics, type Detector } from '../../contract/detection.ts'

@@ -1,6 +1,6 @@
-// Suggests window, schedule and method for a metric, from its last week. The bucket width matters most: the narrowest
-// with which nearly all buckets have data. Finer buckets have gaps, and wider ones delay alarms. The daily rhythm
-// decides the method.
+// Suggests window, schedule and method for a metric, from its last week. The bucket width matters most: the
+// narrowest with which nearly all buckets have data. Finer buckets have gaps, and wider ones delay alarms.
+// The daily rhythm decides the method.
 
 import { methodKeys } from '../../contract/detection-methods.ts'
 import type { DetectorSuggestion } from '../../contract/detection-suggestion.ts'
@@ -103,7 +103,10 @@ function reasonsFor(facts: {
   ]
 }
 
-/** Only more errors and slower requests do harm, so these alarm upwards. With too few events there is no percentile. */
+/**
+ * Only more errors and slower requests do harm, so these alarm upwards. With too few
+ * events there is no percentile.
+ */
 function paramsFor(metricKey: string): Record<string, unknown> {
   if (metricKey === 'spans.error_ratio') return { direction: 'up', min_abs_dev: 0.05, min_volume: 20 }
   if (metricKey.startsWith('spans.latency_')) return { direction: 'up', min_rel_dev: 0.5, min_volume: 20 }
@@ -115,7 +118,9 @@ function nameOf({ group_by, metric_key, service }: SuggestionSubject): string {
   return `${metric_key}${of}${group_by === undefined ? '' : ` by ${group_by}`}`.slice(0, 200)
 }
 
-/** Share of buckets with data, of those since the first with data that are not erased; 0 where there is none. */
+/**
+ * Share of buckets with data, of those since the first with data that are not erased; 0 where there is none.
+ */
 function filledShare(minutes: Float64Array, unknown: Uint8Array, stepMinutes: number): number {
   const first = minutes.findIndex((value) => !Number.isNaN(value))
   if (first < 0) return 0

@@ -1,5 +1,5 @@
-// The watch over the disk and the reserve, on folders of this machine: a reserve that no disk has the room for stands for a
-// full one, and a folder that can't be made for one that takes no writes.
+// The watch over the disk and the reserve, on folders of this machine: a reserve that no disk has the room
+// for stands for a full one, and a folder that can't be made for one that takes no writes.
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'

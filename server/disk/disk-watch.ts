@@ -1,7 +1,7 @@
-// What the disk allows now. While it is full or failing nothing that grows is begun: senders are told to repeat, and
-// `/readyz` says why. Whatever frees space may use the reserve then (reserve.ts). It is looked at by writing, because no number
-// a file system gives says whether the next write succeeds, and it recovers by itself once there is room for the whole
-// reserve and something besides.
+// What the disk allows now. While it is full or failing nothing that grows is begun: senders are told to
+// repeat, and `/readyz` says why. Whatever frees space may use the reserve then (reserve.ts). It is looked at
+// by writing, because no number a file system gives says whether the next write succeeds, and it recovers by
+// itself once there is room for the whole reserve and something besides.
 
 import { mkdirSync, rmSync, statfsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -15,7 +15,9 @@ import type { Reserve } from './reserve.ts'
 /** A file system that the service writes to. */
 export interface WatchedDisk {
   readonly reserve: Reserve
-  /** Whether telemetry and the control plane are on it; one that only has backups holds up nobody but them. */
+  /**
+   * Whether telemetry and the control plane are on it; one that only has backups holds up nobody but them.
+   */
   readonly isNeeded: boolean
 }
 
@@ -45,7 +47,9 @@ const sentences: Readonly<Record<StorageFault, string>> = {
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #fault: StorageFault | null = null
-  /** Whoever may use the reserve now; while there are any it is built again only where there is room for both. */
+  /**
+   * Whoever may use the reserve now; while there are any it is built again only where there is room for both.
+   */
   #users = 0
   readonly #stop = new AbortController()
   #loop: Promise<void> | null = null
@@ -79,8 +83,8 @@ export class DiskWatch {
   }
 
   /**
-   * What failed work says of the disk, which is known from then on. Where the error itself doesn't tell, as those of the
-   * engine seldom do, the disk is asked.
+   * What failed work says of the disk, which is known from then on. Where the error itself doesn't tell, as
+   * those of the engine seldom do, the disk is asked.
    */
   async faultBehind(error: unknown): Promise<StorageFault | null> {
     const fault = storageFaultOf(error) ?? (error instanceof AppError ? null : await this.#probe())
@@ -88,7 +92,10 @@ export class DiskWatch {
     return fault
   }
 
-  /** Work that frees space, or has to be taken on a full disk: where it fails for want of room it is done once more, with the reserve. */
+  /**
+   * Work that frees space, or has to be taken on a full disk: where it fails for want of room it is done
+   * once more, with the reserve.
+   */
   readonly withReserve = async <T>(work: () => Promise<T>): Promise<T> => {
     this.#users++
     try {
@@ -104,8 +111,8 @@ export class DiskWatch {
   }
 
   /**
-   * As {@link withReserve} for work that deals with its own errors: lets the reserve go first, where there is little room and `isNeeded`
-   * answers that there is something to do.
+   * As {@link withReserve} for work that deals with its own errors: lets the reserve go first, where there is
+   * little room and `isNeeded` answers that there is something to do.
    */
   async withReserveReady<T>(isNeeded: () => Promise<boolean>, work: () => Promise<T>): Promise<T> {
     this.#users++

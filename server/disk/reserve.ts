@@ -1,6 +1,7 @@
-// A file that only takes up room. An erasure frees space by writing first: the request and its ledger entry, the journal, parts
-// that say what is dropped. On a full disk it could not begin, so this room is kept for it and let go when it is needed.
-// The blocks are taken from the file system, not only named: a sparse file would keep nothing.
+// A file that only takes up room. An erasure frees space by writing first: the request and its ledger
+// entry, the journal, parts that say what is dropped. On a full disk it could not begin, so this room is
+// kept for it and let go when it is needed. The blocks are taken from the file system, not only named: a
+// sparse file would keep nothing.
 
 import { execFile } from 'node:child_process'
 import { randomFillSync } from 'node:crypto'
@@ -29,7 +30,9 @@ export class Reserve {
   readonly bytes: number
   readonly #path: string
 
-  /** @param folder on the file system whose room is kept; created where absent, with the first {@link build} */
+  /**
+   * @param folder on the file system whose room is kept; created where absent, with the first {@link build}
+   */
   constructor(folder: string, bytes: number) {
     this.folder = folder
     this.bytes = bytes
@@ -53,8 +56,8 @@ export class Reserve {
   }
 
   /**
-   * Keeps all of the room, or as many eighths of it as there are. Answers whether it is whole; throws where the file system
-   * refuses for another reason than a lack of room.
+   * Keeps all of the room, or as many eighths of it as there are. Answers whether it is whole; throws where
+   * the file system refuses for another reason than a lack of room.
    */
   async build(): Promise<boolean> {
     if (this.bytes === 0 && !this.release()) return true
@@ -84,7 +87,10 @@ export class Reserve {
   }
 }
 
-/** By the system's `fallocate`, which writes nothing; by writing where the file system or the system hasn't that. */
+/**
+ * By the system's `fallocate`, which writes nothing; by writing where the file system or the system hasn't
+ * that.
+ */
 async function allocate(path: string, bytes: number): Promise<void> {
   const file = await open(path, 'w', 0o600)
   try {

@@ -1,4 +1,5 @@
-// The text of an answer is what JSON.stringify makes of the checked body, and a long list is written in slices.
+// The text of an answer is what JSON.stringify makes of the checked body, and a long
+// list is written in slices.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

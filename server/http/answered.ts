@@ -1,6 +1,7 @@
-// When a request is over: its answer is handed over, or the connection has closed before. Node tells a response that its
-// connection closed only while it is that response's turn, so requests that were pipelined behind it are told here by the
-// connection itself. Each connection has one listener, however many requests it carries.
+// When a request is over: its answer is handed over, or the connection has closed before. Node tells a
+// response that its connection closed only while it is that response's turn, so requests that were
+// pipelined behind it are told here by the connection itself. Each connection has one listener, however
+// many requests it carries.
 
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'

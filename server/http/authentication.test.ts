@@ -1,5 +1,5 @@
-// Who sends a request, by what its head says: authentication by access token alone, and what the server hands to any
-// other authentication.
+// Who sends a request, by what its head says: authentication by access token alone, and what the server hands
+// to any other authentication.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

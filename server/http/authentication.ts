@@ -1,7 +1,7 @@
-// From a request to its caller, the same for HTTP and gRPC, and why there is none, in the words of RFC 6750 section 3.
-// An authentication sees the whole head of the request, because a credential alone doesn't decide every case: a cookie
-// counts only with the right origin and method. Only who presents a whole token learns that it has expired or was
-// revoked; every other secret is unknown, however similar it is.
+// From a request to its caller, the same for HTTP and gRPC, and why there is none, in the words of RFC 6750
+// section 3. An authentication sees the whole head of the request, because a credential alone doesn't decide
+// every case: a cookie counts only with the right origin and method. Only who presents a whole token learns
+// that it has expired or was revoked; every other secret is unknown, however similar it is.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorCode } from '../../contract/errors.ts'
@@ -20,8 +20,9 @@ export interface RequestHead {
 }
 
 /**
- * Returns the caller of a request, or null where its credential is nobody's. Throws `unauthenticated` where it has no
- * credential, `token_malformed` where that can't be read, and `token_expired` or `token_revoked` where it was valid once.
+ * Returns the caller of a request, or null where its credential is nobody's. Throws `unauthenticated` where
+ * it has no credential, `token_malformed` where that can't be read, and `token_expired` or `token_revoked`
+ * where it was valid once.
  */
 export type Authenticate = (request: RequestHead) => Promise<Caller | null>
 
@@ -30,7 +31,10 @@ export function hasCredential({ headers }: RequestHead): boolean {
   return headers.authorization !== undefined
 }
 
-/** Authentication by the access token in the Authorization header. `findCaller` returns null for an unknown secret. */
+/**
+ * Authentication by the access token in the Authorization header. `findCaller` returns
+ * null for an unknown secret.
+ */
 export function byAccessToken(findCaller: (secret: string) => Promise<Caller | null>): Authenticate {
   return async ({ headers: { authorization = '' }, takesBasic }) => {
     if (authorization.trim() === '') throw new AppError('unauthenticated')
@@ -45,7 +49,10 @@ function bearerSecret(header: string): string | null {
   return /^bearer +([\x21-\x7e]{1,512})$/i.exec(header)?.[1] ?? null
 }
 
-/** Codes and descriptions of RFC 6750 section 3; a description is ASCII without quotes. A request without a token has neither. */
+/**
+ * Codes and descriptions of RFC 6750 section 3; a description is ASCII without quotes. A request
+ * without a token has neither.
+ */
 const faults: Partial<Record<ErrorCode, readonly [error: string, description: string]>> = {
   token_malformed: ['invalid_request', 'The Authorization header holds no bearer token'],
   token_unknown: ['invalid_token', 'The access token is unknown'],

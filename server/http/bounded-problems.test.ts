@@ -1,5 +1,5 @@
-// The worst bodies that fit through the door, against a declaration with every kind of field: whatever is wrong with a
-// body, and however often, its refusal is small, and it counts what it leaves out.
+// The worst bodies that fit through the door, against a declaration with every kind of field: whatever is
+// wrong with a body, and however often, its refusal is small, and it counts what it leaves out.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

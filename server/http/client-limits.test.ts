@@ -1,5 +1,5 @@
-// Who asks too often without a valid token, and who tries too many wrong ones, is told to wait; whoever has a valid token
-// is served, also from the same address.
+// Who asks too often without a valid token, and who tries too many wrong ones, is told to wait; whoever has a
+// valid token is served, also from the same address.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'

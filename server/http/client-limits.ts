@@ -1,6 +1,6 @@
-// What a client may do that has not shown a valid token: how often it may ask, and how often it may try a token. Counted
-// by address, on HTTP and gRPC together. A valid token is never refused here, whatever others do from the same address,
-// so that neither a proxy nor a shared network lets one client lock out another.
+// What a client may do that has not shown a valid token: how often it may ask, and how often it may try a
+// token. Counted by address, on HTTP and gRPC together. A valid token is never refused here, whatever others
+// do from the same address, so that neither a proxy nor a shared network lets one client lock out another.
 
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
@@ -24,18 +24,21 @@ interface ClientLimitsOptions {
 }
 
 /**
- * Requests of an address without a valid token. A page of the reference takes six, a monitoring system a few a second;
- * an answer takes some 0.1 ms, so that at this rate an address takes half a percent of a core.
+ * Requests of an address without a valid token. A page of the reference takes six, a monitoring system a few
+ * a second; an answer takes some 0.1 ms, so that at this rate an address takes half a percent of a core.
  */
 const anonymous = { burst: 300, perSecond: 50 }
 
 /**
- * Tokens that an address may get wrong. Guessing one of 256 random bits is hopeless at any rate, so this is about the
- * work: a fleet of senders whose token was revoked keeps trying, and is told to wait.
+ * Tokens that an address may get wrong. Guessing one of 256 random bits is hopeless at any rate, so this is
+ * about the work: a fleet of senders whose token was revoked keeps trying, and is told to wait.
  */
 const failing = { burst: 100, perSecond: 5 }
 
-/** Some 100 bytes each. Who has more networks than this can forget their own past, and gets nothing else for it. */
+/**
+ * Some 100 bytes each. Who has more networks than this can forget their own past, and
+ * gets nothing else for it.
+ */
 const keysMax = 20_000
 
 const sentences = {
@@ -67,7 +70,10 @@ export class ClientLimits {
     return addresses.keyOf(socket?.remoteAddress, typeof named === 'object' ? named.join() : named)
   }
 
-  /** Returns the caller. Throws why there is none, or `too_many_requests` where the address has failed too often. */
+  /**
+   * Returns the caller. Throws why there is none, or `too_many_requests` where the
+   * address has failed too often.
+   */
   async identify(request: RequestHead): Promise<Caller> {
     try {
       const caller = await this.#options.authenticate(request)
@@ -82,8 +88,8 @@ export class ClientLimits {
   }
 
   /**
-   * Admits a request to what is open to everyone, or to nothing at all. Throws `too_many_requests` where the address
-   * asks too often, unless the request has a valid token after all.
+   * Admits a request to what is open to everyone, or to nothing at all. Throws `too_many_requests` where the
+   * address asks too often, unless the request has a valid token after all.
    */
   async admit(request: RequestHead): Promise<void> {
     try {

@@ -1,8 +1,8 @@
 // Reads a JSON body strictly. RFC 8259 leaves a repeated name to the reader's taste, and JSON.parse keeps the
 // last one silently; here that would let the bound a person sees differ from the bound that is used, so a
-// repeated name is a problem like any other, with its place; and so is text with half of a surrogate pair, which has
-// no UTF-8, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body that would be costly to read, or to walk later, is
-// refused before it is parsed.
+// repeated name is a problem like any other, with its place; and so is text with half of a surrogate pair,
+// which has no UTF-8, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body that would
+// be costly to read, or to walk later, is refused before it is parsed.
 
 import { type Node as JsonNode, parseTree } from 'jsonc-parser'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -10,8 +10,8 @@ import { firstProblems, problem } from '../core/app-error.ts'
 import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds.ts'
 
 /**
- * What a body of a control operation may cost. Our bodies nest four deep, and the largest has 366 holidays; the bounds
- * keep recursion off the end of the stack and the making of problems within a few milliseconds.
+ * What a body of a control operation may cost. Our bodies nest four deep, and the largest has 366 holidays;
+ * the bounds keep recursion off the end of the stack and the making of problems within a few milliseconds.
  */
 const bodyBounds: JsonBounds = { depth: 64, values: 2_048, containers: 2_048, shapes: 2_048 }
 

@@ -1,6 +1,6 @@
-// The HTTP/1.1 server under the framework, with every limit that it has set on purpose: how long a request may take to
-// arrive, how large its head may be, how long an idle connection is kept. What it refuses itself has the body of every
-// other refusal.
+// The HTTP/1.1 server under the framework, with every limit that it has set on purpose: how long a request
+// may take to arrive, how large its head may be, how long an idle connection is kept. What it refuses itself
+// has the body of every other refusal.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -12,15 +12,23 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 const limits = {
   /**
-   * For the head of a request, from the first byte or from the connection: a sender has it ready. Ends who connects
-   * and says nothing.
+   * For the head of a request, from the first byte or from the connection: a sender has it ready. Ends who
+   * connects and says nothing.
    */
   headersTimeout: 10_000,
-  /** For a whole request: long enough for a slow uplink to send a telemetry batch, short enough not to hoard sockets. */
+  /**
+   * For a whole request: long enough for a slow uplink to send a telemetry batch, short
+   * enough not to hoard sockets.
+   */
   requestTimeout: 60_000,
-  /** How often the two above are looked at, so that they hold to within this. It walks through what is open. */
+  /**
+   * How often the two above are looked at, so that they hold to within this. It walks through what is open.
+   */
   connectionsCheckingInterval: 5_000,
-  /** Longer than load balancers keep an idle connection (60 s), so that it is they who close it and no request is lost. */
+  /**
+   * Longer than load balancers keep an idle connection (60 s), so that it is they who close
+   * it and no request is lost.
+   */
   keepAliveTimeout: 72_000,
   /** Bytes of a head. A token has 512 at most; proxies and trace context add theirs. */
   maxHeaderSize: 16 * 1024,
@@ -29,8 +37,9 @@ const limits = {
 } as const
 
 /**
- * After so many requests a client is told to connect again, which spreads long-lived senders over the processes behind
- * a load balancer and bounds what one connection can have gathered. It costs a sender one handshake in many.
+ * After so many requests a client is told to connect again, which spreads long-lived senders over the
+ * processes behind a load balancer and bounds what one connection can have gathered. It costs a
+ * sender one handshake in many.
  */
 const requestsPerConnection = 10_000
 

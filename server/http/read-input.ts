@@ -1,5 +1,5 @@
-// Reads what was sent for an operation, once: every part by its schema, then the body by the rule of whoever serves it.
-// All problems of all parts are in one refusal.
+// Reads what was sent for an operation, once: every part by its schema, then the body by the rule of whoever
+// serves it. All problems of all parts are in one refusal.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'

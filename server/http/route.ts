@@ -1,6 +1,6 @@
-// How a feature declares an operation: method, address, who may call it, what comes in and what goes out. From
-// the one declaration come authentication, the role check, validation with all problems at once, the OpenAPI
-// page and the handler's types. A route can't be declared without saying who may call it.
+// How a feature declares an operation: method, address, who may call it, what comes in and what goes out.
+// From the one declaration come authentication, the role check, validation with all problems at once, the
+// OpenAPI page and the handler's types. A route can't be declared without saying who may call it.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -24,9 +24,14 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call. A route without it is open to everyone. */
     access?: RouteAccess
-    /** Whether it answers also those who ask too often: a prober must not be told apart from an attacker beside it. */
+    /**
+     * Whether it answers also those who ask too often: a prober must not be told apart
+     * from an attacker beside it.
+     */
     isUnmetered?: boolean
-    /** Whether a token may also come as the password of Basic authentication, for senders that know no bearer. */
+    /**
+     * Whether a token may also come as the password of Basic authentication, for senders that know no bearer.
+     */
     takesBasic?: boolean
   }
 }
@@ -81,13 +86,16 @@ interface RouteDeclaration<
   readonly rate?: Rate
   /** Refusals worth naming on the reference page, beside those every route has. */
   readonly refusals?: readonly number[]
-  /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
+  /**
+   * Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the
+   * reserve.
+   */
   readonly usesReserve?: boolean
   /** Refusals whose body says more than `detail` and `code`. */
   readonly ownRefusals?: Readonly<Record<number, z.ZodType>>
   /**
-   * Rules across fields, or that need the caller or what is stored; run on the raw body beside the schema, so that
-   * nothing is left for a second answer.
+   * Rules across fields, or that need the caller or what is stored; run on the raw body beside the schema, so
+   * that nothing is left for a second answer.
    */
   readonly check?: (
     body: unknown,

@@ -1,4 +1,5 @@
-// What can't be seen from outside of a request that has one old name: several at once, and what stays as it is.
+// What can't be seen from outside of a request that has one old name: several at once,
+// and what stays as it is.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

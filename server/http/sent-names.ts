@@ -1,5 +1,5 @@
-// Fields and parameters that came under an old name. Everything behind this door works with the current names alone;
-// what is refused is refused under the name that the client sent.
+// Fields and parameters that came under an old name. Everything behind this door works with the current names
+// alone; what is refused is refused under the name that the client sent.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
@@ -13,8 +13,8 @@ export class SentNames {
   readonly #parts = new Map<string, { readonly input: unknown; readonly sent: ReadonlyMap<string, string> }>()
 
   /**
-   * The input under current names. Adds a problem for each field that came under both names with different values;
-   * the current one counts then.
+   * The input under current names. Adds a problem for each field that came under both names with different
+   * values; the current one counts then.
    */
   rename(part: string, schema: z.ZodType, input: unknown, problems: ValidationProblem[]): unknown {
     if (typeof input !== 'object' || input === null || Array.isArray(input)) return input

@@ -1,6 +1,6 @@
-// Serves an operation of the contract: the declaration says who may call, what comes in and what goes out, and the
-// feature adds the handler. From the one declaration come authentication, the role check, validation with all problems
-// at once, and the handler's types.
+// Serves an operation of the contract: the declaration says who may call, what comes in and what goes out,
+// and the feature adds the handler. From the one declaration come authentication, the role check, validation
+// with all problems at once, and the handler's types.
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
@@ -37,11 +37,15 @@ export interface Answer<Body> {
 
 /** What the server alone knows of an operation. */
 interface Serving<Result, Params, Query, Body, Headers, Value> {
-  /** Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the reserve. */
+  /**
+   * Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the
+   * reserve.
+   */
   readonly usesReserve?: boolean
   /**
-   * What the body means, by rules across its fields, or that need the caller or what is stored. It is asked also where the
-   * schema refuses the body, so that nothing is left for a second answer. Its value goes to the handler.
+   * What the body means, by rules across its fields, or that need the caller or what is stored. It is
+   * asked also where the schema refuses the body, so that nothing is left for a second answer. Its
+   * value goes to the handler.
    */
   readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
   /** Told of refused input before the answer is sent, for the audit log. */
@@ -136,7 +140,10 @@ function requireReadable(operation: Operation, request: FastifyRequest): void {
 
 type Send = (reply: FastifyReply, answer: Answer<unknown>, turn: () => Promise<void>) => Promise<FastifyReply>
 
-/** Sends an answer in one of the forms that the operation declares; a large body takes turns of the event loop. */
+/**
+ * Sends an answer in one of the forms that the operation declares; a large body takes
+ * turns of the event loop.
+ */
 function sender({ id, results }: Operation): Send {
   const declared = new Map(
     Object.entries(results).map(([status, { body, types }]) => [

@@ -1,5 +1,5 @@
-// The front door, asked over real requests into Fastify without a socket: who gets in, how each refusal looks, and
-// what must never leave the house, neither in an answer nor in the log.
+// The front door, asked over real requests into Fastify without a socket: who gets in, how each refusal
+// looks, and what must never leave the house, neither in an answer nor in the log.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

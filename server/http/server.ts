@@ -1,6 +1,7 @@
-// The HTTP front that all routes share: who is asking, how refusals look, how large a body may be. The order is
-// fixed: authentication, role, content type, size, validation, work; so someone without a right learns nothing
-// from the errors behind it. Every refusal has the documented body, also the ones that arise in Fastify itself.
+// The HTTP front that all routes share: who is asking, how refusals look, how large a body may be. The
+// order is fixed: authentication, role, content type, size, validation, work; so someone without a right
+// learns nothing from the errors behind it. Every refusal has the documented body, also the ones that
+// arise in Fastify itself.
 
 import Fastify, {
   type FastifyBaseLogger,
@@ -30,7 +31,10 @@ import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Every address that answers and who may call it, for whoever wants to hold the whole list against another. */
+    /**
+     * Every address that answers and who may call it, for whoever wants to hold the whole list against
+     * another.
+     */
     readonly routeTable: RouteTable
     /** Does work again, with the reserve, where it failed because the disk is full. */
     readonly withReserve: WithReserve
@@ -41,7 +45,10 @@ declare module 'fastify' {
   }
 }
 
-/** By URL pattern, then by method. Access is undefined on routes that aren't ours, such as the reference page's files. */
+/**
+ * By URL pattern, then by method. Access is undefined on routes that aren't ours, such as
+ * the reference page's files.
+ */
 type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
 
 export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
@@ -124,7 +131,8 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   const answers = options.answers ?? new AnswersUnderWay(options.clock)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
-    // Whoever is answered while the service stops must not keep the connection, and with it the process, alive.
+    // Whoever is answered while the service stops must not keep the connection, and with it the process,
+    // alive.
     if (!options.isReady()) reply.header('connection', 'close')
   })
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
@@ -180,7 +188,9 @@ function isCounted({ caller, routeOptions }: FastifyRequest): boolean {
   return caller !== null && Array.isArray(access) && !access.includes('ingest')
 }
 
-/** Finds the methods of a path for the Allow header; null where nothing is there. Patterns are compiled once. */
+/**
+ * Finds the methods of a path for the Allow header; null where nothing is there. Patterns are compiled once.
+ */
 function methodFinder(table: RouteTable): (url: string) => string | null {
   const patterns = [...table].map(([pattern, methods]) => {
     const shape = pattern
@@ -236,7 +246,10 @@ export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void 
   if (refusal.code === 'request_timeout') reply.header('connection', 'close')
 }
 
-/** What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else unexpected becomes `internal`; without its message. */
+/**
+ * What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else
+ * unexpected becomes `internal`; without its message.
+ */
 export function knownError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (!(error instanceof Error)) return new AppError('internal', { cause: error })

@@ -1,23 +1,26 @@
-// Ends bodies that arrive too slowly. What a body has brought is in memory until it is whole, so its sender has to keep
-// sending: in each window of its life it brings the least rate, or it is ended and its memory let go. A rate over the
-// whole life would not do, because a sender could bring much at once and then stop.
+// Ends bodies that arrive too slowly. What a body has brought is in memory until it is whole, so its sender
+// has to keep sending: in each window of its life it brings the least rate, or it is ended and its memory let
+// go. A rate over the whole life would not do, because a sender could bring much at once and then stop.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../core/clock.ts'
 
 /**
- * The first window is the grace. Long enough for a radio link that is gone for some seconds and for TCP to send again;
- * exporters of the OpenTelemetry SDKs give up a request after 10 seconds.
+ * The first window is the grace. Long enough for a radio link that is gone for some seconds and for TCP to
+ * send again; exporters of the OpenTelemetry SDKs give up a request after 10 seconds.
  */
 const windowMs = 10_000
 
 /**
- * What a body brings in a window at least, bytes: 2 kB/s. GPRS, the slowest uplink in use, sends 3 to 5 kB/s. A
- * compressed body counts as it is sent, not as it is read.
+ * What a body brings in a window at least, bytes: 2 kB/s. GPRS, the slowest uplink in use, sends 3 to 5 kB/s.
+ * A compressed body counts as it is sent, not as it is read.
  */
 const leastBytes = 20_000
 
-/** How long a body may take in all, however steadily it comes: as long as over HTTP for a whole request to arrive. */
+/**
+ * How long a body may take in all, however steadily it comes: as long as over HTTP for a
+ * whole request to arrive.
+ */
 const longestMs = 60_000
 
 /** How often is looked, milliseconds. */
@@ -36,7 +39,8 @@ export class Arrivals {
   /**
    * A body begins to arrive.
    *
-   * @param onSlow called once, in a turn of its own, when it is too slow; it has ended by then. Must not throw.
+   * @param onSlow called once, in a turn of its own, when it is too slow; it has ended by then. Must not
+   *   throw.
    */
   open(onSlow: () => void): Arrival {
     const arrival = new Arrival(this.#clock.nowMs(), {

@@ -1,8 +1,9 @@
-// A bound on the request bodies that are in memory at once, of all protocols together: from before their first byte
-// until they are decoded. What the writer holds has a bound of its own. Organisations share it fairly (core/fair-shares):
-// one that holds less than its equal part is let in, and bodies of whoever holds the most give way for it. A body counts
-// as it arrives and not by what its sender declares, so that a slow sender holds no more than it has sent. Whatever its
-// size, a body that is alone is let in; the limit for one body is another.
+// A bound on the request bodies that are in memory at once, of all protocols together: from before their
+// first byte until they are decoded. What the writer holds has a bound of its own. Organisations share it
+// fairly (core/fair-shares): one that holds less than its equal part is let in, and bodies of whoever
+// holds the most give way for it. A body counts as it arrives and not by what its sender declares, so that
+// a slow sender holds no more than it has sent. Whatever its size, a body that is alone is let in; the
+// limit for one body is another.
 
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
@@ -13,14 +14,15 @@ import { type Arrival, Arrivals } from './arrivals.ts'
 const retryAfterSeconds = 1
 
 /**
- * What a body counts before its first byte: its connection, its request and the state that uncompresses it, which have
- * some 70 kB together with the first block of its bytes (docs/decisions/0033).
+ * What a body counts before its first byte: its connection, its request and the state that uncompresses it,
+ * which have some 70 kB together with the first block of its bytes (docs/decisions/0033).
  */
 export const emptyBodyBytes = 64 * 1024
 
 /**
- * Bodies of an organisation that may be in memory at once, unfinished ones above all. A thousand agents that send every
- * ten seconds over an uplink of 100 kbit/s have half as many under way; the bodies of most senders take milliseconds.
+ * Bodies of an organisation that may be in memory at once, unfinished ones above all. A thousand agents that
+ * send every ten seconds over an uplink of 100 kbit/s have half as many under way; the bodies of most
+ * senders take milliseconds.
  */
 const bodiesMax = 512
 
@@ -42,11 +44,11 @@ export class BodyBudget {
   }
 
   /**
-   * Throws `too_many_requests` where the organisation has as many bodies under way as it may have, `overloaded` where
-   * there is no room.
+   * Throws `too_many_requests` where the organisation has as many bodies under way as it may have,
+   * `overloaded` where there is no room.
    *
-   * @param onEnd called where the body is ended from here, with `overloaded` or `request_timeout`; it is released by then,
-   *   and its bytes have to be let go
+   * @param onEnd called where the body is ended from here, with `overloaded` or `request_timeout`; it is
+   *   released by then, and its bytes have to be let go
    */
   open(tenantId: string, onEnd: (reason: AppError) => void): BodyHold {
     if (this.#shares.countOf(tenantId) >= bodiesMax) {

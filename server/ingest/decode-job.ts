@@ -1,5 +1,5 @@
-// A body and all that is needed to decode it, so that this can be done in another thread. The bytes are as they are held:
-// those of remote write are still compressed.
+// A body and all that is needed to decode it, so that this can be done in another thread. The bytes are as
+// they are held: those of remote write are still compressed.
 
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -31,7 +31,10 @@ interface RemoteWriteJob {
 
 export type DecodeJob = OtlpJob | RemoteWriteJob
 
-/** The records by kind: one for OTLP, samples, histograms and exemplars for remote write. Throws what the decoders throw. */
+/**
+ * The records by kind: one for OTLP, samples, histograms and exemplars for remote write. Throws
+ * what the decoders throw.
+ */
 export function runDecode(job: DecodeJob): readonly DecodedExport[] {
   if (job.protocol === 'otlp') return [decodeExport(job.signal, job.encoding, job.body, job)]
   return decodeRemoteWrite(job.version, unsnap(job.body, job.limitBytes), job.place)

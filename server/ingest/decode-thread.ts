@@ -1,5 +1,5 @@
-// What runs in the thread of the decoder: it takes a body, answers its rows, and keeps nothing of either. Rows go back
-// without being copied.
+// What runs in the thread of the decoder: it takes a body, answers its rows, and keeps nothing of either.
+// Rows go back without being copied.
 
 import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'

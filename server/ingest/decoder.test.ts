@@ -1,4 +1,5 @@
-// Small bodies on the event loop and large ones in a thread: the same rows, the same refusals, and the loop goes round.
+// Small bodies on the event loop and large ones in a thread: the same rows, the same refusals,
+// and the loop goes round.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

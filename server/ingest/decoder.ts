@@ -1,8 +1,8 @@
-// Decodes bodies by turns between organisations: small ones on the event loop, where a turn of it ends after some
-// milliseconds, and large ones one at a time in a thread of their own. 16 MB take a third of a second and more, during
-// which nobody would be answered, and a request has a dozen steps that each wait for the loop. The thread is started when
-// it is first needed and keeps nothing. One that ends without an answer, as for want of memory, is a refusal of the body
-// that it had; the next body starts another.
+// Decodes bodies by turns between organisations: small ones on the event loop, where a turn of it ends after
+// some milliseconds, and large ones one at a time in a thread of their own. 16 MB take a third of a second
+// and more, during which nobody would be answered, and a request has a dozen steps that each wait for the
+// loop. The thread is started when it is first needed and keeps nothing. One that ends without an answer, as
+// for want of memory, is a refusal of the body that it had; the next body starts another.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
@@ -15,8 +15,9 @@ import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
 
 /**
- * Bodies from here on are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters send less than that,
- * and for those a thread costs more than it helps: bodies of 1.1 MB take a quarter more CPU a row in it.
+ * Bodies from here on are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters
+ * send less than that, and for those a thread costs more than it helps: bodies of 1.1 MB take a
+ * quarter more CPU a row in it.
  */
 const largeBytes = 2 * 1024 * 1024
 

@@ -1,6 +1,7 @@
-// The one message of a gRPC call, out of its frame: a byte that says whether it is compressed, four bytes of length, and
-// then the message ("Length-Prefixed-Message" in gRPC over HTTP/2). What comes out is the message, uncompressed, as it
-// arrives. Nothing is gathered here, so that whoever reads it counts every byte, and nothing beyond the limit comes out.
+// The one message of a gRPC call, out of its frame: a byte that says whether it is compressed, four bytes of
+// length, and then the message ("Length-Prefixed-Message" in gRPC over HTTP/2). What comes out is the
+// message, uncompressed, as it arrives. Nothing is gathered here, so that whoever reads it counts every byte,
+// and nothing beyond the limit comes out.
 
 import { Transform, type TransformCallback } from 'node:stream'
 import { createUnzip, type Unzip } from 'node:zlib'
@@ -8,7 +9,10 @@ import { AppError } from '../core/app-error.ts'
 
 const prefixBytes = 5
 
-/** The values of `grpc-encoding` that are understood. A decompressor tells gzip and deflate apart by their first bytes. */
+/**
+ * The values of `grpc-encoding` that are understood. A decompressor tells gzip and deflate
+ * apart by their first bytes.
+ */
 export const grpcEncodings = ['identity', 'gzip', 'deflate'] as const
 export type GrpcEncoding = (typeof grpcEncodings)[number]
 
@@ -22,7 +26,9 @@ export class GrpcMessage extends Transform {
   #unzip: Unzip | null = null
   #produced = 0
 
-  /** @param limitBytes of the message, compressed and not; beyond it the stream fails with `body_too_large` */
+  /**
+   * @param limitBytes of the message, compressed and not; beyond it the stream fails with `body_too_large`
+   */
   constructor(encoding: GrpcEncoding, limitBytes: number) {
     super()
     this.#encoding = encoding

@@ -1,4 +1,5 @@
-// Connections of real HTTP/2 clients, on a clock that is moved by hand: who may have how many, and for how long.
+// Connections of real HTTP/2 clients, on a clock that is moved by hand: who may have how many, and for how
+// long.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,34 +1,42 @@
-// Bounds on HTTP/2 connections. Whoever may connect gets one without having said who it is, so those that have not are
-// few and do not last; the others are shared fairly by organisations (core/fair-shares). Much of what can be sent on a
-// connection asks for no answer worth counting: what Node and nghttp2 don't bound of that is bound here.
-// docs/decisions/0033 has what each of them bounds, and the measurements.
+// Bounds on HTTP/2 connections. Whoever may connect gets one without having said who it is, so those that
+// have not are few and do not last; the others are shared fairly by organisations (core/fair-shares). Much of
+// what can be sent on a connection asks for no answer worth counting: what Node and nghttp2 don't bound of
+// that is bound here. docs/decisions/0033 has what each of them bounds, and the measurements.
 
 import { constants, type Http2Session } from 'node:http2'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/fair-shares.ts'
 
 /**
- * Connections of callers that are known, in all. Each has some 15 to 40 kB while it is idle; a fleet beyond this sends
- * through Collectors.
+ * Connections of callers that are known, in all. Each has some 15 to 40 kB while it is idle; a fleet beyond
+ * this sends through Collectors.
  */
 const knownMax = 2_048
 
-/** Connections on which nobody has said yet who it is. Whoever sends says it in its first call, within milliseconds. */
+/**
+ * Connections on which nobody has said yet who it is. Whoever sends says it in its first
+ * call, within milliseconds.
+ */
 const unknownMax = 512
 
-/** How long a connection may stay without a call of somebody known: the interval in which SDKs export metrics. */
+/**
+ * How long a connection may stay without a call of somebody known: the interval in which SDKs export metrics.
+ */
 const unknownMs = 60_000
 
 /** How long a known one may be without a call; exporters connect again by themselves. */
 const idleMs = 300_000
 
 /**
- * PING and SETTINGS frames between two calls that were answered. A client that measures its bandwidth sends a PING for
- * each answer at most, and one that keeps its connection alive two a minute.
+ * PING and SETTINGS frames between two calls that were answered. A client that measures its bandwidth sends a
+ * PING for each answer at most, and one that keeps its connection alive two a minute.
  */
 const controlFramesMax = 1_000
 
-/** Calls refused for want of a token or a method, between two that were not. Wrong tokens are throttled long before. */
+/**
+ * Calls refused for want of a token or a method, between two that were not. Wrong tokens
+ * are throttled long before.
+ */
 const strikesMax = 1_000
 
 /** How often is looked for connections that are over their time, milliseconds. */
@@ -61,7 +69,9 @@ export class GrpcSessions {
     this.#unknownMax = limits.unknown ?? unknownMax
   }
 
-  /** A new connection. Where there are too many unknown ones, the oldest of the address with the most ends. */
+  /**
+   * A new connection. Where there are too many unknown ones, the oldest of the address with the most ends.
+   */
   add(session: Http2Session, address: string): void {
     const connection: Connection = {
       session,
@@ -81,7 +91,10 @@ export class GrpcSessions {
     this.#loop ??= this.#look()
   }
 
-  /** Who takes the turns of a connection on the event loop: the organisation, or the address of one that is unknown. */
+  /**
+   * Who takes the turns of a connection on the event loop: the organisation, or the
+   * address of one that is unknown.
+   */
   holderOf(session: Http2Session | undefined): string {
     const connection = this.#of(session)
     return connection?.holder?.tenantId ?? `address ${connection?.address}`
@@ -100,7 +113,10 @@ export class GrpcSessions {
     if (connection.holder !== null) connection.lastCallMs = this.#clock.nowMs()
   }
 
-  /** The caller of a call is known. The connection ends where its organisation has the most of all and no more fit. */
+  /**
+   * The caller of a call is known. The connection ends where its organisation has the
+   * most of all and no more fit.
+   */
   isKnown(session: Http2Session | undefined, tenantId: string): void {
     const connection = this.#of(session)
     if (connection === undefined) return

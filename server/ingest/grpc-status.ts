@@ -1,5 +1,6 @@
-// Refusals in the words of gRPC. Each carries its code of the catalogue in a google.rpc.ErrorInfo. RESOURCE_EXHAUSTED and UNAVAILABLE carry a google.rpc.RetryInfo where repeating is
-// right; RESOURCE_EXHAUSTED without one, such as for a message that is too large, must not be repeated (OTLP
+// Refusals in the words of gRPC. Each carries its code of the catalogue in a google.rpc.ErrorInfo.
+// RESOURCE_EXHAUSTED and UNAVAILABLE carry a google.rpc.RetryInfo where repeating is right;
+// RESOURCE_EXHAUSTED without one, such as for a message that is too large, must not be repeated (OTLP
 // specification, "OTLP/gRPC Response" and "OTLP/gRPC Throttling").
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'

@@ -1,9 +1,9 @@
-// OTLP/gRPC: the Export method of the three collector services, over HTTP/2 without TLS. The bytes of a message go
-// through the same budget and to the same decoder as those of OTLP/HTTP, so nothing but the envelope differs. Order as
-// over HTTP: ready, who, role, size, work. A caller is known before a byte of the message is read, and a call that is
-// refused reads none. Status codes and retry hints are those of the OTLP specification: whoever gets RetryInfo may
-// repeat, nobody else should. gRPC is spoken by hand and not by its library, because that gathers a message before it
-// tells how large it is (docs/decisions/0033).
+// OTLP/gRPC: the Export method of the three collector services, over HTTP/2 without TLS. The bytes of a
+// message go through the same budget and to the same decoder as those of OTLP/HTTP, so nothing but the
+// envelope differs. Order as over HTTP: ready, who, role, size, work. A caller is known before a byte of the
+// message is read, and a call that is refused reads none. Status codes and retry hints are those of the OTLP
+// specification: whoever gets RetryInfo may repeat, nobody else should. gRPC is spoken by hand and not by its
+// library, because that gathers a message before it tells how large it is (docs/decisions/0033).
 
 import assert from 'node:assert/strict'
 import {
@@ -48,20 +48,25 @@ interface GrpcIngestOptions {
 
 const http2Bounds = {
   settings: {
-    // Calls on one connection that may be open at once: the least that RFC 9113 advises; a Collector has some ten.
+    // Calls on one connection that may be open at once: the least that RFC 9113 advises;
+    // a Collector has some ten.
     maxConcurrentStreams: 100,
     // As Node's HTTP/1.1 server takes.
     maxHeaderListSize: 16 * 1024,
     enablePush: false,
   },
   maxHeaderListPairs: 64,
-  // Calls that a client takes back (CVE-2023-44487). All of a connection's calls may time out at once, twice in a row.
+  // Calls that a client takes back (CVE-2023-44487). All of a connection's calls may time out
+  // at once, twice in a row.
   streamResetBurst: 200,
   streamResetRate: 20,
   maxSessionInvalidFrames: 100,
 }
 
-/** How long calls and connections may take to end when the service stops: longer than the longest commit delay. */
+/**
+ * How long calls and connections may take to end when the service stops: longer than the longest commit
+ * delay.
+ */
 const graceMs = 10_000
 
 const okStatus = '0'

@@ -1,6 +1,7 @@
-// Attributes that would like to be others: keys and values with the very bytes that stand between attributes on disk,
-// with what looks like them in UTF-8, and with halves of characters, by every way in. What filters, groups and answers
-// say is held against maps of what the senders meant, so a forged attribute shows as a row too many.
+// Attributes that would like to be others: keys and values with the very bytes that stand between
+// attributes on disk, with what looks like them in UTF-8, and with halves of characters, by every way in.
+// What filters, groups and answers say is held against maps of what the senders meant, so a forged
+// attribute shows as a row too many.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -40,7 +41,8 @@ const endings: readonly Buffer[] = [
   ['x', 0xfe, 'admin', 0xff, 'true', 0xfe],
   ['x', 0xff, 'admin', 0xfe, 'true', 0xff],
   [0xc3, 0xbe, 'admin', 0xc3, 0xbf, 'true', 0xc3, 0xbe],
-  // What a sloppy decoder might make 254 and 255 of: overlong forms, surrogates on their own, beginnings alone.
+  // What a sloppy decoder might make 254 and 255 of: overlong forms, surrogates on their own, beginnings
+  // alone.
   [0xc3],
   [0xc1, 0xbe, 'admin', 0xc1, 0xbf, 'true'],
   [0xe0, 0x83, 0xbe, 'admin', 0xe0, 0x83, 0xbf, 'true'],
@@ -51,7 +53,9 @@ const endings: readonly Buffer[] = [
   Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part)))),
 )
 
-/** A text of ASCII that stands for the bytes while a message is encoded, and what is to be read in the end. */
+/**
+ * A text of ASCII that stands for the bytes while a message is encoded, and what is to be read in the end.
+ */
 const hostile = endings.map((ending, i) => {
   const beginning = `h${i}:`
   return {
@@ -148,7 +152,9 @@ async function store(batch: RowBatch): Promise<void> {
     await stores.engine.insert(table, insertColumns(tableSpec(table)), [bytes])
 }
 
-/** Every attribute that was meant, or that somebody might have forged, finds exactly the records that have it. */
+/**
+ * Every attribute that was meant, or that somebody might have forged, finds exactly the records that have it.
+ */
 async function assertNoneForged(
   place: TenantPlace,
   table: TableName,

@@ -1,6 +1,7 @@
-// The one way in for telemetry, whichever protocol brought it: quota, decode, leave out what came too late, commit,
-// count. Success means committed by the engine and counted. A request is stored as a whole or, where it throws, to be
-// repeated as a whole; single records that can't be stored are counted with their reason and never a failure.
+// The one way in for telemetry, whichever protocol brought it: quota, decode, leave out what came too late,
+// commit, count. Success means committed by the engine and counted. A request is stored as a whole or,
+// where it throws, to be repeated as a whole; single records that can't be stored are counted with their
+// reason and never a failure.
 
 import type { LoopTurns } from '../core/loop-turns.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -57,9 +58,9 @@ export class Intake {
   }
 
   /**
-   * Takes a request. Answers a result for each kind of record that its protocol has, in their order. Throws what its
-   * decoder throws, `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many weeks, and what the
-   * writer throws; nothing then counts against the quota.
+   * Takes a request. Answers a result for each kind of record that its protocol has, in their order. Throws
+   * what its decoder throws, `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many
+   * weeks, and what the writer throws; nothing then counts against the quota.
    *
    * @param body is not looked at where the quota refuses it
    */
@@ -71,7 +72,8 @@ export class Intake {
       const parts = await this.#options.decoder.decode(place.tenantId, body)
       const { committed, results, late } = this.#begin(place, admission, parts)
       await committed
-      // A commit acknowledges hundreds of requests at once, and to answer one keeps the event loop for a moment.
+      // A commit acknowledges hundreds of requests at once, and to answer one keeps the
+      // event loop for a moment.
       await this.#options.turns.turnOf(place.tenantId)
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
       const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
@@ -84,7 +86,10 @@ export class Intake {
     }
   }
 
-  /** From late rows to the commit in one breath: a fence comes down only after late rows are refused. Keeps no rows. */
+  /**
+   * From late rows to the commit in one breath: a fence comes down only after late rows
+   * are refused. Keeps no rows.
+   */
   #begin(place: TenantPlace, admission: Admission, decoded: readonly DecodedExport[]) {
     const parts = decoded.map((part) => this.#inTime(place.tenantId, part))
     const results = parts.map(({ result }) => result)

@@ -1,7 +1,7 @@
-// Prometheus remote write: POST /api/v1/write, versions 1.0 and 2.0, told apart by Content-Type. 204 means that all of
-// it is committed. Where a part could not be stored the rest is, and the answer is 400 with the reasons, as the
-// protocol wants: Prometheus doesn't repeat that. It repeats 503 and, where so configured, 429. The X-…-Written headers
-// say what was stored.
+// Prometheus remote write: POST /api/v1/write, versions 1.0 and 2.0, told apart by Content-Type. 204 means
+// that all of it is committed. Where a part could not be stored the rest is, and the answer is 400 with the
+// reasons, as the protocol wants: Prometheus doesn't repeat that. It repeats 503 and, where so configured,
+// 429. The X-…-Written headers say what was stored.
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -58,7 +58,8 @@ function versionOf(request: FastifyRequest): RemoteWriteVersion {
   const proto = named.find((name) => name !== null) ?? ''
   const version = Object.hasOwn(versions, proto) ? versions[proto] : undefined
   const coding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
-  // The protocol knows one compression, so that a sender who names none means it, as Prometheus' own receiver takes it.
+  // The protocol knows one compression, so that a sender who names none means it, as
+  // Prometheus' own receiver takes it.
   const isSnappy = coding === '' || coding === 'snappy'
   if (version !== undefined && isSnappy && mediaTypeOf(request) === mediaType) return version
   throw new AppError('unsupported_media_type', {

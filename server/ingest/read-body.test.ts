@@ -1,4 +1,5 @@
-// A body on its way from a sender: whole whatever its pieces are, and no more memory than its sender has paid for.
+// A body on its way from a sender: whole whatever its pieces are, and no more memory than
+// its sender has paid for.
 
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'

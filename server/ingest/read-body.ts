@@ -1,5 +1,5 @@
-// Reads a request body from its stream, within the limit for one body and the budget for all of them. What was read of
-// a body that is refused is let go at once, and the rest of it is not read.
+// Reads a request body from its stream, within the limit for one body and the budget for all of them. What
+// was read of a body that is refused is let go at once, and the rest of it is not read.
 
 import type { Readable } from 'node:stream'
 import { AppError } from '../core/app-error.ts'
@@ -20,14 +20,17 @@ export interface IncomingBody {
   readonly incoming: Readable
   /** The body as it is to be counted: `incoming` itself or, of a compressed one, what comes out. */
   readonly payload: Readable
-  /** What its sender says that `incoming` will have, bytes; 0 where it says nothing. Believed where it is too much. */
+  /**
+   * What its sender says that `incoming` will have, bytes; 0 where it says nothing.
+   * Believed where it is too much.
+   */
   readonly declaredBytes: number
 }
 
 /**
- * What comes from the network is copied here at once, so that it is garbage while it is young: what the collector moves
- * to old memory before makes it look at everything two or three times a second. Wide enough for what senders have under
- * way at once.
+ * What comes from the network is copied here at once, so that it is garbage while it is young: what the
+ * collector moves to old memory before makes it look at everything two or three times a second. Wide enough
+ * for what senders have under way at once.
  */
 const pool = new BytePool(64 * 1024 * 1024)
 
@@ -37,7 +40,10 @@ const nothing = Buffer.alloc(0)
 const smallestBlockBytes = 16 * 1024
 const largestBlockBytes = 1024 * 1024
 
-/** What has arrived of a body. Its memory counts in the budget before it is asked for, and doubles as the body grows. */
+/**
+ * What has arrived of a body. Its memory counts in the budget before it is asked for, and
+ * doubles as the body grows.
+ */
 class Blocks {
   readonly #hold: BodyHold
   readonly #declaredBytes: number
@@ -100,7 +106,10 @@ class Blocks {
   }
 }
 
-/** A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then on. */
+/**
+ * A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then
+ * on.
+ */
 export class IngestBody {
   readonly #hold: BodyHold
   /** As it came from the pool. */
@@ -115,7 +124,9 @@ export class IngestBody {
     this.#hold = hold
   }
 
-  /** None any more once it is released. Throws `overloaded` where it was taken away for another organisation. */
+  /**
+   * None any more once it is released. Throws `overloaded` where it was taken away for another organisation.
+   */
   get bytes(): Buffer {
     if (this.#refusal !== null) throw this.#refusal
     return this.#bytes
@@ -135,8 +146,8 @@ export class IngestBody {
 }
 
 /**
- * Resolves to the body, or rejects with `body_too_large`, `overloaded`, `too_many_requests`, `request_timeout`, or what
- * the stream failed with.
+ * Resolves to the body, or rejects with `body_too_large`, `overloaded`, `too_many_requests`,
+ * `request_timeout`, or what the stream failed with.
  */
 export function readBody(
   { tenantId, incoming, payload, declaredBytes }: IncomingBody,

@@ -1,6 +1,7 @@
-// OTLP/HTTP: POST /v1/metrics, /v1/logs, /v1/traces, protobuf and JSON, plain or gzip. Success means committed
-// by the engine. Success and refusals have OTLP's own bodies in the encoding of the request, because exporters
-// read those; a retryable refusal is 503 (or 429) with Retry-After, as the OTLP specification asks.
+// OTLP/HTTP: POST /v1/metrics, /v1/logs, /v1/traces, protobuf and JSON, plain or gzip. Success means
+// committed by the engine. Success and refusals have OTLP's own bodies in the encoding of the
+// request, because exporters read those; a retryable refusal is 503 (or 429) with Retry-After, as the
+// OTLP specification asks.
 
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'

@@ -1,5 +1,5 @@
-// Senders on real sockets that stop in the middle of a body, on a clock that is moved by hand: they are told so, in the
-// words of each protocol, and what they had sent is let go.
+// Senders on real sockets that stop in the middle of a body, on a clock that is moved by hand: they are told
+// so, in the words of each protocol, and what they had sent is let go.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,6 +1,7 @@
-// What there is to look at: services and metric names with rows in a time range, by name. The catalogue is read
-// from the telemetry itself and kept nowhere, so an erased name is gone with its rows. Where there are more names than a
-// statement may hold, those of a newer part of the range are listed, and the answer says which part that is.
+// What there is to look at: services and metric names with rows in a time range, by name. The catalogue is
+// read from the telemetry itself and kept nowhere, so an erased name is gone with its rows. Where there
+// are more names than a statement may hold, those of a newer part of the range are listed, and the answer
+// says which part that is.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -24,7 +25,10 @@ interface Page<Item> {
   warnings: string[]
 }
 
-/** How often the range is halved: what has too many names for a thousandth of a range has them at every instant. */
+/**
+ * How often the range is halved: what has too many names for a thousandth of a range has them at every
+ * instant.
+ */
 const halvings = 10
 
 /** Reads a page of the range or, where that costs too much, of its newer half, and so on. */
@@ -56,7 +60,9 @@ interface ServiceRow {
   readonly last_ns: string
 }
 
-/** A service name may be as long as any attribute, and a cursor may not: it holds this much of it and a count. */
+/**
+ * A service name may be as long as any attribute, and a cursor may not: it holds this much of it and a count.
+ */
 const servicePrefix = raw('substringUTF8(toString(ServiceName), 1, 1024)')
 
 /** Last in a position stands where the listed part of the range begins, so that all pages list the same. */
@@ -118,8 +124,8 @@ interface MetricRow {
 }
 
 /**
- * Metric names with any point in the range; a name used for two kinds appears for each. The first 100 services are named.
- * A classic histogram of Prometheus is listed beside the counters that it is made of.
+ * Metric names with any point in the range; a name used for two kinds appears for each. The first 100
+ * services are named. A classic histogram of Prometheus is listed beside the counters that it is made of.
  */
 export function listMetrics(
   reader: TenantReader,
@@ -172,7 +178,10 @@ FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, k
   )
 }
 
-/** Within one name the kinds follow in the order of their text, so a kind at or before that of the position is done. */
+/**
+ * Within one name the kinds follow in the order of their text, so a kind at or before that
+ * of the position is done.
+ */
 function isAfter(name: Sql, own: string, [metric = '', kind = '']: readonly string[]): Sql {
   return own > kind ? sql`${name} >= ${metric}` : sql`${name} > ${metric}`
 }

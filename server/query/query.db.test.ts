@@ -1,5 +1,5 @@
-// Reading telemetry over HTTP with a real engine. Two organisations share a placement and hold the same rows, so
-// whatever leaks shows as a row too many; everything is asked through the routes, as a client would.
+// Reading telemetry over HTTP with a real engine. Two organisations share a placement and hold the same rows,
+// so whatever leaks shows as a row too many; everything is asked through the routes, as a client would.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

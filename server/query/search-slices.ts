@@ -1,7 +1,7 @@
-// A time window in slices that each cost about the same to search, first come first. How much lies where is read from the
-// lengths of texts, which the engine stores beside the texts, so it costs little however long they are. A window is
-// looked at in buckets of equal length, and a bucket that costs too much by itself is looked at in turn, down to a single
-// instant, which is a slice whatever it costs.
+// A time window in slices that each cost about the same to search, first come first. How much lies where is
+// read from the lengths of texts, which the engine stores beside the texts, so it costs little however long
+// they are. A window is looked at in buckets of equal length, and a bucket that costs too much by itself is
+// looked at in turn, down to a single instant, which is a slice whatever it costs.
 
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
@@ -36,8 +36,8 @@ interface Bucket {
 }
 
 /**
- * Slices of at most `sliceBytes` where they can be had, which together are the window; the gaps between rows belong to
- * the slice before them. Nothing of a slice is looked up before it is asked for.
+ * Slices of at most `sliceBytes` where they can be had, which together are the window; the gaps between rows
+ * belong to the slice before them. Nothing of a slice is looked up before it is asked for.
  */
 export async function* slicesOf(
   reader: TenantReader,

@@ -1,6 +1,6 @@
-// Searching what is large: records of a megabyte among short ones, spans with long events, more rows than a page may
-// search. Every test holds the pages together against all the rows there are, on the real engine, with the limits of a
-// statement lowered so that a few megabytes are much.
+// Searching what is large: records of a megabyte among short ones, spans with long events, more rows than a
+// page may search. Every test holds the pages together against all the rows there are, on the real engine,
+// with the limits of a statement lowered so that a few megabytes are much.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

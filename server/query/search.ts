@@ -1,8 +1,8 @@
-// A page of rows in the order of time that costs in proportion to what is searched, whatever the rows are like. An
-// ordinary page takes one statement. Where that costs more than it may, because rows are long or many, the window is
-// searched slice by slice, a few rows at a time, until the page is full or has searched its share; then the cursor says
-// where to go on. So nobody's rows make a search impossible: what can't be read even by itself is left out, and the
-// answer says so.
+// A page of rows in the order of time that costs in proportion to what is searched, whatever the rows are
+// like. An ordinary page takes one statement. Where that costs more than it may, because rows are long or
+// many, the window is searched slice by slice, a few rows at a time, until the page is full or has searched
+// its share; then the cursor says where to go on. So nobody's rows make a search impossible: what can't be
+// read even by itself is left out, and the answer says so.
 
 import { formatInstant } from '../../contract/instant.ts'
 import type { AppError } from '../core/app-error.ts'
@@ -26,22 +26,35 @@ import { positionWithin, type TimeWindow } from './time-window.ts'
 export interface ReadLimits extends StatementLimits {
   /** JSON of the items of a page. A first item that is longer is answered alone. */
   readonly pageBytes?: number
-  /** What a page searches at most, where it is searched in slices: bytes of the columns that the filter looks into. */
+  /**
+   * What a page searches at most, where it is searched in slices: bytes of the columns
+   * that the filter looks into.
+   */
   readonly searchBytes?: number
   readonly sliceBytes?: number
-  /** How long the request has been at work, milliseconds; half of `maxSeconds` ends a page that is searched in slices. */
+  /**
+   * How long the request has been at work, milliseconds; half of `maxSeconds` ends a page
+   * that is searched in slices.
+   */
   readonly elapsedMs?: () => number
 }
 
 /**
- * About a second of one core. Further pages wait in line with everybody else's reads, so a long search holds nobody up.
+ * About a second of one core. Further pages wait in line with everybody else's reads, so a
+ * long search holds nobody up.
  */
 const defaultSearchBytes = 512 << 20
 
-/** A statement of 5 ms is worth its while, and what is searched in vain when one fails is a fraction of the page's share. */
+/**
+ * A statement of 5 ms is worth its while, and what is searched in vain when one fails is a
+ * fraction of the page's share.
+ */
 const defaultSliceBytes = 64 << 20
 
-/** Rows of a slice that are read at once: far fewer than the engine takes by itself, at no cost that is noticed. */
+/**
+ * Rows of a slice that are read at once: far fewer than the engine takes by itself, at
+ * no cost that is noticed.
+ */
 export const smallBlockRows = 1_024
 
 /** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
@@ -87,7 +100,10 @@ interface From<Row, Item> {
   readonly toItem: (row: Row) => Item
 }
 
-/** One statement, or null where it costs more than an ordinary page does: half of the time and a quarter of the memory. */
+/**
+ * One statement, or null where it costs more than an ordinary page does: half of the time and
+ * a quarter of the memory.
+ */
 async function readWhole<Row extends OrderedRow, Item>(
   reader: TenantReader,
   request: SearchRequest,
@@ -107,7 +123,9 @@ async function readWhole<Row extends OrderedRow, Item>(
   return page.answer(isCut || rows.length > request.limit ? 'whole' : 'done')
 }
 
-/** Bytes have base64 and texts have escapes in JSON, so what a statement may answer beyond a page is not much. */
+/**
+ * Bytes have base64 and texts have escapes in JSON, so what a statement may answer beyond a page is not much.
+ */
 function resultBytes(limits: ReadLimits): number {
   return 2 * (limits.pageBytes ?? pageBytes) + shortRows
 }
@@ -250,7 +268,9 @@ class SlicedSearch<Row extends OrderedRow, Item> {
     return this.#bytesLeft <= 0 || isLate
   }
 
-  /** Takes rows of a slice, fewer at a time where they are long; false where the page is full before its end. */
+  /**
+   * Takes rows of a slice, fewer at a time where they are long; false where the page is full before its end.
+   */
   async #searchSlice(slice: Slice): Promise<boolean> {
     const page = this.#page
     const { pageBytes: bytes = pageBytes } = this.#limits
@@ -276,7 +296,10 @@ class SlicedSearch<Row extends OrderedRow, Item> {
     }
   }
 
-  /** What the engine refuses for its cost is answered. A single row is read whatever its size, within the memory of a statement. */
+  /**
+   * What the engine refuses for its cost is answered. A single row is read whatever its size, within
+   * the memory of a statement.
+   */
   async #read(stretch: Stretch): Promise<Row[] | AppError> {
     const { maxMemoryBytes, maxSeconds } = this.#limits
     try {

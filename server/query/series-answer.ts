@@ -1,6 +1,6 @@
-// A series set as the wire has it: a point per step, null where there is no data, and marked where the time was
-// erased. An answer stays below a size that one request may cost everybody else, by showing fewer groups of a
-// longer series.
+// A series set as the wire has it: a point per step, null where there is no data, and marked where the time
+// was erased. An answer stays below a size that one request may cost everybody else, by showing fewer
+// groups of a longer series.
 
 import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
@@ -23,7 +23,9 @@ import { ifAffordable, interactiveLimits, smallBlockRows } from './search.ts'
 import { warningsOf } from './series-warnings.ts'
 import { type TimeWindow, timeWindow } from './time-window.ts'
 
-/** The 50 busiest groups are shown at most, and as many points in all as fit about three megabytes of JSON. */
+/**
+ * The 50 busiest groups are shown at most, and as many points in all as fit about three megabytes of JSON.
+ */
 const maxGroups = 50
 const maxPoints = 50_000
 
@@ -33,7 +35,9 @@ const maxNames = 1 << 20
 type Answer = z.infer<typeof SeriesAnswer>
 type Query = z.output<typeof SeriesQuery>
 
-/** Throws InvalidInput for an empty range, too many steps, or an aggregation that this metric doesn't have. */
+/**
+ * Throws InvalidInput for an empty range, too many steps, or an aggregation that this metric doesn't have.
+ */
 export async function answerSeries(
   reader: TenantReader,
   query: Query,
@@ -71,8 +75,8 @@ export async function answerSeries(
 }
 
 /**
- * A second time in small blocks where long rows lie among short ones. What then still costs too much are mostly the groups,
- * which the engine has to count before it knows the busiest.
+ * A second time in small blocks where long rows lie among short ones. What then still costs too much are
+ * mostly the groups, which the engine has to count before it knows the busiest.
  */
 async function readBounded(
   reader: TenantReader,

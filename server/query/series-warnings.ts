@@ -1,5 +1,6 @@
-// What a question about a series names and no row in the range has: the metric, the service, an attribute key. Asked
-// only where the answer would else be an empty series, or a single group of nothing, without a word.
+// What a question about a series names and no row in the range has: the metric, the service, an
+// attribute key. Asked only where the answer would else be an empty series, or a single group of
+// nothing, without a word.
 
 import { attributesColumn, eventSeriesOf } from '../series/event-series.ts'
 import type { SeriesSet } from '../series/series.ts'
@@ -42,7 +43,10 @@ export async function warningsOf(
   ]
 }
 
-/** Attribute keys that nothing in the answer shows to exist; null where there is no reason to ask about anything. */
+/**
+ * Attribute keys that nothing in the answer shows to exist; null where there is no
+ * reason to ask about anything.
+ */
 function doubtfulIn({ attribute, groupBy }: SeriesNames, set: SeriesSet): string[] | null {
   const isEmpty = set.groups.every(({ volume }) => volume.every((amount) => amount === 0))
   const grouped = [groupBy ?? []].flat().filter((key) => key !== 'service')

@@ -1,10 +1,10 @@
-// Rows in the order of time when many share one instant. The order is (time, hash of all columns), both falling or both
-// rising, and a page ends at a time, a hash and how many equal rows were shown: only full duplicates have the same hash,
-// they can't be told apart, and so counting them loses and doubles none. Rows that arrive or are erased between two
-// pages move nobody else.
+// Rows in the order of time when many share one instant. The order is (time, hash of all columns), both
+// falling or both rising, and a page ends at a time, a hash and how many equal rows were shown: only full
+// duplicates have the same hash, they can't be told apart, and so counting them loses and doubles none. Rows
+// that arrive or are erased between two pages move nobody else.
 //
-// Hashing reads every column, so the statement first finds, from the columns of the conditions alone, the last instant
-// that can be on the page, and hashes only up to there.
+// Hashing reads every column, so the statement first finds, from the columns of the conditions alone, the
+// last instant that can be on the page, and hashes only up to there.
 
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
@@ -45,8 +45,8 @@ export interface Stretch {
 }
 
 /**
- * Up to `limit + 1` rows with the columns asked for and those of {@link OrderedRow}. `isFew` leaves the last instant unsought,
- * where the conditions leave hardly more rows than are asked for.
+ * Up to `limit + 1` rows with the columns asked for and those of {@link OrderedRow}. `isFew` leaves the last
+ * instant unsought, where the conditions leave hardly more rows than are asked for.
  */
 export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFew = false): Sql {
   const spec = specOf(order.table)
@@ -71,7 +71,8 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   ]
   const columns = sql`${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash`
   const rest = sql`${time} ${after} ${reached ?? raw('')} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash ?? '0')}`
-  // A level less is a millisecond less. Hashes are compared in a level of their own, of rows that passed everything else.
+  // A level less is a millisecond less. Hashes are compared in a level of their own, of rows
+  // that passed everything else.
   const rows =
     reached === null
       ? from.select(order.table, { columns, conditions: near })
@@ -114,7 +115,9 @@ export function behindWindow({ startNs, endNs }: TimeWindow, first: TimeOrder['f
     : { time_ns: endNs.toString(), row_hash: '0', shown: 0 }
 }
 
-/** What of a window still lies behind a position, the instant of the position too; null where nothing does. */
+/**
+ * What of a window still lies behind a position, the instant of the position too; null where nothing does.
+ */
 export function windowBehind(
   window: TimeWindow,
   position: Position | null,

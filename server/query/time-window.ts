@@ -1,5 +1,6 @@
-// The half-open time range of one reading request: what was asked for or, where nothing was, the last hour. The
-// cursor of a first page carries its range along, because an hour before now is another hour on every page.
+// The half-open time range of one reading request: what was asked for or, where nothing was, the
+// last hour. The cursor of a first page carries its range along, because an hour before now is
+// another hour on every page.
 
 import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
@@ -40,9 +41,9 @@ export interface PageStart {
 }
 
 /**
- * Reads a cursor made by {@link positionWithin} with `parts` texts of position; `isPosition` says whether they
- * can be ours. Instants that the query names win over the cursor's; a time before now is another one on every page, so
- * there the cursor's stays. Throws InvalidInput.
+ * Reads a cursor made by {@link positionWithin} with `parts` texts of position; `isPosition` says whether
+ * they can be ours. Instants that the query names win over the cursor's; a time before now is another one on
+ * every page, so there the cursor's stays. Throws InvalidInput.
  */
 export function pageStart(
   query: AskedRange & { readonly cursor?: string | undefined },

@@ -44,8 +44,8 @@ const columns = sql`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS pare
   ${pairListColumn('`Links.AttributesPairs`')} AS link_attributes`
 
 /**
- * What is known of the length of a span before it is read. Of events and links it is how many there are, and an SDK keeps
- * less than this of each.
+ * What is known of the length of a span before it is read. Of events and links it is how many there are, and
+ * an SDK keeps less than this of each.
  */
 const lengthOfSpan = sumOf([
   raw('length(SpanAttributesPairs)'),
@@ -71,7 +71,10 @@ export async function listSpans(
   return searchPage(reader, request, spanOf, limits)
 }
 
-/** The spans of one trace, whatever their time, page by page. Throws `not_found` where the organisation has none. */
+/**
+ * The spans of one trace, whatever their time, page by page. Throws `not_found` where
+ * the organisation has none.
+ */
 export async function readTrace(
   reader: TenantReader,
   traceId: string,

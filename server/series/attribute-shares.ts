@@ -1,6 +1,7 @@
-// Which attribute values are more frequent among some events of a time than among all events before it: the first
-// question of whoever looks into an incident. Bounded: of many events a fixed share is looked at, chosen by hash so
-// that it is the same each time, and keys whose values hardly repeat (ids) are left out by asking for large shares.
+// Which attribute values are more frequent among some events of a time than among all events before it: the
+// first question of whoever looks into an incident. Bounded: of many events a fixed share is looked at,
+// chosen by hash so that it is the same each time, and keys whose values hardly repeat (ids) are left out by
+// asking for large shares.
 
 import type { Ns } from '../../contract/instant.ts'
 import { hasAttribute } from '../telemetry/attribute.ts'
@@ -45,7 +46,9 @@ interface AttributeShare {
 /** Events looked at, over both times. */
 const sampleMax = 100_000
 const valuesMax = 5
-/** A value that names fewer of the concerned events than this, or hardly more than before, explains nothing. */
+/**
+ * A value that names fewer of the concerned events than this, or hardly more than before, explains nothing.
+ */
 const leastShare = 0.2
 const leastGain = 0.1
 

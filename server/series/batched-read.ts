@@ -1,7 +1,7 @@
-// Many series sets by few statements, for detectors that are due together. To parse and plan a statement costs the
-// engine more than to read the window of one detector (docs/decisions/0005), so requests that differ only in metric
-// and service are members of one statement, and requests that differ in nothing are read once. Each set is what
-// `readSeries` would have answered on its own.
+// Many series sets by few statements, for detectors that are due together. To parse and plan a statement
+// costs the engine more than to read the window of one detector (docs/decisions/0005), so requests that
+// differ only in metric and service are members of one statement, and requests that differ in nothing are
+// read once. Each set is what `readSeries` would have answered on its own.
 
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -33,8 +33,9 @@ interface Together {
 }
 
 /**
- * One set per request, in their order; equal requests share one. Throws what the first failing statement throws: then
- * nothing is said about any of them, and whoever wants to know which one it was reads them one by one.
+ * One set per request, in their order; equal requests share one. Throws what the first failing
+ * statement throws: then nothing is said about any of them, and whoever wants to know which one it
+ * was reads them one by one.
  */
 export async function readSeriesBatch(
   reader: TenantReader,
@@ -63,7 +64,9 @@ function textOf(request: SeriesRequest): string {
   return JSON.stringify([axisOf(request), metricKey, service ?? null, aggregation ?? null])
 }
 
-/** All but what tells the members of one statement apart. A series by groups is many already and stands alone. */
+/**
+ * All but what tells the members of one statement apart. A series by groups is many already and stands alone.
+ */
 function statementKey(request: SeriesRequest): string {
   const isBuiltIn = eventSeriesOf(request.metricKey) !== undefined
   const hasService = request.service !== undefined

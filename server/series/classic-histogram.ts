@@ -1,7 +1,7 @@
-// Classic histograms of Prometheus: a family of counters, `x_bucket` with the upper bound of each bucket in the label
-// `le`, `x_sum` and `x_count`. They come as counters and are put together when they are read, because their series may
-// come in different requests. A quantile is that of PromQL, `histogram_quantile(q, sum by (le) (increase(x_bucket)))`,
-// over the increase of a step as `docs/decisions/0025` defines it. Pure.
+// Classic histograms of Prometheus: a family of counters, `x_bucket` with the upper bound of each bucket in
+// the label `le`, `x_sum` and `x_count`. They come as counters and are put together when they are read,
+// because their series may come in different requests. A quantile is that of PromQL, `histogram_quantile(q,
+// sum by (le) (increase(x_bucket)))`, over the increase of a step as `docs/decisions/0025` defines it. Pure.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type MetricChoice, quantileOf } from './metric-kind.ts'
@@ -44,12 +44,18 @@ export function familyCounters(metric: string, aggregation: Aggregation): readon
   return [`${family}${countSuffix}`]
 }
 
-/** Whether an aggregation relates counters of a family to each other, by what {@link PartRow} calls their part. */
+/**
+ * Whether an aggregation relates counters of a family to each other, by what
+ * {@link PartRow} calls their part.
+ */
 export function isOfParts(aggregation: Aggregation): boolean {
   return aggregation === 'avg' || quantileOf(aggregation) !== undefined
 }
 
-/** What the counters of one part gained in a step. A part is a bucket, by the text of its bound, or a name of the family. */
+/**
+ * What the counters of one part gained in a step. A part is a bucket, by the text of its bound,
+ * or a name of the family.
+ */
 export type PartGain = readonly [part: string, gained: number]
 
 /** What the parts of a family come to in one step; null where that is no number. */
@@ -80,9 +86,10 @@ interface Bucket {
 }
 
 /**
- * As PromQL: buckets count what is at or below their bound; one that has less than a lower one counts as much; without
- * the bucket that is open above, or without a second one, there is no quantile; within a bucket observations lie evenly;
- * the lowest begins at zero unless its bound is not above it; the one that is open above answers with its lower edge.
+ * As PromQL: buckets count what is at or below their bound; one that has less than a lower one counts as
+ * much; without the bucket that is open above, or without a second one, there is no quantile; within a bucket
+ * observations lie evenly; the lowest begins at zero unless its bound is not above it; the one that is open
+ * above answers with its lower edge.
  */
 function quantileOfBuckets(quantile: number, gains: readonly PartGain[]): Settled | null {
   const buckets = cumulative(gains)
@@ -114,11 +121,16 @@ function cumulative(gains: readonly PartGain[]): Bucket[] {
   return buckets
 }
 
-/** Each label is read in one way only: a pattern that could divide digits in two would try every way of doing so. */
+/**
+ * Each label is read in one way only: a pattern that could divide digits in two would
+ * try every way of doing so.
+ */
 const finite = '[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?'
 const infinite = '[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?'
 
-/** A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike. */
+/**
+ * A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike.
+ */
 export const anyBound = `^(${finite}|[+-]?${infinite})$`
 export const openBound = `^[+]?${infinite}$`
 

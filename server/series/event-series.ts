@@ -110,8 +110,9 @@ export const eventSeries: readonly EventSeries[] = [
 ]
 
 /**
- * One statement for a built-in series. The request's attributes and the series' own condition decide which rows
- * are counted but not which are read: a service that is alive without a single error has zero errors, not none.
+ * One statement for a built-in series. The request's attributes and the series' own condition
+ * decide which rows are counted but not which are read: a service that is alive without a single
+ * error has zero errors, not none.
  */
 export function eventStatement(
   from: From,

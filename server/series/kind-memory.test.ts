@@ -1,4 +1,5 @@
-// What is remembered of a metric's kind: only for its organisation, only for some reads, and not past a hiding.
+// What is remembered of a metric's kind: only for its organisation, only for some reads, and not past a
+// hiding.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,12 +1,15 @@
-// Which kind a metric's name was last found to be, so that the next read begins with the right table: to find it out
-// takes longer than to read a window. It only says where to look first. A read that finds nothing there looks
-// everywhere, a memory serves a few reads and is then made anew, and all of an organisation's are gone with the
-// first thing that is hidden of it, so nothing erased is remembered.
+// Which kind a metric's name was last found to be, so that the next read begins with the right table: to find
+// it out takes longer than to read a window. It only says where to look first. A read that finds nothing
+// there looks everywhere, a memory serves a few reads and is then made anew, and all of an organisation's are
+// gone with the first thing that is hidden of it, so nothing erased is remembered.
 
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { MetricKind } from './metric-kind.ts'
 
-/** Reads that one memory serves: a name that comes to be used for a second kind is read as before for that long. */
+/**
+ * Reads that one memory serves: a name that comes to be used for a second kind is read
+ * as before for that long.
+ */
 const usesMax = 20
 
 /** Names that are remembered of one organisation, and of all; whoever has more finds out more often. */
@@ -47,7 +50,10 @@ export class KindMemory {
 
 const memories = new WeakMap<TelemetryGate, KindMemory>()
 
-/** The memory of everybody who reads behind this gate, which forgets an organisation when something of it is hidden. */
+/**
+ * The memory of everybody who reads behind this gate, which forgets an organisation when
+ * something of it is hidden.
+ */
 export function kindMemoryOf(gate: TelemetryGate): KindMemory {
   const known = memories.get(gate)
   if (known !== undefined) return known

@@ -1,6 +1,6 @@
-// The kinds of metrics: which table holds each, which comes first where a name has several, and what a kind can be
-// asked for. Five are OpenTelemetry's and have a table each; a classic histogram of Prometheus is a family of counters.
-// Nothing here reads.
+// The kinds of metrics: which table holds each, which comes first where a name has several, and what a kind
+// can be asked for. Five are OpenTelemetry's and have a table each; a classic histogram of Prometheus is a
+// family of counters. Nothing here reads.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -14,11 +14,16 @@ export type MetricKind =
   | 'summary'
   | 'classic_histogram'
 
-/** What a point of a metric says about all of them. Any point: senders that disagree about a name are beyond help. */
+/**
+ * What a point of a metric says about all of them. Any point: senders that disagree
+ * about a name are beyond help.
+ */
 export interface MetricFacts {
   readonly kind: MetricKind
   readonly unit: string
-  /** 1 where the value only grows, or each point holds only what is new: then a rate says more than a level. */
+  /**
+   * 1 where the value only grows, or each point holds only what is new: then a rate says more than a level.
+   */
   readonly flows: number
   /** With members, whose points they are. */
   readonly grp: PackedGroup['grp']
@@ -55,15 +60,18 @@ export function quantileOf(aggregation: Aggregation): number | undefined {
 }
 
 /**
- * The kinds in the order of preference where one name is used for several: what is asked for says which is meant. It
- * is also the order in which they are tried, so that the likeliest costs least.
+ * The kinds in the order of preference where one name is used for several: what is asked for says which is
+ * meant. It is also the order in which they are tried, so that the likeliest costs least.
  */
 export function kindsFor(asked: Aggregation | undefined): readonly MetricKind[] {
   if (asked === 'rate' || asked === 'increase') return growing
   return asked !== undefined && quantileOf(asked) !== undefined ? distributed : metricKinds
 }
 
-/** The aggregation that a kind is read by; of a sum it depends on what its points say where none was asked for. */
+/**
+ * The aggregation that a kind is read by; of a sum it depends on what its points say
+ * where none was asked for.
+ */
 export function aggregationOf(
   { kind, flows }: Pick<MetricFacts, 'kind' | 'flows'>,
   asked: Aggregation | undefined,
@@ -74,8 +82,8 @@ export function aggregationOf(
 }
 
 /**
- * Whether a kind can be read that way: the last of a distribution is not one number, and the extremes of a classic
- * histogram were not sent.
+ * Whether a kind can be read that way: the last of a distribution is not one number, and the extremes of a
+ * classic histogram were not sent.
  */
 function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
   if (kind === 'classic_histogram' && (aggregation === 'min' || aggregation === 'max')) return false

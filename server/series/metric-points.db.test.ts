@@ -1,6 +1,6 @@
-// What is computed from points is what the engine computes: random rows of every kind with gaps, resets, restarts,
-// deltas among cumulative points, changed bounds and scales, repeated points and hidden time, read both ways. And how
-// the kind of a metric is found, remembered and forgotten.
+// What is computed from points is what the engine computes: random rows of every kind with gaps, resets,
+// restarts, deltas among cumulative points, changed bounds and scales, repeated points and hidden time, read
+// both ways. And how the kind of a metric is found, remembered and forgotten.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

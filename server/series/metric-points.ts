@@ -1,5 +1,5 @@
-// The points of a metric as they stand in its table, for windows small enough to be computed here: to plan what
-// relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
+// The points of a metric as they stand in its table, for windows small enough to be computed here: to plan
+// what relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
 // (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
 
 import { attribute } from '../telemetry/attribute.ts'
@@ -15,7 +15,10 @@ import { groupOf, type SeriesFrame } from './series-statement.ts'
 /** A distribution as its row has it. */
 export type Buckets =
   | {
-      /** Those of this point are the ones from `start` to before `end`: to copy them would take longer than to use them. */
+      /**
+       * Those of this point are the ones from `start` to before `end`: to copy them would take
+       * longer than to use them.
+       */
       readonly counts: ArrayLike<number>
       readonly start: number
       readonly end: number
@@ -31,7 +34,10 @@ export type Buckets =
     }
 
 export interface Point {
-  /** Nanoseconds from the start of the series, of the point and of what it counts since; a start long ago is rounded. */
+  /**
+   * Nanoseconds from the start of the series, of the point and of what it counts since; a
+   * start long ago is rounded.
+   */
   readonly t: number
   readonly s: number
   /** Of a distribution or a summary the number of its observations. */
@@ -45,8 +51,9 @@ export interface Point {
 }
 
 /**
- * One life of an underlying series, in the order of time: cumulative points that count since the same start, or all of
- * its deltas. Processes that send as one series, one after the other or side by side, each have their own.
+ * One life of an underlying series, in the order of time: cumulative points that count since the same
+ * start, or all of its deltas. Processes that send as one series, one after the other or side by
+ * side, each have their own.
  */
 export interface PointSeries {
   readonly group: string
@@ -66,8 +73,9 @@ interface MetricPoints {
 }
 
 /**
- * Points that are read at most. To fetch and compute them takes less than to have the engine compute the series, but
- * nothing else runs while they are computed (docs/decisions/0015). A distribution may have a hundred buckets.
+ * Points that are read at most. To fetch and compute them takes less than to have the engine compute
+ * the series, but nothing else runs while they are computed (docs/decisions/0015). A distribution
+ * may have a hundred buckets.
  */
 export const pointsMax: Record<MetricKind, number> = {
   gauge: 100_000,
@@ -206,7 +214,10 @@ interface Identities {
   readonly parts: Texts | undefined
 }
 
-/** Series by their identity, which is looked up by halves: a BigInt for each point would take longer than all else. */
+/**
+ * Series by their identity, which is looked up by halves: a BigInt for each point would
+ * take longer than all else.
+ */
 class SeriesIndex {
   readonly series: PointSeries[] = []
   readonly #byLower = new Map<number, Identified>()

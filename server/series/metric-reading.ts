@@ -1,7 +1,7 @@
-// Reads one metric of which only the name is known. Its kind shows by where its points are: the kinds are tried one
-// after another by statements that would answer the whole, so that finding out costs only the tables before it, and
-// from the second time on nothing. Small windows of what flows are computed from their points, large ones by the
-// engine; the answer is the same.
+// Reads one metric of which only the name is known. Its kind shows by where its points are: the kinds are
+// tried one after another by statements that would answer the whole, so that finding out costs only the
+// tables before it, and from the second time on nothing. Small windows of what flows are computed from their
+// points, large ones by the engine; the answer is the same.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -37,8 +37,8 @@ interface Question {
 }
 
 /**
- * Two days: of what is longer the points are counted first, which takes as long as the statement of a window, and of
- * what is shorter they are fetched at once, which is for nothing where there are too many.
+ * Two days: of what is longer the points are counted first, which takes as long as the statement of a window,
+ * and of what is shorter they are fetched at once, which is for nothing where there are too many.
  */
 const shortNs = 172_800_000_000_000n
 
@@ -65,7 +65,10 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
   return null
 }
 
-/** A family of counters has a name of its own only where nothing else has it, and quantiles of buckets are its own. */
+/**
+ * A family of counters has a name of its own only where nothing else has it, and
+ * quantiles of buckets are its own.
+ */
 function orderOf(metric: string, asked: Aggregation | undefined): readonly MetricKind[] {
   const kinds = kindsFor(asked)
   const isFirst = isBucketName(metric) && asked !== undefined && quantileOf(asked) !== undefined

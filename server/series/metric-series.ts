@@ -1,8 +1,9 @@
-// Series of OpenTelemetry metrics. Which table holds a name decides what its points mean (OpenTelemetry, metrics
-// data model): levels (gauge, non-monotonic sum) are read as they stand; flows (counters, and the counts and sums
-// of histograms) as what was added between two points of one underlying series; distributions as what their
-// buckets gained. An underlying series is one service, resource, scope and attribute set, and the start that cumulative
-// points count from: what starts anew has a life of its own. Points that carry NO_RECORDED_VALUE are skipped.
+// Series of OpenTelemetry metrics. Which table holds a name decides what its points mean (OpenTelemetry,
+// metrics data model): levels (gauge, non-monotonic sum) are read as they stand; flows (counters, and the
+// counts and sums of histograms) as what was added between two points of one underlying series; distributions
+// as what their buckets gained. An underlying series is one service, resource, scope and attribute set, and
+// the start that cumulative points count from: what starts anew has a life of its own. Points that carry
+// NO_RECORDED_VALUE are skipped.
 //
 // A cumulative point tells what was added since the point before it, and that is spread evenly over the time
 // between the two. So a rate has no teeth where the export interval and the step differ, and no spike where
@@ -32,8 +33,8 @@ import {
 } from './series-statement.ts'
 
 /**
- * One statement for a metric whose kind is known. Where each step is read from its own points alone and there are no
- * members, it answers the unit too, so that it can be tried before the kind is known.
+ * One statement for a metric whose kind is known. Where each step is read from its own points alone and there
+ * are no members, it answers the unit too, so that it can be tried before the kind is known.
  */
 export function metricStatement(from: From, frame: SeriesFrame, request: MetricRequest): Sql {
   const { kind, aggregation } = request
@@ -74,7 +75,10 @@ type Select = Pick<TableSelect, 'columns' | 'groupBy' | 'window'>
 
 const noZeros = raw('0')
 
-/** Readings as they stand. `sum` and `last` first settle each underlying series, because how often one reports is no quantity. */
+/**
+ * Readings as they stand. `sum` and `last` first settle each underlying series, because how often
+ * one reports is no quantity.
+ */
 function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, (TimeUnix, Value))'
@@ -144,9 +148,10 @@ const observedSum = (kind: MetricKind): Grower => ({
 })
 
 /**
- * What was added per step, or per second of it. A delta point counts in the step of its own time, and steps
- * without one are zero; a cumulative point is spread over the time since the one before, and steps that no two
- * points span are no data. A series' first point counts only where its start time says that it began inside.
+ * What was added per step, or per second of it. A delta point counts in the step of its own time, and
+ * steps without one are zero; a cumulative point is spread over the time since the one before, and
+ * steps that no two points span are no data. A series' first point counts only where its start time
+ * says that it began inside.
  */
 function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
@@ -184,10 +189,11 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * Rows of (grp, is_delta, step, span, gained), and the part of each where parts are told apart: what a point added to a step, and the time that it tells of.
- * A point without a told start that is the first of its series counts from half an interval before it, or from when
- * the series was zero; the last one of a series goes on to the end where the next one isn't late yet, or for half an
- * interval where no start was told. That much is extrapolated, and nothing else.
+ * Rows of (grp, is_delta, step, span, gained), and the part of each where parts are told apart: what a point
+ * added to a step, and the time that it tells of. A point without a told start that is the first of its
+ * series counts from half an interval before it, or from when the series was zero; the last one of a series
+ * goes on to the end where the next one isn't late yet, or for half an interval where no start was told. That
+ * much is extrapolated, and nothing else.
  */
 function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): Sql {
   const step = raw(stepNs(frame).toString())
@@ -226,7 +232,9 @@ function extremes(frame: SeriesFrame, source: Points, kind: MetricKind, side: 'm
   return perStep(frame, source, reading)
 }
 
-/** Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle. */
+/**
+ * Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle.
+ */
 function summaryQuantile(frame: SeriesFrame, source: Points, quantile: number): Sql {
   const wanted = String(quantile)
   return perStep(
@@ -262,11 +270,11 @@ FROM (${chained(frame, source, kind, 'Sum AS observed, lagInFrame(observed) OVER
 }
 
 /**
- * Quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of different bounds
- * and exponential histograms of different scales add up; taking the former point away is adding its buckets with
- * a minus. A point whose buckets the next one takes away in the same step is left out, so that a long step costs
- * its ends and not its points. A quantile is interpolated evenly within its bucket, as Prometheus does, and the
- * bucket that is open above answers with its lower edge.
+ * Quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of different
+ * bounds and exponential histograms of different scales add up; taking the former point away is adding its
+ * buckets with a minus. A point whose buckets the next one takes away in the same step is left out, so that a
+ * long step costs its ends and not its points. A quantile is interpolated evenly within its bucket, as
+ * Prometheus does, and the bucket that is open above answers with its lower edge.
  */
 function distribution(
   frame: SeriesFrame,
@@ -289,8 +297,8 @@ FROM (${changes}) GROUP BY grp, step`
 
 /**
  * Points with what their neighbours in the same underlying series make of them: `starts_anew` where the point
- * has its own zero, `counted` where its gain belongs to the series, `next_linked` where the next point's gain is
- * measured from this one, and the steps of both.
+ * has its own zero, `counted` where its gain belongs to the series, `next_linked` where the next point's gain
+ * is measured from this one, and the steps of both.
  */
 function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
@@ -316,8 +324,8 @@ FROM (${neighbours})`
 const exponentialEdge = (index: string): string => `pow(2., (${index}) * pow(2., -Scale))`
 
 /**
- * Edges in any order and, for each, how many observations lie between it and the edge below. The lowest edge has
- * none; it is there to say where the lowest bucket begins.
+ * Edges in any order and, for each, how many observations lie between it and the edge below. The lowest edge
+ * has none; it is there to say where the lowest bucket begins.
  */
 const buckets = {
   histogram: {

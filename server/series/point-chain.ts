@@ -1,5 +1,5 @@
-// What a cumulative point is to the one before it in the same life of an underlying series, and where it falls on the
-// time axis: the rules that means and quantiles of distributions share. Pure.
+// What a cumulative point is to the one before it in the same life of an underlying series, and where it
+// falls on the time axis: the rules that means and quantiles of distributions share. Pure.
 
 import type { Point } from './metric-points.ts'
 import { reachNs } from './point-conditions.ts'

@@ -1,6 +1,6 @@
-// Which rows of the tables are points of a metric, and of which underlying series: one service, resource, scope and
-// attribute set, which each row says by its SeriesId. What reads metrics, by the engine or point by point, takes its rows
-// from here, so that both agree.
+// Which rows of the tables are points of a metric, and of which underlying series: one service, resource,
+// scope and attribute set, which each row says by its SeriesId. What reads metrics, by the engine or point by
+// point, takes its rows from here, so that both agree.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { hasKey } from '../telemetry/attribute.ts'
@@ -10,7 +10,10 @@ import { bucketLabel, bucketSuffix, familyCounters } from './classic-histogram.t
 import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind.ts'
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
 
-/** How far outside the series a counter may find the points that complete its first and last step. Prometheus looks back as far. */
+/**
+ * How far outside the series a counter may find the points that complete its first and last step.
+ * Prometheus looks back as far.
+ */
 export const reachNs = 300_000_000_000n
 
 /** The time of a series with what completes its first and last step. */
@@ -88,7 +91,9 @@ export function factsStatement(
   return join(branches, ' UNION ALL ')
 }
 
-/** How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`. */
+/**
+ * How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`.
+ */
 export function countStatement(from: From, frame: SeriesFrame, what: MetricRequest): Sql {
   const conditions = pointConditions(frame, what, around(frame))
   return from.select(tableOf[what.kind], { columns: raw('toUInt32(count()) AS n'), conditions })

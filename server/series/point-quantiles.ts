@@ -1,5 +1,6 @@
-// Quantiles of what was observed per step, from the points of histograms. Buckets are kept by their upper edge, so
-// that different bounds and scales add up; see `distribution` of the statements, which this follows to the edge.
+// Quantiles of what was observed per step, from the points of histograms. Buckets are kept by their
+// upper edge, so that different bounds and scales add up; see `distribution` of the statements, which
+// this follows to the edge.
 
 import type { Buckets, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from './point-chain.ts'
@@ -7,11 +8,17 @@ import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from '
 /** What the points of one step add and take. */
 interface StepBuckets {
   readonly edges: Edges
-  /** The same for histograms, by their list of bounds, which few points have of their own, and in the order of {@link edgesFor}. */
+  /**
+   * The same for histograms, by their list of bounds, which few points have of their own, and in the
+   * order of {@link edgesFor}.
+   */
   readonly counted: Map<ArrayLike<number>, Float64Array>
 }
 
-/** Observations between an edge and the one below, by edge. The lowest has none and says where the lowest begins. */
+/**
+ * Observations between an edge and the one below, by edge. The lowest has none and says
+ * where the lowest begins.
+ */
 type Edges = Map<number, number>
 
 export function distribution(
@@ -118,7 +125,9 @@ function put(edges: Edges, edge: number, count: number): void {
   edges.set(edge, (edges.get(edge) ?? 0) + count)
 }
 
-/** Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge. */
+/**
+ * Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge.
+ */
 function interpolated(edges: Float64Array, counts: Float64Array, rank: number): number {
   let [below, lower] = [0, Number.NaN]
   for (let i = 0; i < edges.length; i++) {

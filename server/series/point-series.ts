@@ -144,7 +144,10 @@ function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
   return isInside(axis, t) ? { from: t, to: t, gain: of(point), lengthNs } : null
 }
 
-/** What a cumulative point adds to the one before it, and over which time; null where that is unknown or outside. */
+/**
+ * What a cumulative point adds to the one before it, and over which time; null where
+ * that is unknown or outside.
+ */
 function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span | null {
   const [point, before] = [points[i], points[i - 1]]
   if (point === undefined) return null
@@ -163,7 +166,10 @@ function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span |
   return from < to ? { from, to, gain, lengthNs } : null
 }
 
-/** How long a series of which no start was told went on before its first point: half an interval, or since it was zero. */
+/**
+ * How long a series of which no start was told went on before its first point: half an
+ * interval, or since it was zero.
+ */
 function untoldBefore({ onlyGrows }: Point, first: number, gain: number, lengthNs: number): number {
   const half = lengthNs / 2
   const sinceZero = onlyGrows && gain > 0 ? (Math.max(first, 0) * lengthNs) / gain : half

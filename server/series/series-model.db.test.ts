@@ -1,6 +1,6 @@
-// Metrics against a model: random counters and histograms with gaps, resets and restarts, and random gauges beside
-// hidden time and a neighbour of the same names, read by the engine and by a few lines that follow the data model
-// point by point.
+// Metrics against a model: random counters and histograms with gaps, resets and restarts, and random gauges
+// beside hidden time and a neighbour of the same names, read by the engine and by a few lines that follow the
+// data model point by point.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

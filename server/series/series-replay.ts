@@ -1,9 +1,10 @@
-// The same series as it looked from many instants of the past, for whoever replays runs over a range. A run at an
-// instant sees its window and nothing after the instant; to ask the engine for each of a thousand overlapping windows
-// would read every row a thousand times. So where each step of a series is read from its own rows alone, the range is
-// read once, a stretch at a time, and windows are cut out of it; what a cut shows is what `readSeries` would have read,
-// because both go through `setOf`. Where steps depend on points around them (rates of counters, distributions), what
-// an instant could not know matters, and each window is read by a reader that ends there.
+// The same series as it looked from many instants of the past, for whoever replays runs over a range. A run
+// at an instant sees its window and nothing after the instant; to ask the engine for each of a thousand
+// overlapping windows would read every row a thousand times. So where each step of a series is read from its
+// own rows alone, the range is read once, a stretch at a time, and windows are cut out of it; what a cut
+// shows is what `readSeries` would have read, because both go through `setOf`. Where steps depend on points
+// around them (rates of counters, distributions), what an instant could not know matters, and each window is
+// read by a reader that ends there.
 
 import type { Ns } from '../../contract/instant.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -30,7 +31,10 @@ import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } 
 export interface SeriesReplay {
   /** Rows of telemetry in the range, each counted once. */
   readonly rows: number
-  /** Whether some groups of the range were left out of the replay altogether, beyond what each window leaves out. */
+  /**
+   * Whether some groups of the range were left out of the replay altogether, beyond what each window leaves
+   * out.
+   */
   readonly isCut: boolean
   /** The series as a read at `knownUntilNs` would have found it. The window lies inside the range. */
   window(window: ReplayWindow): Promise<SeriesSet>
@@ -46,7 +50,9 @@ interface ReplayWindow {
 /** Groups of a whole range that are kept in memory; of them each window has its own busiest. */
 const groupsMax = 200
 
-/** Prepares the replay of a request whose range covers all windows; its range may have any number of steps. */
+/**
+ * Prepares the replay of a request whose range covers all windows; its range may have any number of steps.
+ */
 export async function replaySeries(
   reader: TenantReader,
   request: SeriesRequest,

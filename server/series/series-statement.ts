@@ -1,7 +1,8 @@
-// The parts that every series statement is made of: where a row falls on the time axis, which group it belongs
-// to, and how the many (group, step, value) rows become one answer: the engine packs groups, so that it can choose
-// the busiest, and a single series comes row by row, because another level of the statement would cost more than its
-// rows. All time inside a statement is relative to the start of the series, in nanoseconds as Int64, which is exact.
+// The parts that every series statement is made of: where a row falls on the time axis, which group it
+// belongs to, and how the many (group, step, value) rows become one answer: the engine packs groups, so that
+// it can choose the busiest, and a single series comes row by row, because another level of the statement
+// would cost more than its rows. All time inside a statement is relative to the start of the series, in
+// nanoseconds as Int64, which is exact.
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
@@ -26,15 +27,22 @@ export interface SeriesFrame {
   readonly maxGroups: number
   /** How the last values of several underlying series become one; `avg` where absent. */
   readonly across?: Across | undefined
-  /** The instant up to which there may be rows, where it lies inside the last step: that step is still going on. */
+  /**
+   * The instant up to which there may be rows, where it lies inside the last step: that step is still going
+   * on.
+   */
   readonly untilNs?: Ns | undefined
   /** The time whose rows count, where the first or the last step reaches beyond it. */
   readonly counted?: { readonly startNs: Ns; readonly endNs: Ns } | undefined
-  /** Where one statement answers several requests that differ in nothing else: theirs, and each is a group. */
+  /**
+   * Where one statement answers several requests that differ in nothing else: theirs, and each is a group.
+   */
   readonly members?: readonly SeriesMember[] | undefined
 }
 
-/** A request among others: the metric where it is one of OpenTelemetry, and its service where it names one. */
+/**
+ * A request among others: the metric where it is one of OpenTelemetry, and its service where it names one.
+ */
 export interface SeriesMember {
   readonly metric: string | undefined
   readonly service: string | undefined
@@ -52,7 +60,10 @@ interface StepRow {
 /** What a statement made by {@link packed} answers; {@link groupsOf} reads it. */
 export type SeriesRow = PackedGroup | StepRow
 
-/** One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't hold. */
+/**
+ * One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't
+ * hold.
+ */
 export interface PackedGroup {
   /** With members, the metric and the service of one, empty where it has none. */
   readonly grp: string | readonly [metric: string, service: string]
@@ -119,7 +130,10 @@ function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
   return sql`toUInt32(intDiv(${relativeTime(frame, timeColumn)}, ${raw(stepNs(frame).toString())}))`
 }
 
-/** The group a row belongs to, of several keys the JSON text of their values; the empty text where none was asked for. */
+/**
+ * The group a row belongs to, of several keys the JSON text of their values; the empty text
+ * where none was asked for.
+ */
 export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   if (frame.members !== undefined) return memberOf(frame.members)
   if (frame.groupBy === undefined) return raw(`''`)
@@ -129,7 +143,10 @@ export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   return sql`toJSONString([${join(frame.groupBy.map(keyOf), ', ')}])`
 }
 
-/** What a group is by each key, in their order, from the text of {@link groupOf}; nothing where none was asked for. */
+/**
+ * What a group is by each key, in their order, from the text of {@link groupOf}; nothing
+ * where none was asked for.
+ */
 export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [key: string, value: string][] {
   if (groupBy === undefined || group === null) return []
   if (typeof groupBy === 'string') return [[groupBy, group]]
@@ -172,7 +189,9 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
   return frame.attributes.map(([key, value]) => hasAttribute(attributesColumn, key, value))
 }
 
-/** What a row's place in the answer is, as columns and as the key to group by. A single series has no group. */
+/**
+ * What a row's place in the answer is, as columns and as the key to group by. A single series has no group.
+ */
 export function placeOf(
   frame: SeriesFrame,
   attributesColumn: string,
@@ -188,8 +207,8 @@ export function placeKey(frame: SeriesFrame): Sql {
 }
 
 /**
- * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first; those of a single series stay
- * as they are. `counting` is an aggregate over the rows, and `more` further ones.
+ * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first; those of a single
+ * series stay as they are. `counting` is an aggregate over the rows, and `more` further ones.
  */
 export function packed(frame: SeriesFrame, rows: Sql, counting: Sql, more: Sql = raw('')): Sql {
   if (isSingle(frame)) return rows
@@ -201,8 +220,8 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * The groups that a packed statement answered. Without groups there is exactly one, also where nothing was found;
- * `counting` is what it is then, and where its rows don't say.
+ * The groups that a packed statement answered. Without groups there is exactly one, also where nothing was
+ * found; `counting` is what it is then, and where its rows don't say.
  */
 export function groupsOf(frame: SeriesFrame, rows: readonly SeriesRow[], counting: boolean): PackedGroup[] {
   const groups = rows.filter((row): row is PackedGroup => 'steps' in row)

@@ -1,4 +1,5 @@
-// Series against a real engine: what each kind of metric means per step, and the three ways of having no value.
+// Series against a real engine: what each kind of metric means per step, and the three
+// ways of having no value.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -470,7 +471,10 @@ test('a summary answers its mean from count and sum, and the quantiles it was gi
   assert.deepEqual(await values(reader, { metricKey: 'wait', aggregation: 'min' }), [1, 1, null, null])
 })
 
-/** The counters of a classic histogram at one scrape: how many observations are at or below each bound, and their sum. */
+/**
+ * The counters of a classic histogram at one scrape: how many observations are at or below
+ * each bound, and their sum.
+ */
 const scrape = (
   seconds: number,
   buckets: Readonly<Record<string, number>>,

@@ -1,8 +1,8 @@
-// A regular time series out of raw telemetry, for charts and for detectors. Three things that look alike are kept
-// apart: a step with a value, a step without data (NaN), and a step of which nothing may be known because its
-// telemetry was erased or is being erased (`unknown`, and NaN). Where events are counted, a step without events
-// is zero, but only within the life of what is counted: before the first row of that service, or of that group
-// where the series is grouped, there is no data.
+// A regular time series out of raw telemetry, for charts and for detectors. Three things that look alike are
+// kept apart: a step with a value, a step without data (NaN), and a step of which nothing may be known
+// because its telemetry was erased or is being erased (`unknown`, and NaN). Where events are counted, a step
+// without events is zero, but only within the life of what is counted: before the first row of that service,
+// or of that group where the series is grouped, there is no data.
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
@@ -41,12 +41,15 @@ export interface SeriesRequest {
   /** Exclusive. */
   readonly endNs: Ns
   /**
-   * Steps begin at multiples of their length since 1970. Where this is set, the first and the last one tell only of
-   * what was asked for; else what is asked for is widened to whole steps.
+   * Steps begin at multiples of their length since 1970. Where this is set, the first and the last one tell
+   * only of what was asked for; else what is asked for is widened to whole steps.
    */
   readonly isExact?: boolean
   readonly stepSeconds: number
-  /** The present, for whoever asks for a step that is still going on: the rate of that is over what has passed of it. */
+  /**
+   * The present, for whoever asks for a step that is still going on: the rate of that is
+   * over what has passed of it.
+   */
   readonly nowNs?: Ns | undefined
   /** The busiest groups by volume are kept. */
   readonly maxGroups: number
@@ -55,7 +58,10 @@ export interface SeriesRequest {
 }
 
 export interface SeriesGroup {
-  /** Null where no groups were asked for; empty where a row lacks the attribute. Of several keys see `labelsOf`. */
+  /**
+   * Null where no groups were asked for; empty where a row lacks the attribute. Of
+   * several keys see `labelsOf`.
+   */
   readonly group: string | null
   /** One per step; NaN is no data. */
   readonly values: Float64Array
@@ -85,7 +91,9 @@ export interface SeriesSet {
   readonly groups: readonly SeriesGroup[]
 }
 
-/** How many steps a request comes to once its bounds are aligned; callers check it against {@link maxSteps}. */
+/**
+ * How many steps a request comes to once its bounds are aligned; callers check it against {@link maxSteps}.
+ */
 export function countSteps(request: Pick<SeriesRequest, 'startNs' | 'endNs' | 'stepSeconds'>): number {
   const step = BigInt(request.stepSeconds) * nsPerSecond
   return Number((request.endNs + step - 1n) / step - request.startNs / step)
@@ -177,8 +185,8 @@ export function eventChoice(
 }
 
 /**
- * Whether what is counted was alive before the series begins. Asked only where it decides something: of a group
- * it would cost a scan of all history, so a group's life begins with its first row in the series.
+ * Whether what is counted was alive before the series begins. Asked only where it decides something: of a
+ * group it would cost a scan of all history, so a group's life begins with its first row in the series.
  */
 export async function isBornBefore(
   reader: TenantReader,

@@ -1,5 +1,5 @@
-// Sets of attributes as answers hold them, taken apart here and by the engine in the exporter's columns of maps: whatever keys and
-// values say, and as many as a record may have.
+// Sets of attributes as answers hold them, taken apart here and by the engine in the exporter's columns of
+// maps: whatever keys and values say, and as many as a record may have.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

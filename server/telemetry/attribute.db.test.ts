@@ -1,5 +1,6 @@
-// What a statement is told of attributes against what maps would say, over random rows of few keys and values that are
-// beginnings and ends of each other, or empty: in a table whose own attributes are dictionaries and one of plain texts.
+// What a statement is told of attributes against what maps would say, over random rows of few keys and
+// values that are beginnings and ends of each other, or empty: in a table whose own attributes are
+// dictionaries and one of plain texts.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,8 +1,9 @@
-// Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a record has no
-// attribute of a name, that of its resource stands for it. Nested values of logs and spans are JSON texts, which are read
-// where a name may lead into one; what is stored stays as it is. Points of metrics have no nested attributes
-// (OpenTelemetry's metrics data model), and a filter on them is in the plan of each metric table. Whole sets are answered as they are stored and taken apart here,
-// because to plan how the engine would make maps of them takes it longer than to read them.
+// Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a
+// record has no attribute of a name, that of its resource stands for it. Nested values of logs and spans are
+// JSON texts, which are read where a name may lead into one; what is stored stays as it is. Points of metrics
+// have no nested attributes (OpenTelemetry's metrics data model), and a filter on them is in the plan of each
+// metric table. Whole sets are answered as they are stored and taken apart here, because to plan how the
+// engine would make maps of them takes it longer than to read them.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
 import { bytes, join, raw, type Sql, sql } from './sql.ts'
@@ -14,9 +15,9 @@ const resourceColumn = 'ResourceAttributesPairs'
 const pointColumn = 'AttributesPairs'
 
 /**
- * An attribute of the record itself or, where it has none of that name, of its resource. Where neither has, a name with
- * dots may be a path into a nested value of a log or a span, and points of metrics have the labels that Prometheus knows their source by.
- * Empty where there is nothing.
+ * An attribute of the record itself or, where it has none of that name, of its resource. Where neither has, a
+ * name with dots may be a path into a nested value of a log or a span, and points of metrics have the labels
+ * that Prometheus knows their source by. Empty where there is nothing.
  *
  * @param column of the record's own pairs
  */
@@ -34,8 +35,8 @@ export function attribute(column: string, key: string): Sql {
 }
 
 /**
- * Whether {@link attribute} is that value, or a list with that item. One search of each set for all that could make it so
- * comes first, so that what it takes to be sure is computed for few rows only.
+ * Whether {@link attribute} is that value, or a list with that item. One search of each set for all that
+ * could make it so comes first, so that what it takes to be sure is computed for few rows only.
  */
 export function hasAttribute(column: string, key: string, value: string): Sql {
   // What is absent counts as empty.
@@ -102,13 +103,19 @@ function hasItem(json: Sql, value: string): Sql {
 /** Names of more parts than these are no paths: each part is one more way in which the name may be meant. */
 const partsMax = 5
 
-/** A way in which a name leads into a nested value: the JSON text of a key of the set, and keys one inside the other. */
+/**
+ * A way in which a name leads into a nested value: the JSON text of a key of the set, and
+ * keys one inside the other.
+ */
 interface Way {
   readonly json: Sql
   readonly path: Sql
 }
 
-/** The first parts of the name are a key of the set; the others lead down one by one, or the last of them together. */
+/**
+ * The first parts of the name are a key of the set; the others lead down one by one, or
+ * the last of them together.
+ */
 function waysOf(column: string, key: string): Way[] {
   const parts = key.split('.')
   if (parts.length > partsMax || column === pointColumn) return []
@@ -127,8 +134,8 @@ function waysOf(column: string, key: string): Way[] {
 }
 
 /**
- * Whether some JSON text of the row has a key that ends as the name does. Only such rows are looked into, because to read
- * JSON takes far longer than to search a text.
+ * Whether some JSON text of the row has a key that ends as the name does. Only such rows are looked into,
+ * because to read JSON takes far longer than to search a text.
  */
 function mayLead(column: string, key: string): Sql {
   const search = (own: string) => sql`position(${raw(own)}, ${nestedMark(key)}) > 0`
@@ -154,8 +161,9 @@ function isNested(ways: readonly Way[], value: string): Sql {
 }
 
 /**
- * Labels of Prometheus that became resource and scope on their way in, as `server/ingest/prometheus/remote-write.ts` has it: of
- * points of metrics that have no attribute of such a name. Each is a condition and the text where it holds.
+ * Labels of Prometheus that became resource and scope on their way in, as
+ * `server/ingest/prometheus/remote-write.ts` has it: of points of metrics that have no attribute of such a
+ * name. Each is a condition and the text where it holds.
  */
 function labelOf(column: string, key: string): Sql | undefined {
   return column === pointColumn ? labels.get(key) : undefined

@@ -1,7 +1,7 @@
-// Memory for bytes that live from one request to the next or to their commit, used again: to ask for it anew each time
-// makes the garbage collector run for memory that it doesn't own. It is wiped between two users, because nothing of one
-// organisation may outlast its erasure or be seen by another, and who gives it back must be the last to hold it. What is
-// never given back is garbage like anything else.
+// Memory for bytes that live from one request to the next or to their commit, used again: to ask for it anew
+// each time makes the garbage collector run for memory that it doesn't own. It is wiped between two users,
+// because nothing of one organisation may outlast its erasure or be seen by another, and who gives it back
+// must be the last to hold it. What is never given back is garbage like anything else.
 
 /** Less than this is cheap to ask for. */
 const smallestBytes = 16 * 1024
@@ -38,7 +38,10 @@ export class BytePool {
     return bytes
   }
 
-  /** Takes back the very buffer that {@link lend} answered; what came from elsewhere, or was given back before, is left alone. */
+  /**
+   * Takes back the very buffer that {@link lend} answered; what came from elsewhere, or was given
+   * back before, is left alone.
+   */
   giveBack(bytes: Buffer): void {
     const { buffer } = bytes
     if (!this.#lent.delete(bytes) || !(buffer instanceof ArrayBuffer)) return

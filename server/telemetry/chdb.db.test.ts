@@ -1,5 +1,6 @@
-// The promises that the engine's library leaves to its user: one process per folder, a bad statement is an error and
-// the process lives, closing waits, and a folder of another version is refused. Other processes are real ones.
+// The promises that the engine's library leaves to its user: one process per folder, a bad statement is
+// an error and the process lives, closing waits, and a folder of another version is refused. Other
+// processes are real ones.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -253,7 +254,8 @@ test('a session that has read and is idle keeps nothing of what is dropped on di
     const parts = () => readdirSync(folder).filter((name) => /^\d+-/.test(name))
     assert.equal(parts().length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
-    // The command drops what is there now; the engine clears the files when it is asked for a partition that isn't.
+    // The command drops what is there now; the engine clears the files when it is asked
+    // for a partition that isn't.
     await engine.command(raw("ALTER TABLE otel_logs DROP PARTITION ID '99-19700101'"))
     assert.deepEqual(parts(), [])
   })

@@ -27,21 +27,26 @@ interface ChdbOptions {
   readonly folder: string
   /** Memory the engine may use for everything, bytes. Past it statements fail instead of the process. */
   readonly maxMemoryBytes: number
-  /** The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is below it. None where absent. */
+  /**
+   * The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is
+   * below it. None where absent.
+   */
   readonly backupFolder?: string
   /** Whether and how commits are on the disk, not only in the operating system's cache; off where absent. */
   readonly commitSync?: CommitSync
   /** Is told what a cut of power left broken. */
   readonly logger?: Pick<FastifyBaseLogger, 'warn' | 'error'>
-  /** The command that opens the folder; null or absent for a service, which waits for such a command to end. */
+  /**
+   * The command that opens the folder; null or absent for a service, which waits for such a command to end.
+   */
   readonly command?: string | null
   /** Runs once the folder is ours and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
 
 /**
- * `on`: one sync of the file system for all that a commit wrote, or `files` where the system has no such sync; `files`:
- * the engine syncs each file. docs/decisions/0022 has what either costs.
+ * `on`: one sync of the file system for all that a commit wrote, or `files` where the system has no such
+ * sync; `files`: the engine syncs each file. docs/decisions/0022 has what either costs.
  */
 export type CommitSync = 'on' | 'files' | 'off'
 
@@ -51,11 +56,11 @@ const nativeBlocks = { format: 'Native' }
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
 /**
- * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is not made
- * for it: each statement has constants of its own, so it is seldom used again.
- * Projections, of which there are none, and statistics of columns are looked up for each part of a table that a
- * statement names, which takes longer than to read a window (docs/decisions/0011). Whoever reads a file waits for it:
- * threads that wait instead are asked for every piece where a filesystem can't tell whether it has it in memory, as
+ * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is
+ * not made for it: each statement has constants of its own, so it is seldom used again. Projections, of which
+ * there are none, and statistics of columns are looked up for each part of a table that a statement names,
+ * which takes longer than to read a window (docs/decisions/0011). Whoever reads a file waits for it: threads
+ * that wait instead are asked for every piece where a filesystem can't tell whether it has it in memory, as
  * tmpfs can't, and nearly a third of a window goes into asking (docs/decisions/0019).
  */
 const sessionSettings = `SET ${[
@@ -70,35 +75,44 @@ const sessionSettings = `SET ${[
   'max_bytes_ratio_before_external_group_by = 0',
   'max_bytes_ratio_before_external_sort = 0',
   'max_bytes_ratio_before_external_join = 0',
-  // Whoever wants the first few of many long rows in an order keeps only the first few, and not 1 GB of others.
+  // Whoever wants the first few of many long rows in an order keeps only the first few, and not 1 GB of
+  // others.
   'max_bytes_before_remerge_sort = 33554432',
 ].join(', ')}`
 
-/** A client that sends two years of history in one body has done nothing wrong; the guard is against bad schemas. */
+/**
+ * A client that sends two years of history in one body has done nothing wrong; the guard is against bad
+ * schemas.
+ */
 const insertSettings = 'max_partitions_per_insert_block = 0'
 
 /**
- * Inserts and commands that run at once. A session runs one statement after another, so writing has some of its own:
- * then no insert waits for a query, and while one waits for a lock or a file two others have a core each. Each statement
- * under way occupies one of the threads that the runtime has for files and compression too: scripts/run.mjs has as many as
- * all sessions need, and some more.
+ * Inserts and commands that run at once. A session runs one statement after another, so writing has some of
+ * its own: then no insert waits for a query, and while one waits for a lock or a file two others have a core
+ * each. Each statement under way occupies one of the threads that the runtime has for files and compression
+ * too: scripts/run.mjs has as many as all sessions need, and some more.
  */
 export const writers = 3
 
 /**
- * Reads on behalf of organisations that run side by side. One organisation has two at once that somebody asked for, since
- * to plan a statement takes one core, and one for its detectors; so one alone never has all four, and whoever comes next finds
- * one free while those two take their time. A session costs next to no memory.
+ * Reads on behalf of organisations that run side by side. One organisation has two at once that
+ * somebody asked for, since to plan a statement takes one core, and one for its detectors; so one alone
+ * never has all four, and whoever comes next finds one free while those two take their time. A session
+ * costs next to no memory.
  */
 const readers = 4
 
-/** Reads of the service itself: erasures, their read-backs, backups, the schema. They don't wait behind organisations. */
+/**
+ * Reads of the service itself: erasures, their read-backs, backups, the schema. They don't
+ * wait behind organisations.
+ */
 const ownReaders = 2
 
 /**
- * What is asked for gets four times the time of what detectors read, where both wait. Detectors never hold more than
- * two of the four sessions. A page of a console asks for some ten series at once, and several people look at it: beyond 64
- * something asks faster than it reads. What detectors read is bounded by the loop that runs them.
+ * What is asked for gets four times the time of what detectors read, where both wait. Detectors never
+ * hold more than two of the four sessions. A page of a console asks for some ten series at once, and
+ * several people look at it: beyond 64 something asks faster than it reads. What detectors read is
+ * bounded by the loop that runs them.
  */
 const readKinds = {
   asked: { weight: 4, atOnceByOwner: 2, atOnce: readers, waitingByOwner: 64 },
@@ -108,7 +122,10 @@ const readKinds = {
 /** Some kilobytes each, with the request that waits behind it. */
 const readsWaitingMax = 2048
 
-/** ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW, TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES. */
+/**
+ * ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW,
+ * TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES.
+ */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
 /** Opens the engine on its folder and brings the telemetry tables into being. */
@@ -140,7 +157,10 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   return engine
 }
 
-/** What statements and merges of a process that was killed left, also of a build that let statements write files. */
+/**
+ * What statements and merges of a process that was killed left, also of a build that let statements write
+ * files.
+ */
 function removeTemporaryFiles(folder: string): void {
   const temporary = join(folder, 'engine', 'tmp')
   if (!existsSync(temporary)) return
@@ -184,8 +204,8 @@ class ChdbEngine implements TelemetryEngine {
   }
 
   /**
-   * Clears away what a cut of power left of commits that nobody was told of, and chooses how those to come are synced.
-   * To be awaited before any table is touched. True where the engine is to sync each file.
+   * Clears away what a cut of power left of commits that nobody was told of, and chooses how those to come
+   * are synced. To be awaited before any table is touched. True where the engine is to sync each file.
    */
   async settleSyncs({ folder, commitSync = 'off', logger }: ChdbOptions): Promise<boolean> {
     const marks = join(folder, 'syncs')
@@ -323,8 +343,8 @@ class ChdbEngine implements TelemetryEngine {
 }
 
 /**
- * The columns are declared as plain strings where the table has dictionaries: the engine builds those from a block
- * of strings at half the price of building them row by row.
+ * The columns are declared as plain strings where the table has dictionaries: the engine builds those from a
+ * block of strings at half the price of building them row by row.
  */
 function insertText(table: string, columns: readonly ColumnSpec[], path: string): string {
   const names = columns.map(({ name }) => `\`${name}\``).join(', ')
@@ -335,7 +355,9 @@ function insertText(table: string, columns: readonly ColumnSpec[], path: string)
   return `INSERT INTO ${table} (${names}) SELECT * FROM ${source} SETTINGS ${insertSettings}`
 }
 
-/** Conditions that are tested one after another, and the cache of what they said, have whole granules read. */
+/**
+ * Conditions that are tested one after another, and the cache of what they said, have whole granules read.
+ */
 const inSmallBlocks = [
   'max_threads = 1',
   'enable_multiple_prewhere_read_steps = 0',

@@ -1,5 +1,6 @@
-// The real `sync -f` on the file system of the test's folder. That bytes have reached a disk can't be seen from here,
-// bench/storage/power-cut.ts cuts the power for that; what is seen is when a sync began, by the time that it keeps.
+// The real `sync -f` on the file system of the test's folder. That bytes have reached a disk can't be
+// seen from here, bench/storage/power-cut.ts cuts the power for that; what is seen is when a sync began,
+// by the time that it keeps.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

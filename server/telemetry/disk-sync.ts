@@ -1,9 +1,10 @@
-// One sync of a whole file system in place of one for every file: a commit is a thousand small files, and whoever asks
-// the disk for each of them waits a thousand times for what it does at once in a few milliseconds (docs/decisions/0022).
-// The runtime has no such call, so a shell that lives as long as this runs the system's `sync -f`. What it keeps: a call
-// resolves only after a sync that began after the call, and that the system reported as done.
-// When a sync began is kept on the disk too, as the time of a file: all that is older has arrived. Only such a file is
-// renamed into place whose sync is done, so what a cut of power leaves is at worst too early a time.
+// One sync of a whole file system in place of one for every file: a commit is a thousand small files, and
+// whoever asks the disk for each of them waits a thousand times for what it does at once in a few
+// milliseconds (docs/decisions/0022). The runtime has no such call, so a shell that lives as long as this
+// runs the system's `sync -f`. What it keeps: a call resolves only after a sync that began after the call,
+// and that the system reported as done. When a sync began is kept on the disk too, as the time of a file: all
+// that is older has arrived. Only such a file is renamed into place whose sync is done, so what a cut of
+// power leaves is at worst too early a time.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +18,10 @@ const turns = 2
 const markName = 'synced'
 const begunName = (turn: number) => `sync-begun-${turn}`
 
-/** `$0` is the folder; it reads a file's name a line and answers each with a line. The file's time is when it is emptied. */
+/**
+ * `$0` is the folder; it reads a file's name a line and answers each with a line. The file's
+ * time is when it is emptied.
+ */
 const script = `cd "$0" || exit 1
 while read -r begun; do
   if : > "$begun" && sync -f . ; then echo done; else echo failed; fi
@@ -44,8 +48,9 @@ export class DiskSync {
   }
 
   /**
-   * Resolves when everything that had been written to the file system is on the disk; callers share a sync where they can.
-   * Rejects where the system couldn't do it: what was written may then never arrive, also if a later call resolves.
+   * Resolves when everything that had been written to the file system is on the disk; callers share a sync
+   * where they can. Rejects where the system couldn't do it: what was written may then never arrive, also
+   * if a later call resolves.
    */
   sync(): Promise<void> {
     if (this.#next !== null) return this.#next
@@ -99,7 +104,8 @@ class Shell {
   #answer: ((line: string) => void) | null = null
 
   constructor(folder: string) {
-    // In a process group of its own: what a terminal sends to end the service would end this in the middle of a commit.
+    // In a process group of its own: what a terminal sends to end the service would end this
+    // in the middle of a commit.
     this.#child = spawn('sh', ['-c', script, folder], { env: environment, detached: true, stdio: 'pipe' })
     const { stdin, stdout, stderr } = this.#child
     const end = () => {
@@ -133,7 +139,10 @@ class Shell {
   }
 }
 
-/** Nanoseconds since 1970 by the file system's clock: what had been written by then is on the disk. Null where nobody knows. */
+/**
+ * Nanoseconds since 1970 by the file system's clock: what had been written by then is on the disk.
+ * Null where nobody knows.
+ */
 export async function syncedUntilNs(folder: string): Promise<bigint | null> {
   const mark = await stat(join(folder, markName), { bigint: true }).catch(() => null)
   return mark?.mtimeNs ?? null

@@ -11,11 +11,14 @@ import type { Sql } from './sql.ts'
 export interface StatementLimits {
   readonly maxSeconds: number
   readonly maxMemoryBytes: number
-  /** Bytes of the rows that are answered, as they lie in the engine's memory; as many as memory allows where absent. */
+  /**
+   * Bytes of the rows that are answered, as they lie in the engine's memory; as many as
+   * memory allows where absent.
+   */
   readonly maxResultBytes?: number
   /**
-   * Rows that are read at once, on one thread. Where absent the engine goes by the mean size of a row, and so takes
-   * thousands of long rows at once where they lie among short ones.
+   * Rows that are read at once, on one thread. Where absent the engine goes by the mean size of a row, and so
+   * takes thousands of long rows at once where they lie among short ones.
    */
   readonly maxBlockRows?: number
 }
@@ -23,34 +26,47 @@ export interface StatementLimits {
 /** On whose behalf something is read, so that organisations share the engine fairly. */
 export interface ReadShare {
   readonly tenantId: string
-  /** `asked`: somebody waits for the answer. `background`: it is for a detector, and gives way to what is asked. */
+  /**
+   * `asked`: somebody waits for the answer. `background`: it is for a detector, and gives way to what is
+   * asked.
+   */
   readonly kind: 'asked' | 'background'
-  /** Aborts when nobody wants the answer any more: a read that waits is not begun, and one under way is ended. */
+  /**
+   * Aborts when nobody wants the answer any more: a read that waits is not begun, and one under way is ended.
+   */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface TelemetryEngine {
   /**
-   * Rows as objects by column name; 64-bit integers come as text. A read without a share is the service's own, such as an
-   * erasure's, and never waits behind those of organisations. Throws EngineError or, on crossed limits, AppError; with a
-   * share `too_many_requests` where too much of the organisation waits, and the reason of its signal.
+   * Rows as objects by column name; 64-bit integers come as text. A read without a share is the service's
+   * own, such as an erasure's, and never waits behind those of organisations. Throws EngineError or, on
+   * crossed limits, AppError; with a share `too_many_requests` where too much of the organisation waits, and
+   * the reason of its signal.
    */
   select<T>(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<T[]>
-  /** The rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of rows that nobody keeps. Throws the same. */
+  /**
+   * The rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of rows that
+   * nobody keeps. Throws the same.
+   */
   bytes(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<Uint8Array>
   /** A statement without rows: table definitions and removal. */
   command(statement: Sql): Promise<void>
   /**
-   * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers. Resolved means
-   * committed by the engine; rejected means unknown: an insert over several partitions may have been kept in part.
+   * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers.
+   * Resolved means committed by the engine; rejected means unknown: an insert over several partitions
+   * may have been kept in part.
    */
   insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
   /**
-   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all. Rejected
-   * means that it may not: whoever sent it is not to be told that it is kept.
+   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all.
+   * Rejected means that it may not: whoever sent it is not to be told that it is kept.
    */
   sync(): Promise<void>
-  /** Folder that holds the parts of a table, for checking that removed bytes have left the disk; null where remote. */
+  /**
+   * Folder that holds the parts of a table, for checking that removed bytes have left the
+   * disk; null where remote.
+   */
   tableFolder(table: string): Promise<string | null>
   /** Waits for what runs, then closes. Idempotent. */
   close(): Promise<void>

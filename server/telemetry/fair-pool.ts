@@ -1,9 +1,9 @@
-// Members that do one thing at a time each, shared fairly between owners. Who waits is served by start-time fair queueing
-// (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that advances by what its work has taken,
-// divided by its weight, and the one whose clock is furthest behind goes first. So an owner that has used little is next
-// whatever the others have queued, and one that was idle has no claim on the time in which it asked for nothing. No owner
-// occupies every member, because work under way is not taken back: whoever comes next finds a member that is free or
-// held by somebody who is entitled to it.
+// Members that do one thing at a time each, shared fairly between owners. Who waits is served by start-time
+// fair queueing (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that advances by what
+// its work has taken, divided by its weight, and the one whose clock is furthest behind goes first. So an
+// owner that has used little is next whatever the others have queued, and one that was idle has no claim on
+// the time in which it asked for nothing. No owner occupies every member, because work under way is not taken
+// back: whoever comes next finds a member that is free or held by somebody who is entitled to it.
 
 import assert from 'node:assert/strict'
 import { AppError } from '../core/app-error.ts'
@@ -85,8 +85,8 @@ export class FairPool<Member> {
   }
 
   /**
-   * Lends a member until the work has settled, however it does. Throws `too_many_requests` at once where too much waits,
-   * and the reason of the signal where it aborts before the work has begun.
+   * Lends a member until the work has settled, however it does. Throws `too_many_requests` at once where too
+   * much waits, and the reason of the signal where it aborts before the work has begun.
    */
   async lend<T>(request: LendRequest, work: (member: Member) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()

@@ -1,6 +1,7 @@
-// One process per data folder. The lock is an SQLite write transaction that stays open: the operating system releases it
-// with the process, however that ends, so there is no stale lock file to explain or to delete. A command that works in
-// the folder for a while leaves its name beside the lock, so that a service which starts meanwhile waits for it.
+// One process per data folder. The lock is an SQLite write transaction that stays open: the operating system
+// releases it with the process, however that ends, so there is no stale lock file to explain or to delete. A
+// command that works in the folder for a while leaves its name beside the lock, so that a service which
+// starts meanwhile waits for it.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +17,10 @@ export interface FolderLock {
 }
 
 interface FolderLockOptions {
-  /** How long to wait for whoever has it, milliseconds, and everything in this process with it; not at all where absent. */
+  /**
+   * How long to wait for whoever has it, milliseconds, and everything in this process with it;
+   * not at all where absent.
+   */
   readonly waitMs?: number
   /** The command that takes it, such as `lethe backup create`; null or absent for a service. */
   readonly command?: string | null
@@ -55,16 +59,22 @@ export function lockFolder(
   }
 }
 
-/** A command that looks whether the folder is free, or a process that is about to end, may have it for so long. */
+/**
+ * A command that looks whether the folder is free, or a process that is about to end,
+ * may have it for so long.
+ */
 const shortWaitMs = 2000
 /** Between two looks while a command works in the folder. */
 const pollMs = 500
-/** A backup of much telemetry takes minutes. Whoever supervises the service sees it starting, and the log says why. */
+/**
+ * A backup of much telemetry takes minutes. Whoever supervises the service sees it
+ * starting, and the log says why.
+ */
 const commandWaitMs = 15 * 60_000
 
 /**
- * As {@link lockFolder}; a service waits until a command that works in the folder has ended. A command waits for nobody
- * but those who look.
+ * As {@link lockFolder}; a service waits until a command that works in the folder has ended. A command waits
+ * for nobody but those who look.
  */
 export async function lockFolderToServe(
   folder: string,

@@ -1,8 +1,8 @@
 // What stands between telemetry and whoever touches it while an erasure is at work. Three facts per
 // organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
 // *erased* (time that readers must take as unknown, not as zero). The deletion room sets them; readers, the
-// writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the control
-// plane before the service is ready.
+// writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the
+// control plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -37,12 +37,17 @@ export class TelemetryGate {
     for (const forget of this.#onHide) forget(tenantId)
   }
 
-  /** `forget` is called each time something of an organisation is hidden, so that caches drop what they have of it. */
+  /**
+   * `forget` is called each time something of an organisation is hidden, so that caches
+   * drop what they have of it.
+   */
   onHide(forget: (tenantId: string) => void): void {
     this.#onHide.push(forget)
   }
 
-  /** How often something was hidden. A read during which this changed may have seen too much and is repeated. */
+  /**
+   * How often something was hidden. A read during which this changed may have seen too much and is repeated.
+   */
   hidings(tenantId: string): number {
     return this.#hidings.get(tenantId) ?? 0
   }
@@ -65,7 +70,10 @@ export class TelemetryGate {
     put(this.#erased, tenantId, selection)
   }
 
-  /** From now on rows of the selection are left out of what is committed, for good; see {@link lateSelections}. */
+  /**
+   * From now on rows of the selection are left out of what is committed, for good; see
+   * {@link lateSelections}.
+   */
   refuseLate(tenantId: string, selection: Selection): void {
     put(this.#late, tenantId, selection)
   }
@@ -89,7 +97,10 @@ export class TelemetryGate {
       .map((selection) => selection.range)
   }
 
-  /** From now on no commit of this organisation may add to the selection; see {@link drain} for those under way. */
+  /**
+   * From now on no commit of this organisation may add to the selection; see
+   * {@link drain} for those under way.
+   */
   fence(tenantId: string, selection: Selection): void {
     put(this.#fenced, tenantId, selection)
   }
@@ -98,7 +109,10 @@ export class TelemetryGate {
     take(this.#fenced, tenantId, id)
   }
 
-  /** Refuses every commit to a placement until {@link openPlacement}: one of its partitions may hold rows twice. */
+  /**
+   * Refuses every commit to a placement until {@link openPlacement}: one of its
+   * partitions may hold rows twice.
+   */
   closePlacement(placement: number): void {
     this.#closedPlacements.add(placement)
   }
@@ -121,7 +135,10 @@ export class TelemetryGate {
     return this.#heldPlacements.has(placement)
   }
 
-  /** Whether the organisation's placement is closed, or a fence covers an instant between the earliest and latest row of some table of the batch. */
+  /**
+   * Whether the organisation's placement is closed, or a fence covers an instant between the earliest and
+   * latest row of some table of the batch.
+   */
   refuses({ tenantId, placement }: TenantPlace, batch: readonly TableExtent[]): boolean {
     if (this.isClosed(placement)) return true
     const fences = this.#fenced.get(tenantId)
@@ -155,8 +172,8 @@ export class TelemetryGate {
   }
 
   /**
-   * Runs `work` while nothing else holds one of the placements. A partition may be dropped whole only while no
-   * neighbour can commit into it between the check that it is ours alone and the drop.
+   * Runs `work` while nothing else holds one of the placements. A partition may be dropped whole only while
+   * no neighbour can commit into it between the check that it is ours alone and the drop.
    */
   async exclusively<T>(placements: readonly number[], work: () => Promise<T>): Promise<T> {
     const before = placements.map((placement) => this.#placements.get(placement))

@@ -1,5 +1,5 @@
-// Rows that the engine answers as lines of JSON (JSONEachRow). A large answer is parsed in pieces, and others use the
-// event loop between them.
+// Rows that the engine answers as lines of JSON (JSONEachRow). A large answer is parsed in pieces, and others
+// use the event loop between them.
 
 import { setImmediate as nextRound } from 'node:timers/promises'
 

@@ -1,4 +1,5 @@
-// Reading the Native format from bytes that were put together by hand; native-reader.db.test.ts has those of the engine.
+// Reading the Native format from bytes that were put together by hand; native-reader.db.test.ts
+// has those of the engine.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,8 @@
-// Reads ClickHouse's Native format, in which an answer comes as it lies in the engine's memory, block by block and column
-// by column: the engine writes no value by itself, and a column of numbers is taken over here at once. Whoever reads
-// keeps the order of the columns; a column of another type than is asked for, and bytes that end too early, are refused.
-// Numbers are in the order of bytes of the machine, which is the engine's too.
+// Reads ClickHouse's Native format, in which an answer comes as it lies in the engine's memory, block by
+// block and column by column: the engine writes no value by itself, and a column of numbers is taken
+// over here at once. Whoever reads keeps the order of the columns; a column of another type than is
+// asked for, and bytes that end too early, are refused. Numbers are in the order of bytes of the
+// machine, which is the engine's too.
 
 const two32 = 4_294_967_296
 

@@ -1,5 +1,6 @@
-// What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is shared
-// only by the organisations of that placement, and its id reads `<placement>-<yyyymmdd of the Monday>`.
+// What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is
+// shared only by the organisations of that placement, and its id reads
+// `<placement>-<yyyymmdd of the Monday>`.
 
 import type { TelemetryEngine } from './engine.ts'
 import { raw, type Sql, sql } from './sql.ts'

@@ -1,5 +1,5 @@
-// Members that do one thing at a time each, and those who wait for one. Whoever came first is served first, by any
-// member that is free.
+// Members that do one thing at a time each, and those who wait for one. Whoever came first is served first,
+// by any member that is free.
 
 export class Pool<Member> {
   readonly #free: Member[]

@@ -1,12 +1,14 @@
-// Bytes of ClickHouse's RowBinary, appended to one growing buffer: integers little-endian, a text as its length in
-// LEB128 and its UTF-8, an array or a map as the number of its entries and the entries. Whoever appends keeps the
-// order of the columns; nothing here knows a table. What is written is always valid: text that is no UTF-8 gets
-// U+FFFD in place of what can't be read.
+// Bytes of ClickHouse's RowBinary, appended to one growing buffer: integers little-endian, a text as its
+// length in LEB128 and its UTF-8, an array or a map as the number of its entries and the entries. Whoever
+// appends keeps the order of the columns; nothing here knows a table. What is written is always valid: text
+// that is no UTF-8 gets U+FFFD in place of what can't be read.
 
 import { isUtf8 } from 'node:buffer'
 import type { BytePool } from './byte-pool.ts'
 
-/** Texts up to this length are copied by a loop that checks them as it goes: two native calls take as long. */
+/**
+ * Texts up to this length are copied by a loop that checks them as it goes: two native calls take as long.
+ */
 const shortText = 40
 
 /** The same for bytes that need no check. */
@@ -14,7 +16,10 @@ const shortBytes = 16
 
 const firstBytes = 256
 
-/** Up to this size memory comes from a slab that the runtime shares out, which is cheaper than to ask for each. */
+/**
+ * Up to this size memory comes from a slab that the runtime shares out, which is cheaper than to ask for
+ * each.
+ */
 const slabBytes = 2048
 const empty = Buffer.alloc(0)
 
@@ -148,7 +153,9 @@ export class RowBinary {
     this.length += count
   }
 
-  /** The same from another one, of a few dozen bytes: for these a loop by words is quicker than a native call. */
+  /**
+   * The same from another one, of a few dozen bytes: for these a loop by words is quicker than a native call.
+   */
   appendWords(from: RowBinary, start: number, stop: number): void {
     const count = stop - start
     this.reserve(count)

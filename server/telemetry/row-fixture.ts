@@ -1,6 +1,7 @@
-// Rows for tests, written by naming only the columns that matter: the rest get the empty value of their type.
-// It writes past the gate and the grouped commits on purpose, so that a test of reading depends on no writer, and it
-// encodes by the types of the columns, so that a test of ingest doesn't depend on what ingest believes about them.
+// Rows for tests, written by naming only the columns that matter: the rest get the empty value of their
+// type. It writes past the gate and the grouped commits on purpose, so that a test of reading depends on no
+// writer, and it encodes by the types of the columns, so that a test of ingest doesn't depend on what
+// ingest believes about them.
 
 import { engineInstant } from '../core/time-range.ts'
 import type { TelemetryEngine, TenantPlace } from './engine.ts'
@@ -12,8 +13,8 @@ import { type ColumnSpec, type TableName, tables } from './schema/tables.ts'
 export type AttributeMap = Readonly<Record<string, string>>
 
 /**
- * What a column may hold, in a form that is easy to write: instants as text `seconds.nanoseconds`, 64-bit integers as
- * decimal text, and `nan`, `inf`, `-inf` and `-0` as text too.
+ * What a column may hold, in a form that is easy to write: instants as text `seconds.nanoseconds`, 64-bit
+ * integers as decimal text, and `nan`, `inf`, `-inf` and `-0` as text too.
  */
 export type Cell = string | number | boolean | null | AttributeMap | readonly Cell[]
 
@@ -21,8 +22,8 @@ export type Cell = string | number | boolean | null | AttributeMap | readonly Ce
 export type FixtureRow = Readonly<Record<string, Cell | bigint>>
 
 /**
- * Commits the rows; what the engine can fill by itself is left to it where no row names it. Throws on a column that the
- * table doesn't have.
+ * Commits the rows; what the engine can fill by itself is left to it where no row names it. Throws on a
+ * column that the table doesn't have.
  */
 export async function insertFixture(
   engine: TelemetryEngine,
@@ -38,7 +39,10 @@ export async function insertFixture(
   await engine.insert(table, columns, [encodeFixture(columns, place, rows)])
 }
 
-/** Rows in RowBinary, in the order of the columns, of which the first two are the place. Attributes are named as maps. */
+/**
+ * Rows in RowBinary, in the order of the columns, of which the first two are the place.
+ * Attributes are named as maps.
+ */
 export function encodeFixture(
   columns: readonly ColumnSpec[],
   place: TenantPlace,

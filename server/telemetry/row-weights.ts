@@ -1,7 +1,8 @@
-// How many bytes on disk so many rows of an organisation take, for figures that the organisation sees. The engine's books
-// know partitions, so they tell only of an organisation that has its placement to itself. In a shared placement any
-// figure that comes from the books follows what a neighbour writes; there it is an estimate from the organisation's own
-// rows: the same rows weigh the same, whoever lives beside them and however the engine has merged them.
+// How many bytes on disk so many rows of an organisation take, for figures that the organisation sees. The
+// engine's books know partitions, so they tell only of an organisation that has its placement to itself. In a
+// shared placement any figure that comes from the books follows what a neighbour writes; there it is an
+// estimate from the organisation's own rows: the same rows weigh the same, whoever lives beside them and
+// however the engine has merged them.
 
 import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type PartitionSize, partitionSizes } from './partitions.ts'
@@ -24,7 +25,10 @@ export async function weighRows(
   return isShared ? weighByOwnRows(engine, place) : weighByBooks(engine, place)
 }
 
-/** Only for an organisation that has its placement to itself. Rows that came since count at most the whole partition. */
+/**
+ * Only for an organisation that has its placement to itself. Rows that came since count at
+ * most the whole partition.
+ */
 async function weighByBooks(engine: TelemetryEngine, place: TenantPlace): Promise<RowWeights> {
   const sizes = await partitionSizes(engine, place.placement)
   return (table, partitionId, rows) => shareOf(sizes.get(`${table} ${partitionId}`), rows)
@@ -35,8 +39,8 @@ function shareOf(size: PartitionSize | undefined, rows: number): number {
 }
 
 /**
- * Bytes on disk for each byte in memory of the columns that are not words of a dictionary, as measured over the demo's
- * telemetry: within a factor of three for every table.
+ * Bytes on disk for each byte in memory of the columns that are not words of a dictionary, as measured over
+ * the demo's telemetry: within a factor of three for every table.
  */
 const compressedShare: Readonly<Record<Signal, number>> = { metrics: 0.08, logs: 0.25, traces: 0.1 }
 
@@ -63,7 +67,10 @@ async function weighByOwnRows(engine: TelemetryEngine, place: TenantPlace): Prom
   return (table, _partitionId, rows) => Math.round(rows * (bytesPerRow.get(table) ?? 0))
 }
 
-/** Measures whole minutes, picked by their number: which rows are in the sample depends on nothing but the rows. */
+/**
+ * Measures whole minutes, picked by their number: which rows are in the sample depends
+ * on nothing but the rows.
+ */
 async function averageRow(
   engine: TelemetryEngine,
   place: TenantPlace,

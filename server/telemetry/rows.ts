@@ -1,6 +1,6 @@
-// Rows on their way from a decoder to the engine, already in the form the engine takes: RowBinary, the columns in the
-// order of `insertColumns`, placement and tenant in each row. A batch is one request's rows: it is committed as a
-// whole before the request is acknowledged, and all its rows belong to one organisation.
+// Rows on their way from a decoder to the engine, already in the form the engine takes: RowBinary, the
+// columns in the order of `insertColumns`, placement and tenant in each row. A batch is one request's rows:
+// it is committed as a whole before the request is acknowledged, and all its rows belong to one organisation.
 
 import { BytePool } from './byte-pool.ts'
 import type { TenantPlace } from './engine.ts'

@@ -32,8 +32,9 @@ export function writeServerSettings(options: {
     // A backup competes with ingest and queries for two cores as well as for many.
     backup_threads: 2,
     restore_threads: 2,
-    // Merges may have half of the cores, by turns, so that a long one doesn't hold up the short ones. With all of them
-    // they take from senders what they would do at less cost a little later, when there is more to put together.
+    // Merges may have half of the cores, by turns, so that a long one doesn't hold up the short ones.
+    // With all of them they take from senders what they would do at less cost a little later, when there
+    // is more to put together.
     background_pool_size: mergeThreads,
     background_merges_mutations_concurrency_ratio: Math.max(1, Math.ceil(mergesAtOnce / mergeThreads)),
   }

@@ -1,5 +1,5 @@
-// What the engine is lent can be read as one file while it is lent, is under no name then or later, and leaves nothing
-// behind in the file that the next one is lent.
+// What the engine is lent can be read as one file while it is lent, is under no name then or later, and
+// leaves nothing behind in the file that the next one is lent.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'

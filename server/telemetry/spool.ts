@@ -1,8 +1,8 @@
-// Lends bytes to the engine as a file that has no name: the library takes binary rows in no other way. The name is
-// removed before the first byte is written, so that neither a crash nor an erasure finds the bytes under any folder.
-// A file is emptied as soon as the engine has read it and used again, because to make one takes three turns of the
-// event loop, which a commit would wait for. Where there is no /proc the names stay, of empty files, until the spool is
-// closed or the folder is opened again.
+// Lends bytes to the engine as a file that has no name: the library takes binary rows in no other way. The
+// name is removed before the first byte is written, so that neither a crash nor an erasure finds the bytes
+// under any folder. A file is emptied as soon as the engine has read it and used again, because to make one
+// takes three turns of the event loop, which a commit would wait for. Where there is no /proc the names stay,
+// of empty files, until the spool is closed or the folder is opened again.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
@@ -35,7 +35,10 @@ export class Spool {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   }
 
-  /** Runs `use` with the path of a file that holds the chunks one after another, and that is emptied afterwards. */
+  /**
+   * Runs `use` with the path of a file that holds the chunks one after another, and that is emptied
+   * afterwards.
+   */
   async lend<T>(chunks: readonly Buffer[], use: (path: string) => Promise<T>): Promise<T> {
     const file = this.#idle.pop() ?? (await this.#make())
     try {

@@ -1,5 +1,6 @@
-// Bound values through the real engine and back. Whoever sends telemetry chooses these strings, so they come from
-// chance here, with the characters that have a meaning somewhere on the way: quotes, backslashes, braces, tabs.
+// Bound values through the real engine and back. Whoever sends telemetry chooses these strings, so they
+// come from chance here, with the characters that have a meaning somewhere on the way: quotes,
+// backslashes, braces, tabs.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

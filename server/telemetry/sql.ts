@@ -1,13 +1,17 @@
-// ClickHouse SQL as a value: text with typed holes. What fills a hole is written by `render` alone, as a literal in
-// an alphabet that has no syntax, so telemetry, attribute keys and ids from outside can't become any. Fragments nest.
+// ClickHouse SQL as a value: text with typed holes. What fills a hole is written by `render` alone, as a
+// literal in an alphabet that has no syntax, so telemetry, attribute keys and ids from outside can't
+// become any. Fragments nest.
 //
-// Literals and not the engine's own parameters, because the embedded engine takes statements with parameters one
-// after another in the whole process, and resolves a cast for each of them (docs/decisions/0011).
+// Literals and not the engine's own parameters, because the embedded engine takes statements with parameters
+// one after another in the whole process, and resolves a cast for each of them (docs/decisions/0011).
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
 
-/** A value with the ClickHouse type it is bound as: `String`, `Bytes`, an integer, or an `Array` or `Nullable` of these. */
+/**
+ * A value with the ClickHouse type it is bound as: `String`, `Bytes`, an integer, or an
+ * `Array` or `Nullable` of these.
+ */
 export class Bound {
   readonly type: string
   readonly value: unknown
@@ -28,7 +32,10 @@ export class Sql {
   }
 }
 
-/** A statement or fragment: ``sql`select count() from ${table} where ServiceName = ${name}` ``. Strings bind as String. */
+/**
+ * A statement or fragment: ``sql`select count() from ${table} where ServiceName =
+ * ${name}` ``. Strings bind as String.
+ */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | Bound | string)[]): Sql {
   return new Sql(
     strings,

@@ -1,6 +1,6 @@
-// Reading for one organisation, on the real engine, beside a neighbour in the same placement who holds the same
-// rows. What is asked here is what an erasure promises from its first second: nobody reads what is hidden, not even
-// a read that began before.
+// Reading for one organisation, on the real engine, beside a neighbour in the same placement who holds the
+// same rows. What is asked here is what an erasure promises from its first second: nobody reads what is
+// hidden, not even a read that began before.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

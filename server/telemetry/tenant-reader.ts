@@ -12,8 +12,9 @@ export interface From {
   /** Stands where a table would, with all its columns. */
   (table: TableName, ...conditions: readonly Sql[]): Sql
   /**
-   * A whole SELECT over one table: a statement, or a part of one in parentheses. Each level of a statement costs the
-   * engine a millisecond, so what is read often has one. No alias of it may be the name of a column.
+   * A whole SELECT over one table: a statement, or a part of one in parentheses. Each level of a
+   * statement costs the engine a millisecond, so what is read often has one. No alias of it may
+   * be the name of a column.
    */
   select(table: TableName, select: TableSelect): Sql
 }
@@ -26,8 +27,8 @@ export interface TableSelect {
   readonly window?: Sql
   readonly limit?: number
   /**
-   * Whether the conditions are to be tested in this order, before other columns are read. The engine else finds an
-   * order by the sizes of columns, which takes longer than to read a window.
+   * Whether the conditions are to be tested in this order, before other columns are read. The engine else
+   * finds an order by the sizes of columns, which takes longer than to read a window.
    */
   readonly isOrdered?: boolean
 }
@@ -74,9 +75,9 @@ export class TenantReader {
   }
 
   /**
-   * Rows of a statement. `from(table, ...conditions)` stands where a table would; conditions given there reach
-   * the sort key, so put the time range there. A read that was under way when something was hidden is repeated,
-   * so what it answers never holds what was hidden before it answers.
+   * Rows of a statement. `from(table, ...conditions)` stands where a table would; conditions given there
+   * reach the sort key, so put the time range there. A read that was under way when something was hidden is
+   * repeated, so what it answers never holds what was hidden before it answers.
    */
   rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
     return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits, this.share))
@@ -88,8 +89,8 @@ export class TenantReader {
   }
 
   /**
-   * Several reads whose answers become one: all of them are repeated where something was hidden before the last was
-   * answered.
+   * Several reads whose answers become one: all of them are repeated where something was hidden
+   * before the last was answered.
    */
   async together<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -113,8 +114,8 @@ export class TenantReader {
   }
 
   /**
-   * What makes rows visible names its columns with their table, because the engine takes a bare name for an alias of
-   * the same SELECT where there is one.
+   * What makes rows visible names its columns with their table, because the engine takes a bare name for an
+   * alias of the same SELECT where there is one.
    */
   #select(table: TableName, { columns, conditions, ...rest }: TableSelect): Sql {
     for (const own of [columns, ...conditions, rest.groupBy, rest.window])

@@ -1,5 +1,5 @@
-// Parts as a cut of power leaves them: of the right name, with bytes missing or other ones. Closed stores are broken by
-// hand, where bench/storage/power-cut.ts cuts the power of a file system.
+// Parts as a cut of power leaves them: of the right name, with bytes missing or other ones. Closed stores are
+// broken by hand, where bench/storage/power-cut.ts cuts the power of a file system.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
@@ -42,7 +42,9 @@ async function withStore<T>(
   }
 }
 
-/** One row for an organisation, in a part of its own; with the names of all parts that its partition has then. */
+/**
+ * One row for an organisation, in a part of its own; with the names of all parts that its partition has then.
+ */
 async function insert(engine: TelemetryEngine, placement: number, said: string): Promise<string[]> {
   const place = { tenantId: `org-${placement}`, placement }
   await insertRows(engine, place, batchOf('otel_logs', [monday], { Body: said }))

@@ -1,8 +1,9 @@
-// What a cut of power leaves of commits that nobody was told of. Where a commit is synced as a whole, its parts have
-// their names before their bytes are on the disk, so those of the last moment may be there in pieces. They were not
-// acknowledged, and in the way: of queries, of merges, and of erasures, which wait until nothing of theirs is left.
-// Only what an insert made (never a merge) after the last sync that is known is removed, and only if it is broken;
-// everything else that is broken is damage, stays where the engine put it, and is named.
+// What a cut of power leaves of commits that nobody was told of. Where a commit is synced as a whole, its
+// parts have their names before their bytes are on the disk, so those of the last moment may be there in
+// pieces. They were not acknowledged, and in the way: of queries, of merges, and of erasures, which wait
+// until nothing of theirs is left. Only what an insert made (never a merge) after the last sync that is
+// known is removed, and only if it is broken; everything else that is broken is damage, stays where the
+// engine put it, and is named.
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,10 +24,15 @@ interface Part {
   readonly path: string
 }
 
-/** What an insert writes: one block of rows, never merged and never changed. Detached ones say before it why. */
+/**
+ * What an insert writes: one block of rows, never merged and never changed. Detached ones say before it why.
+ */
 const insertedPart = /^(?:broken-on-start_)?\d+-\d{8}_(\d+)_\1_0(?:_try\d+)?$/
 
-/** To be called before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is null nothing is removed. */
+/**
+ * To be called before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is
+ * null nothing is removed.
+ */
 export async function removeUnsyncedParts(
   engine: TelemetryEngine,
   syncedNs: bigint | null,
@@ -47,7 +53,10 @@ export async function removeUnsyncedParts(
   return { removed, damaged }
 }
 
-/** A file system that orders bytes and names in its own way can leave files of the right size with other bytes. */
+/**
+ * A file system that orders bytes and names in its own way can leave files of the right size with other
+ * bytes.
+ */
 async function removeUnreadable(engine: TelemetryEngine, syncedNs: bigint): Promise<string[]> {
   const young = await engine.select<Part>(
     sql`SELECT table, name, path FROM system.parts

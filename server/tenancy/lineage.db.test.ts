@@ -1,5 +1,5 @@
-// Who may be one person, over tokens in a real control plane. Names of tokens are free text and chosen by whoever
-// wants to be somebody else, so several of them here look like another token's.
+// Who may be one person, over tokens in a real control plane. Names of tokens are free text and chosen by
+// whoever wants to be somebody else, so several of them here look like another token's.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

@@ -1,7 +1,7 @@
-// Which actors may be one person, as far as tokens tell: whoever makes a token has seen its secret, so two tokens speak
-// for two people only where their lines begin with two different tokens. The root of a line is written when a token is
-// made. An actor that is no token of the organisation, or whose root is unknown, counts as related to everybody: a gap
-// in what is known never makes a second person.
+// Which actors may be one person, as far as tokens tell: whoever makes a token has seen its secret, so two
+// tokens speak for two people only where their lines begin with two different tokens. The root of a line is
+// written when a token is made. An actor that is no token of the organisation, or whose root is unknown,
+// counts as related to everybody: a gap in what is known never makes a second person.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import type { Actor } from '../core/actor.ts'
@@ -10,8 +10,9 @@ import type { Actor } from '../core/actor.ts'
 const idsPerStatement = 500
 
 /**
- * Looks up the lines of `others` and returns a test for which of them may be the same person as `requester`: the same
- * token, a token of the same line, and whoever has no known root. It is true for anybody that was not among `others`.
+ * Looks up the lines of `others` and returns a test for which of them may be the same person as
+ * `requester`: the same token, a token of the same line, and whoever has no known root. It is true for
+ * anybody that was not among `others`.
  */
 export async function findRelated(
   control: Control | ControlTransaction,

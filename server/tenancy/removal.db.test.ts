@@ -1,5 +1,6 @@
-// The removal of an organisation over real stores: what stands in its way, what it takes and what it leaves, and the
-// ways in which telemetry could slip in while it is at work. Globex stands beside acme and keeps everything.
+// The removal of an organisation over real stores: what stands in its way, what it takes and what it
+// leaves, and the ways in which telemetry could slip in while it is at work. Globex stands beside
+// acme and keeps everything.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'

@@ -1,7 +1,7 @@
-// Takes an organisation off the books once nothing of its telemetry is left. What it did stays on record for good: its
-// deletion requests, certificates, legal holds, ledger and audit log, which hold no telemetry. Its tenant_id is never
-// given away again, so nobody ever reads another's chains. Nothing is removed unless the stores are empty while no
-// writer can add to them.
+// Takes an organisation off the books once nothing of its telemetry is left. What it did stays on record for
+// good: its deletion requests, certificates, legal holds, ledger and audit log, which hold no telemetry. Its
+// tenant_id is never given away again, so nobody ever reads another's chains. Nothing is removed unless the
+// stores are empty while no writer can add to them.
 
 import type { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
@@ -15,7 +15,10 @@ import { signals } from '../telemetry/schema/tables.ts'
 interface RemovalDeps {
   readonly control: Control
   readonly clock: Clock
-  /** Nothing more can be stored for the organisation, and what was under way has settled. Answers how to undo it. */
+  /**
+   * Nothing more can be stored for the organisation, and what was under way has settled. Answers how to undo
+   * it.
+   */
   readonly closeToWriters: (tenantId: string) => Promise<() => void>
   /** Rows of telemetry in every store, counted past everything that hides. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
@@ -52,8 +55,8 @@ export class OrganisationRemoval {
   }
 
   /**
-   * Removes it in one transaction. Throws `not_removable` where a deletion has not ended well, a legal hold stands, no
-   * full erasure is completed, or something was stored since; then everything is as it was.
+   * Removes it in one transaction. Throws `not_removable` where a deletion has not ended well, a legal hold
+   * stands, no full erasure is completed, or something was stored since; then everything is as it was.
    */
   async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     if (this.#underWay.has(tenantId)) throw notRemovable('Somebody else is removing it just now.')

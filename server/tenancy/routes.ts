@@ -1,5 +1,5 @@
-// GET /me, the access tokens of the caller's own organisation, and its end. An admin can't make an owner: nobody
-// hands out more than they hold.
+// GET /me, the access tokens of the caller's own organisation, and its end. An admin can't make an owner:
+// nobody hands out more than they hold.
 
 import type { FastifyInstance } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'

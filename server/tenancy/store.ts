@@ -1,5 +1,5 @@
-// Organisations at rest, and who a secret stands for: a lookup by hash is one indexed read, so a revoked token stops
-// working with the next request. What tokens.ts does to tokens runs here in its transactions.
+// Organisations at rest, and who a secret stands for: a lookup by hash is one indexed read, so a revoked
+// token stops working with the next request. What tokens.ts does to tokens runs here in its transactions.
 
 import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
@@ -43,9 +43,8 @@ export class TenancyStore {
   }
 
   /**
-   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id exists or
-   * ever did.
-   * `within` runs in the same transaction, for what every new organisation starts with.
+   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id
+   * exists or ever did. `within` runs in the same transaction, for what every new organisation starts with.
    */
   async createOrganisation(
     organisation: NewOrganisation,
@@ -104,8 +103,8 @@ export class TenancyStore {
   }
 
   /**
-   * The place of an organisation that is or was: what comes back with an old copy of the telemetry has to be found
-   * and erased although nobody owns it any more. Null for a tenant_id that was never given away.
+   * The place of an organisation that is or was: what comes back with an old copy of the telemetry has to be
+   * found and erased although nobody owns it any more. Null for a tenant_id that was never given away.
    */
   async findPlace(tenantId: string): Promise<TenantPlace | null> {
     const present = await this.findOrganisation(tenantId)
@@ -116,8 +115,8 @@ export class TenancyStore {
   }
 
   /**
-   * Which organisation this is among all that ever bore the name: the hash of its first audit entry. Null where there
-   * is none.
+   * Which organisation this is among all that ever bore the name: the hash of its first audit entry.
+   * Null where there is none.
    */
   async foundingHash(tenantId: string): Promise<string | null> {
     const [first] = await readChainFrom(this.#control, chainTables.audit, tenantId, { afterSeq: 0, limit: 1 })
@@ -171,8 +170,8 @@ export class TenancyStore {
   }
 
   /**
-   * The caller a secret stands for, or null where no token has it. Throws `token_revoked` or `token_expired` where one
-   * had.
+   * The caller a secret stands for, or null where no token has it. Throws `token_revoked` or
+   * `token_expired` where one had.
    */
   async findCaller(secret: string): Promise<Caller | null> {
     const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }

@@ -1,5 +1,5 @@
-// Organisations and tokens over a real control-plane database and the real front door: two organisations at a time,
-// presence before absence, and the secret looked for in every byte that was stored.
+// Organisations and tokens over a real control-plane database and the real front door: two organisations at a
+// time, presence before absence, and the secret looked for in every byte that was stored.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'

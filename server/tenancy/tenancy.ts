@@ -25,13 +25,18 @@ export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret, 'utf8').digest('hex')
 }
 
-/** The first characters of a generated secret. Of a chosen one nothing is shown, since every character counts. */
+/**
+ * The first characters of a generated secret. Of a chosen one nothing is shown, since every character counts.
+ */
 export function prefixOf(secret: string): string {
   const generated = /^lethe_[a-z]+_/.exec(secret)
   return generated === null ? '' : secret.slice(0, generated[0].length + 4)
 }
 
-/** The least used placement, the lowest of equals, so that organisations share only when there are more than 64. */
+/**
+ * The least used placement, the lowest of equals, so that organisations share only when there are more than
+ * 64.
+ */
 export function choosePlacement(taken: readonly number[]): number {
   const counts = new Array<number>(placementCount).fill(0)
   for (const placement of taken) counts[placement] = (counts[placement] ?? 0) + 1

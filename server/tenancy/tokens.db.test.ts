@@ -1,5 +1,6 @@
-// What descends from a token: nothing outlasts its line, nothing is made with what has ended, and revoking takes the
-// whole line where that is asked for. Through the real front door, with a clock that is moved by hand.
+// What descends from a token: nothing outlasts its line, nothing is made with what has ended, and
+// revoking takes the whole line where that is asked for. Through the real front door, with a
+// clock that is moved by hand.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'

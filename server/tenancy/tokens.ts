@@ -1,6 +1,6 @@
-// Access tokens at rest: making one, listing them, revoking one or a whole line. A token never lasts longer than the
-// tokens it descends from, and nothing is made with one that has ended meanwhile: both are checked in the transaction
-// that writes it.
+// Access tokens at rest: making one, listing them, revoking one or a whole line. A token never lasts longer
+// than the tokens it descends from, and nothing is made with one that has ended meanwhile: both are checked
+// in the transaction that writes it.
 
 import { type Selectable, sql } from 'kysely'
 import {
@@ -48,9 +48,10 @@ interface Line {
 }
 
 /**
- * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a token
- * already, of whichever organisation; InvalidInput where it would outlast its line; `token_unknown`, `token_revoked`,
- * `token_expired` or `token_line_expired` where the token it is made with has ended, or one that this descends from.
+ * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a
+ * token already, of whichever organisation; InvalidInput where it would outlast its line; `token_unknown`,
+ * `token_revoked`, `token_expired` or `token_line_expired` where the token it is made with has ended, or one
+ * that this descends from.
  */
 export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
   await lock(trx, token)
@@ -177,9 +178,9 @@ export interface Revocation {
 }
 
 /**
- * Ends a token, and with its descendants those that have expired too: a clock that is set back would wake them. What
- * is revoked already stays as it is. Throws `not_found`, and `role_not_permitted` where one of those that would end is
- * an owner's and the actor is none; then nothing is revoked.
+ * Ends a token, and with its descendants those that have expired too: a clock that is set back would wake
+ * them. What is revoked already stays as it is. Throws `not_found`, and `role_not_permitted` where one of
+ * those that would end is an owner's and the actor is none; then nothing is revoked.
  */
 export async function revokeTokens(
   trx: ControlTransaction,
@@ -232,8 +233,8 @@ async function endTokens(
 }
 
 /**
- * At any distance. A circle, which only a change by hand can make, is walked once. `cross join` says in which order to
- * join: the other one reads the whole table for each token of the line.
+ * At any distance. A circle, which only a change by hand can make, is walked once. `cross join` says in which
+ * order to join: the other one reads the whole table for each token of the line.
  */
 async function readDescendants(
   trx: ControlTransaction,
@@ -252,8 +253,9 @@ async function readDescendants(
 }
 
 /**
- * Descendants that work now, at any distance, by token, of the whole organisation. Reads what works and what it
- * descends from: tokens that have ended stay on record, and an organisation may have made any number of them.
+ * Descendants that work now, at any distance, by token, of the whole organisation. Reads what works
+ * and what it descends from: tokens that have ended stay on record, and an organisation may have
+ * made any number of them.
  */
 async function countLiveDescendants(
   control: Control | ControlTransaction,

@@ -1,7 +1,8 @@
-// Lets an organisation send no more than the operator allows it, and counts what it sends. Bytes are reserved before
-// a body is decoded and rows before they are committed, each in one breath with the look at the limit, so that any
-// number of requests at once can't pass it together. What was accepted is on disk before it is acknowledged: requests
-// that end together share a transaction. Nothing here is shared between organisations but that transaction.
+// Lets an organisation send no more than the operator allows it, and counts what it sends. Bytes are
+// reserved before a body is decoded and rows before they are committed, each in one breath with the look at
+// the limit, so that any number of requests at once can't pass it together. What was accepted is on disk
+// before it is acknowledged: requests that end together share a transaction. Nothing here is shared between
+// organisations but that transaction.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
@@ -11,8 +12,8 @@ import { type DayCounts, type DayDelta, type IngestLimits, noCounts, type QuotaS
 import { TokenBucket } from './token-bucket.ts'
 
 /**
- * Seconds of the rate that may come at once. Exporters send every few seconds what has gathered; a bucket of one
- * second would refuse an organisation that is well below its rate.
+ * Seconds of the rate that may come at once. Exporters send every few seconds what has gathered; a bucket of
+ * one second would refuse an organisation that is well below its rate.
  */
 const burstSeconds = 10
 
@@ -62,7 +63,8 @@ export class IngestQuotas {
   }
 
   /**
-   * Reserves the bytes of a request's body. Throws `quota_exceeded` where the organisation has no more of them today.
+   * Reserves the bytes of a request's body. Throws `quota_exceeded` where the organisation
+   * has no more of them today.
    *
    * @param bytes of the body, uncompressed
    */
@@ -125,7 +127,10 @@ export class IngestQuotas {
     }
   }
 
-  /** The refusal is counted, and written with the next that is accepted, so that a stubborn sender costs no transaction. */
+  /**
+   * The refusal is counted, and written with the next that is accepted, so that a stubborn
+   * sender costs no transaction.
+   */
   #refuse(day: Day, retryAfterSeconds: number, sentence: string): AppError {
     this.#wait(day, { ...noCounts, requestsRefused: 1 })
     return new AppError('quota_exceeded', { retryAfterSeconds, sentence })
@@ -147,7 +152,8 @@ export class IngestQuotas {
     const today = instantText(dayStartMs(this.#clock.nowMs())).slice(0, 10)
     const known = this.#days.get(tenantId)
     if (known !== undefined && (await known).day === today) return known
-    // Whoever came while we waited may have begun the day; what a clock that steps back leaves waiting is written first.
+    // Whoever came while we waited may have begun the day; what a clock that steps back leaves
+    // waiting is written first.
     const current = this.#days.get(tenantId)
     if (current !== known && current !== undefined) return current
     const loading = this.#persist().then(() => this.#load(tenantId, today))
@@ -179,7 +185,10 @@ export class IngestQuotas {
     return this.#next
   }
 
-  /** What can't be written waits for the next try: the telemetry is committed, and a refusal now would double it. */
+  /**
+   * What can't be written waits for the next try: the telemetry is committed, and a
+   * refusal now would double it.
+   */
   async #write(): Promise<void> {
     const days = [...this.#dirty]
     this.#dirty.clear()

@@ -1,5 +1,5 @@
-// All SQL of quotas and of what organisations send: limits that the operator sets, and counts per UTC day. Counts are
-// only ever added to, so several writers of the same day can't overwrite one another.
+// All SQL of quotas and of what organisations send: limits that the operator sets, and counts per UTC day.
+// Counts are only ever added to, so several writers of the same day can't overwrite one another.
 
 import { appendAudit } from '../audit/log.ts'
 import type { Control } from '../control/database.ts'

@@ -1,6 +1,6 @@
-// What an organisation stores: rows exactly, as its own readers would count them, so hidden rows are gone at once;
-// bytes as telemetry/row-weights.ts weighs them, shared over the days of a week by rows. Totals are the sums of the days
-// shown.
+// What an organisation stores: rows exactly, as its own readers would count them, so hidden rows are gone at
+// once; bytes as telemetry/row-weights.ts weighs them, shared over the days of a week by rows. Totals are
+// the sums of the days shown.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'

@@ -1,6 +1,6 @@
-// A rate with room for bursts, as a bucket that fills at the rate and empties by what is taken. A taking larger than
-// the bucket is let through when the bucket is full and leaves a debt, because refusing it for ever would lose it;
-// over any time longer than the debt the rate holds exactly.
+// A rate with room for bursts, as a bucket that fills at the rate and empties by what is taken. A taking
+// larger than the bucket is let through when the bucket is full and leaves a debt, because refusing it for
+// ever would lose it; over any time longer than the debt the rate holds exactly.
 
 export class TokenBucket {
   readonly perSecond: number
@@ -17,8 +17,8 @@ export class TokenBucket {
   }
 
   /**
-   * Takes tokens and answers 0, or takes nothing and answers the whole seconds after which the same taking succeeds if
-   * nobody else takes meanwhile. A clock that steps backwards neither fills nor empties it.
+   * Takes tokens and answers 0, or takes nothing and answers the whole seconds after which the same taking
+   * succeeds if nobody else takes meanwhile. A clock that steps backwards neither fills nor empties it.
    */
   take(tokens: number, nowMs: number): number {
     this.#fill(nowMs)

@@ -1,5 +1,6 @@
-// When the clock is believed: what each kind of jump comes to, within a run, over starts of the service and of the
-// machine, and what an operator's word changes. On a real control plane with a clock that is moved by hand.
+// When the clock is believed: what each kind of jump comes to, within a run, over starts of the
+// service and of the machine, and what an operator's word changes. On a real control plane with a
+// clock that is moved by hand.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'

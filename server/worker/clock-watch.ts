@@ -1,8 +1,8 @@
-// Whether wall time can be believed. What erases by a date alone asks here what time it is and gets no answer while the
-// clock is in doubt: a machine that believes to be in next year would erase a year of telemetry and every backup. The
-// clock is in doubt once it has moved by more than a day against the time that the machine has been on, or, over a
-// start of the machine, against the last time that was written down; then it stays so until an operator says that it
-// is right.
+// Whether wall time can be believed. What erases by a date alone asks here what time it is and gets no answer
+// while the clock is in doubt: a machine that believes to be in next year would erase a year of telemetry and
+// every backup. The clock is in doubt once it has moved by more than a day against the time that the machine
+// has been on, or, over a start of the machine, against the last time that was written down; then it stays so
+// until an operator says that it is right.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
@@ -92,8 +92,8 @@ export class ClockWatch {
   }
 
   /**
-   * Looks at the clock. Answers the time that was looked at, in milliseconds, and null while the clock is in doubt.
-   * Whoever erases by date uses this very answer: the next look at the clock may find another year.
+   * Looks at the clock. Answers the time that was looked at, in milliseconds, and null while the clock is in
+   * doubt. Whoever erases by date uses this very answer: the next look at the clock may find another year.
    */
   async now(): Promise<number | null> {
     const { clock, control } = this.#deps

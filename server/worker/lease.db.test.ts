@@ -1,5 +1,5 @@
-// Leases in a real database, each holder with a handle of its own as two processes would have. The clock is moved
-// by hand, also backwards.
+// Leases in a real database, each holder with a handle of its own as two processes would have. The clock is
+// moved by hand, also backwards.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

@@ -1,7 +1,8 @@
-// Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by compare-and-set, so that
-// two processes on one control database never both have it. A lease that is not renewed runs out by itself; who works
-// longer than it lasts renews it meanwhile, and is stopped where that fails. A lease does not fence: a process that stood
-// still may act once more before it learns that its lease is gone. What must not happen twice is fenced where it happens.
+// Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by
+// compare-and-set, so that two processes on one control database never both have it. A lease that is not
+// renewed runs out by itself; who works longer than it lasts renews it meanwhile, and is stopped where that
+// fails. A lease does not fence: a process that stood still may act once more before it learns that its lease
+// is gone. What must not happen twice is fenced where it happens.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Control } from '../control/database.ts'
@@ -47,7 +48,9 @@ export class Leases {
   }
 }
 
-/** The lease of some work ran out, or another process has it: the reason that the work's signal aborts with. */
+/**
+ * The lease of some work ran out, or another process has it: the reason that the work's signal aborts with.
+ */
 export class LeaseLost extends Error {
   constructor(name: string) {
     super(`The lease "${name}" was lost while its work was under way.`)
@@ -64,16 +67,20 @@ interface LeaseRenewal {
   readonly logger: Pick<FastifyBaseLogger, 'error'>
 }
 
-/** Renewals are asked for this often, as a share of the lease: one that fails is tried twice more before it is lost. */
+/**
+ * Renewals are asked for this often, as a share of the lease: one that fails is tried
+ * twice more before it is lost.
+ */
 const renewEveryShare = 1 / 5
 
 /** The share of the lease after which it counts as lost: the rest is for the work to stop in. */
 const lostAfterShare = 3 / 4
 
 /**
- * Runs `work` under a lease that was taken just now, and renews it until the work has ended. Where it can't be renewed
- * `onLost` is called once, while the last renewal still has a quarter of its time, or as soon as another process turns out
- * to have the lease; the work is to stop then, and its result or error is passed on as it is.
+ * Runs `work` under a lease that was taken just now, and renews it until the work has ended. Where it
+ * can't be renewed `onLost` is called once, while the last renewal still has a quarter of its time, or
+ * as soon as another process turns out to have the lease; the work is to stop then, and its result or
+ * error is passed on as it is.
  */
 export async function whileRenewed<T>(
   renewal: LeaseRenewal,
@@ -112,7 +119,10 @@ async function renewUntil(
   }
 }
 
-/** `taken`: another process has it. `late`: no answer came in time. `failed`: the store did; it is asked again. */
+/**
+ * `taken`: another process has it. `late`: no answer came in time. `failed`: the store did; it is asked
+ * again.
+ */
 type Renewed = 'renewed' | 'taken' | 'late' | 'failed'
 
 async function renew(

@@ -1,5 +1,6 @@
-// The loop of all background work, on a clock that is moved by hand. The database under the lease is a private one
-// in memory. Each test waits for the loop to sleep before it moves time, so nothing here depends on being quick.
+// The loop of all background work, on a clock that is moved by hand. The database under the lease is
+// a private one in memory. Each test waits for the loop to sleep before it moves time, so nothing
+// here depends on being quick.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +16,10 @@ const everyMs = 1000
 const leaseMs = 10_000
 let loops = 0
 
-/** Lets everything that is ready run until the condition holds; a condition that never holds ends the test run. */
+/**
+ * Lets everything that is ready run until the condition holds; a condition that never
+ * holds ends the test run.
+ */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn()
 }

@@ -1,6 +1,7 @@
-// One periodic loop, the shape of all background work: take the lease, do one round, sleep, again. The lease is renewed
-// during a round, and the round is stopped where that fails. A round that throws is logged and tried again after the same
-// pause; a nudge ends the pause early; stopping waits for the round under way. Rounds of one loop never overlap.
+// One periodic loop, the shape of all background work: take the lease, do one round, sleep, again. The lease
+// is renewed during a round, and the round is stopped where that fails. A round that throws is logged and
+// tried again after the same pause; a nudge ends the pause early; stopping waits for the round under way.
+// Rounds of one loop never overlap.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
@@ -10,7 +11,9 @@ interface PeriodicOptions {
   /** Name of the loop and of its lease. */
   readonly name: string
   readonly everyMs: number
-  /** How long the lease outlives a process that died. A round may take longer: the lease is renewed meanwhile. */
+  /**
+   * How long the lease outlives a process that died. A round may take longer: the lease is renewed meanwhile.
+   */
   readonly leaseMs: number
   readonly clock: Clock
   readonly leases: Pick<Leases, 'take' | 'release'>

@@ -1,5 +1,6 @@
-// Judges an answer by the OpenAPI document and by what holds for every answer: no fault of the service, a status that the
-// document names, a body of its schema, the headers of its status, and nothing of another organisation or of a secret.
+// Judges an answer by the OpenAPI document and by what holds for every answer: no fault of the service, a
+// status that the document names, a body of its schema, the headers of its status, and nothing of another
+// organisation or of a secret.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'

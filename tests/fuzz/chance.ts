@@ -1,4 +1,5 @@
-// Repeatable chance for requests: everything that a run does follows from its seed and from what the service answers.
+// Repeatable chance for requests: everything that a run does follows from its seed and from
+// what the service answers.
 
 import { seededRandom } from '../../bench/storage/sample-rows.ts'
 

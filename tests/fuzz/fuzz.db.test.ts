@@ -1,5 +1,5 @@
-// A short run of requests by chance: no fault, no answer that the OpenAPI document does not declare, nothing of another
-// organisation. `npm run fuzz` is for many.
+// A short run of requests by chance: no fault, no answer that the OpenAPI document does not declare, nothing
+// of another organisation. `npm run fuzz` is for many.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

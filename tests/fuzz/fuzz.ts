@@ -1,6 +1,6 @@
-// Requests by chance from the OpenAPI document, over every operation and role: `npm run fuzz -- --requests 100000`. Ends
-// with 1 where an answer is a fault, is not as the document says, or tells of another organisation, and where the memory
-// that is in use after a garbage collection has grown.
+// Requests by chance from the OpenAPI document, over every operation and role:
+// `npm run fuzz -- --requests 100000`. Ends with 1 where an answer is a fault, is not as the document says,
+// or tells of another organisation, and where the memory that is in use after a garbage collection has grown.
 //
 //   npm run fuzz -- [--requests 20000] [--seed N]
 

@@ -1,5 +1,5 @@
-// What a client has learnt from answers: ids by where they came from, cursors, entity tags. Requests that name what is
-// there reach further than those that invent it.
+// What a client has learnt from answers: ids by where they came from, cursors, entity tags. Requests that
+// name what is there reach further than those that invent it.
 
 import type { Chance } from './chance.ts'
 

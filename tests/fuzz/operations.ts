@@ -1,5 +1,5 @@
-// The operations of the OpenAPI document, as a client generator would read them: nothing here knows the service's code, so
-// what the document leaves unsaid is found.
+// The operations of the OpenAPI document, as a client generator would read them: nothing here knows the
+// service's code, so what the document leaves unsaid is found.
 
 import { z } from 'zod'
 

@@ -1,5 +1,5 @@
-// Requests by the OpenAPI document: most are valid and name what is there, some are broken in one place, some are no
-// requests of an API at all. Whoever sends them has any role, or none.
+// Requests by the OpenAPI document: most are valid and name what is there, some are broken in one place, some
+// are no requests of an API at all. Whoever sends them has any role, or none.
 
 import { gzipSync } from 'node:zlib'
 import { type Role, roles } from '../../contract/tenancy.ts'

@@ -1,5 +1,5 @@
-// A run of requests by chance against a service, one organisation beside another whose telemetry and names are canaries.
-// Tokens that requests revoke are made anew, so that every role goes on asking.
+// A run of requests by chance against a service, one organisation beside another whose telemetry and names
+// are canaries. Tokens that requests revoke are made anew, so that every role goes on asking.
 
 import type { Role } from '../../contract/tenancy.ts'
 import { operatorActor } from '../../server/core/actor.ts'

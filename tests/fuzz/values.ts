@@ -1,5 +1,5 @@
-// Values by JSON Schema: valid ones, with a liking for the ends of what is allowed, and valid ones that were broken in one
-// place.
+// Values by JSON Schema: valid ones, with a liking for the ends of what is allowed, and valid ones that
+// were broken in one place.
 
 import fc from 'fast-check'
 import type { Chance } from './chance.ts'

@@ -1,5 +1,6 @@
-// The checker of the black-box run, with histories made by hand: each promise kept in one, and broken in another that
-// differs by what the service answered. A checker that has never found anything would prove nothing.
+// The checker of the black-box run, with histories made by hand: each promise kept in one, and
+// broken in another that differs by what the service answered. A checker that has never found
+// anything would prove nothing.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,13 +1,16 @@
-// Judges a history while it grows. It knows which rows must be seen, which must not, and which may be either because
-// an outcome is unknown or an erasure was under way; it is written from server/deletion/SPEC.md and docs/backup.md and
-// uses nothing of their code. What must hold:
-//   - a row that was acknowledged is there until something that was asked for selects it, or a restore of a backup
+// Judges a history while it grows. It knows which rows must be seen, which must not, and which may be either
+// because an outcome is unknown or an erasure was under way; it is written from server/deletion/SPEC.md and
+// docs/backup.md and uses nothing of their code. What must hold:
+//   - a row that was acknowledged is there until something that was asked for selects it, or
+//     a restore of a backup
 //     that can't hold it;
-//   - a row that was there when an erasure was asked for is seen by nobody from the 202 on, and never again, whatever
+//   - a row that was there when an erasure was asked for is seen by nobody from the 202 on, and
+//     never again, whatever
 //     is restored, unless the erasure is cancelled before it has begun; then it is there again;
 //   - what a hold covered since before the erasure stays, and the erasure doesn't complete;
 //   - no row is there twice;
-//   - a certificate names every backup that is there and may hold a row it certifies; a count finds nothing left;
+//   - a certificate names every backup that is there and may hold a row it certifies; a
+//     count finds nothing left;
 //   - what was answered with 2xx stays on record.
 // What an unanswered call may have done is no violation: every violation that it reports is certain.
 

@@ -1,6 +1,6 @@
-// The people and programs of one organisation: senders that post numbered rows, readers that read them back in every
-// way there is, and an owner who erases, cancels, holds, verifies and keeps certificates. What each does next is
-// drawn from a stream of chance of its own; when, depends on the service.
+// The people and programs of one organisation: senders that post numbered rows, readers that read them back
+// in every way there is, and an owner who erases, cancels, holds, verifies and keeps certificates. What each
+// does next is drawn from a stream of chance of its own; when, depends on the service.
 
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,10 @@ const slotS = 3 * 86_400
 /** Twelve weeks, so that a range drops whole partitions and cuts others. */
 const slots = 28
 
-/** Lets operations through, or holds them back: while there is no service, and while a restore has to be alone. */
+/**
+ * Lets operations through, or holds them back: while there is no service, and while a
+ * restore has to be alone.
+ */
 export class Traffic {
   isEnding = false
   /** Whether there is a service; what is sent where there is none tells nothing. */

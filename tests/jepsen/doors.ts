@@ -1,5 +1,5 @@
-// The public doors of the service for one organisation, each call an operation of the history. What was refused is
-// `fail`, what may have been done although nobody said so is `unknown`.
+// The public doors of the service for one organisation, each call an operation of the history. What was
+// refused is `fail`, what may have been done although nobody said so is `unknown`.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'

@@ -1,6 +1,6 @@
-// What the checker knows of one erasure: since when it hides, whether and when it ended, and what that means for a row
-// between two moments. The effect on a row is `hides` (nobody may see it), `none`, or `maybe` (it depends on what
-// the service did first, or on an outcome that is not known).
+// What the checker knows of one erasure: since when it hides, whether and when it ended, and what that means
+// for a row between two moments. The effect on a row is `hides` (nobody may see it), `none`, or `maybe` (it
+// depends on what the service did first, or on an outcome that is not known).
 
 import type { ControlPlane, Operation, Selected } from './history.ts'
 import type { Row } from './world.ts'
@@ -82,7 +82,9 @@ export class ErasureRecord implements Erasure {
     return this.wasCompleted && row.firstKnownAt !== null && row.firstKnownAt < this.askedAt
   }
 
-  /** Takes what a look at it said; null is unknown to the service. Answers what is wrong with that, or null. */
+  /**
+   * Takes what a look at it said; null is unknown to the service. Answers what is wrong with that, or null.
+   */
   observe(status: string | null, since: number, at: number): string | null {
     if (this.state === 'asked' && status === null) return null
     const before = this.state
@@ -169,7 +171,9 @@ export class ErasureRecord implements Erasure {
       this.#doubtful.push({ row, at })
   }
 
-  /** Rows that were seen after it was taken and before `at`: where it still hides at `at`, it hid them then. */
+  /**
+   * Rows that were seen after it was taken and before `at`: where it still hides at `at`, it hid them then.
+   */
   seenBefore(at: number): Row[] {
     if (this.#cancelAt !== null) return []
     return this.#doubtful.filter((doubtful) => doubtful.at < at).map(({ row }) => row)

@@ -1,6 +1,6 @@
-// Founds the organisations of a run before the service is started, by the code that `lethe org create` runs, in this
-// process: two organisations share a placement only when there are more than placements, and dozens of commands for
-// organisations that nobody is in would take a minute. Those have no token and no detectors.
+// Founds the organisations of a run before the service is started, by the code that `lethe org create` runs,
+// in this process: two organisations share a placement only when there are more than placements, and dozens
+// of commands for organisations that nobody is in would take a minute. Those have no token and no detectors.
 
 import { mkdirSync } from 'node:fs'
 import { foundOrganisation } from '../../server/app.ts'

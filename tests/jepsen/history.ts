@@ -1,6 +1,7 @@
-// What happened in a black-box run, in the order in which the harness saw it. Every operation has an invocation and at
-// most one outcome, and each has the number of its place in the history. `fail` is an answer that refused the
-// operation; `unknown` is an operation that was sent and whose answer never came, so that it may have been done.
+// What happened in a black-box run, in the order in which the harness saw it. Every operation has an
+// invocation and at most one outcome, and each has the number of its place in the history. `fail` is an
+// answer that refused the operation; `unknown` is an operation that was sent and whose answer never came, so
+// that it may have been done.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 
@@ -67,7 +68,9 @@ export type Of<F extends Operation['f']> = Extract<Operation, { f: F }>
 
 /** What an operation answered; which members are there depends on its kind. */
 export interface Value {
-  /** Of `read` and `probe`: the numbers seen, each as often as it was seen. Of `search-files`: the rows found. */
+  /**
+   * Of `read` and `probe`: the numbers seen, each as often as it was seen. Of `search-files`: the rows found.
+   */
   readonly seen?: readonly number[]
   /** Of `read`: whether it came to its end. */
   readonly isWhole?: boolean

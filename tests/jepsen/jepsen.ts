@@ -1,13 +1,14 @@
-// A black-box run, in the manner of Jepsen: the service as its user starts it, organisations of which two and two share
-// a placement, and clients that write, read, erase, hold and verify through the public doors while the process is
-// killed and paused, backups are taken and restored, the clock steps and the disk is full. A checker judges every
-// answer. See docs/jepsen.md.
+// A black-box run, in the manner of Jepsen: the service as its user starts it, organisations of which two and
+// two share a placement, and clients that write, read, erase, hold and verify through the public doors while
+// the process is killed and paused, backups are taken and restored, the clock steps and the disk is full. A
+// checker judges every answer. See docs/jepsen.md.
 //
 //   npm run jepsen -- [--minutes 20] [--seed N] [--acts kills,pauses,backups,restores,clocks,years,disk]
 //     [--pairs 3] [--out FOLDER] [--root FOLDER]
 //
-// Acts that the time does not suffice for, on a slow machine, are left out. Prints what is done and every violation as it is seen, and a line of JSON at the end. Ends with 1 where a promise
-// broke, with 2 where it was asked for something that can't be.
+// Acts that the time does not suffice for, on a slow machine, are left out. Prints what is done and every
+// violation as it is seen, and a line of JSON at the end. Ends with 1 where a promise broke, with 2 where it
+// was asked for something that can't be.
 
 import { once } from 'node:events'
 import {

@@ -1,5 +1,5 @@
-// What follows from a history as far as it has come: which rows are there, which are hidden or erased by what, which
-// a hold keeps. It draws conclusions and judges nothing; the checker does.
+// What follows from a history as far as it has come: which rows are there, which are hidden or erased by
+// what, which a hold keeps. It draws conclusions and judges nothing; the checker does.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import type { Erasure, ErasureRecord } from './erasure-record.ts'
@@ -105,7 +105,9 @@ export class Knowledge {
     return null
   }
 
-  /** Whether it may lie in the tables, also where an erasure that has not ended hides it from every reader. */
+  /**
+   * Whether it may lie in the tables, also where an erasure that has not ended hides it from every reader.
+   */
   mayBeStored(row: Row, since: number, at: number): boolean {
     if (row.presence === 'absent' && row.since < since) return false
     return !this.effects(row, since, at).some(

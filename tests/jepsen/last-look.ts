@@ -1,5 +1,5 @@
-// The end of a run: everything heals, everything that was asked for ends, and every promise is looked at once more,
-// by every reader, by the read-back, in the certificates, in the files, and by the offline commands.
+// The end of a run: everything heals, everything that was asked for ends, and every promise is looked at once
+// more, by every reader, by the read-back, in the certificates, in the files, and by the offline commands.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,8 @@
-// What can go wrong with the machine: a clock that steps, and a disk that is full. The clock is that of the programs
-// under test alone: a module loaded before them answers another wall time, while monotonic time stays true.
-// libfaketime was tried first: a look at the clock took ten times as long in a program of many threads, and the
-// engine, which brings a C library of its own, kept the machine's time all the same; the service never asks it.
+// What can go wrong with the machine: a clock that steps, and a disk that is full. The clock is that of
+// the programs under test alone: a module loaded before them answers another wall time, while monotonic
+// time stays true. libfaketime was tried first: a look at the clock took ten times as long in a program of
+// many threads, and the engine, which brings a C library of its own, kept the machine's time all the same;
+// the service never asks it.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import {

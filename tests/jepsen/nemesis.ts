@@ -1,5 +1,6 @@
-// Carries out the acts of a schedule against the service, and keeps it running in between: a process that has ended by
-// itself is told of and started again. One act at a time; only a backup goes on beside the acts after it.
+// Carries out the acts of a schedule against the service, and keeps it running in between: a process
+// that has ended by itself is told of and started again. One act at a time; only a backup goes on
+// beside the acts after it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backupsIn, type Client, type Traffic } from './clients.ts'
@@ -45,7 +46,10 @@ export class Nemesis {
   readonly #backups: TakenBackup[] = []
   #backup: Promise<void> = Promise.resolve()
   #isBackingUp = false
-  /** Waits until the backup under way has ended: its command would take the folder of a service that is stopped. */
+  /**
+   * Waits until the backup under way has ended: its command would take the folder of a
+   * service that is stopped.
+   */
   #restoreLater: Restore | null = null
   #searchedAt = 0
 

@@ -1,6 +1,7 @@
-// Bodies of numbered rows as OTLP/JSON, and how a row is known again wherever it turns up. Each row carries one text
-// that is nowhere else: the body of a log record, the name of a span, the name of a metric. The number is in the text,
-// and a check over seed and number, so that text of another run is not taken for a row of this one.
+// Bodies of numbered rows as OTLP/JSON, and how a row is known again wherever it turns up. Each row
+// carries one text that is nowhere else: the body of a log record, the name of a span, the name of a
+// metric. The number is in the text, and a check over seed and number, so that text of another run is not
+// taken for a row of this one.
 
 import { createHash } from 'node:crypto'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'

@@ -1,12 +1,15 @@
-// Writes the history down, line by line, and hands it to the checker at the same time. Also counts answers of 500 and
-// above: each is a fault unless the service's documents say that it may come while the named disturbance lasts.
+// Writes the history down, line by line, and hands it to the checker at the same time. Also counts
+// answers of 500 and above: each is a fault unless the service's documents say that it may come while the
+// named disturbance lasts.
 
 import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { Checker } from './checker.ts'
 import type { Event, Operation, Outcome, Value, Violation } from './history.ts'
 
-/** A disturbance by the harness, by name. `start` is the time from the launch of a process until it is ready. */
+/**
+ * A disturbance by the harness, by name. `start` is the time from the launch of a process until it is ready.
+ */
 type Disturbance = 'start' | 'pause' | 'disk' | 'backup' | 'clock'
 
 /** After a disturbance has ended, its refusals may still be on their way. */

@@ -1,5 +1,5 @@
-// What is done to the service and when, drawn from the seed before the run begins, so that the same seed does the same
-// again. Times are the earliest: an act begins when the one before has ended.
+// What is done to the service and when, drawn from the seed before the run begins, so that the same seed does
+// the same again. Times are the earliest: an act begins when the one before has ended.
 
 import { seededRandom } from '../../bench/storage/sample-rows.ts'
 import type { ControlPlane } from './history.ts'

@@ -5,7 +5,9 @@ import { filesBelow } from '../scenario/canaries.ts'
 import { unpackColumns } from '../scenario/engine-files.ts'
 import type { NumberedRows } from './numbered-rows.ts'
 
-/** Numbers found, each with the first file that has it. A file that goes while it is looked at has nothing. */
+/**
+ * Numbers found, each with the first file that has it. A file that goes while it is looked at has nothing.
+ */
 export async function searchFiles(folder: string, rows: NumberedRows): Promise<Map<number, string>> {
   const found = new Map<number, string>()
   for (const path of filesBelow(folder)) {

@@ -1,5 +1,6 @@
-// The service as its user starts it, in a process of its own, and the commands of its command line. The launcher of
-// the repository starts the service as its child; signals go to the child, which is the process that holds the data.
+// The service as its user starts it, in a process of its own, and the commands of its command line. The
+// launcher of the repository starts the service as its child; signals go to the child, which is the
+// process that holds the data.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -20,7 +21,9 @@ interface Ended {
 interface ServiceOptions {
   readonly address: string
   readonly env: Readonly<Record<string, string>>
-  /** Where the service's standard output and standard error go; on the disk that is filled, as they may be. */
+  /**
+   * Where the service's standard output and standard error go; on the disk that is filled, as they may be.
+   */
   readonly logPath: string
   /** Told when the process has ended without having been asked to. */
   readonly onEnd: (how: Ended) => void

@@ -1,5 +1,5 @@
-// The black-box run for a few seconds, with a kill, so that the command works whenever somebody needs it. What it finds
-// in so short a time is not the point; docs/jepsen.md has the long runs.
+// The black-box run for a few seconds, with a kill, so that the command works whenever somebody needs it.
+// What it finds in so short a time is not the point; docs/jepsen.md has the long runs.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

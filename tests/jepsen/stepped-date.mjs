@@ -1,6 +1,6 @@
 // Loaded into the service and its commands before anything else: wall time is what a file says, in seconds of
-// difference from the machine's, read again every 200 ms. Monotonic time, timers and the engine keep true time.
-// Plain JavaScript and free of imports of ours, because it comes before the program.
+// difference from the machine's, read again every 200 ms. Monotonic time, timers and the engine keep true
+// time. Plain JavaScript and free of imports of ours, because it comes before the program.
 
 import { readFileSync } from 'node:fs'
 

@@ -203,7 +203,10 @@ function request(groups: string, scopes: string, records: string, record: fc.Arb
   return message({ [groups]: few(message({ resource, [scopes]: few(scopeGroup), schemaUrl: text })) })
 }
 
-/** Requests of each signal in OTLP/JSON form: ids in hex, 64-bit integers as strings, NaN and infinities by name. */
+/**
+ * Requests of each signal in OTLP/JSON form: ids in hex, 64-bit integers as strings, NaN and infinities by
+ * name.
+ */
 export const arbitraryExport: Readonly<Record<Signal, fc.Arbitrary<object>>> = {
   metrics: request('resourceMetrics', 'scopeMetrics', 'metrics', metric),
   logs: request('resourceLogs', 'scopeLogs', 'logRecords', logRecord),
@@ -227,7 +230,9 @@ const integerNames =
   'timeUnixNano|startTimeUnixNano|endTimeUnixNano|observedTimeUnixNano|intValue|asInt|count|zeroCount'
 const quotedInteger = new RegExp(`"(${integerNames})":"(-?\\d+)"`, 'g')
 
-/** Writes a message in one of the styles. Text inside values can't look like a field: its quotes are escaped. */
+/**
+ * Writes a message in one of the styles. Text inside values can't look like a field: its quotes are escaped.
+ */
 export function encodeJson(message: object, style: JsonStyle): Buffer {
   const ordered = style.reversed ? reverseFields(message) : message
   const plain = JSON.stringify(ordered)

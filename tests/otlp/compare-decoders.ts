@@ -28,8 +28,8 @@ interface FuzzCount {
 export const noneYet = (): FuzzCount => ({ bodies: 0, refused: 0, rows: 0, repeatedKeys: 0, changedKinds: 0 })
 
 /**
- * Compares a valid body, `mutants` changed forms of it, and some that are whole but mean something rare, for each of
- * `messages` random messages.
+ * Compares a valid body, `mutants` changed forms of it, and some that are whole but mean something rare, for
+ * each of `messages` random messages.
  */
 export function fuzzDecoders(signal: Signal, seed: number, messages: number, mutants: number): FuzzCount {
   const random = seeded(seed)

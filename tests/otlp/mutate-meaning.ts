@@ -1,5 +1,5 @@
-// Bodies that are whole and mean something rare: attribute lists that name a key again, few or many, and metrics whose
-// data changes its kind on the way. Random and damaged messages come to these too seldom.
+// Bodies that are whole and mean something rare: attribute lists that name a key again, few or many, and
+// metrics whose data changes its kind on the way. Random and damaged messages come to these too seldom.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { below, copyOf, type Node, putTogether, type Random, takeApart } from './mutate.ts'
@@ -29,7 +29,9 @@ export function repeatKeys(signal: Signal, body: Buffer, random: Random): Buffer
 const dataNumbers = [5, 7, 9, 10, 11]
 const isData = ({ number, value }: Node) => dataNumbers.includes(number) && Array.isArray(value)
 
-/** The body with one metric's data followed or preceded by data of another kind, or null where it has no data. */
+/**
+ * The body with one metric's data followed or preceded by data of another kind, or null where it has no data.
+ */
 export function changeKind(body: Buffer, random: Random): Buffer | null {
   return change('metrics', body, (nodes) => {
     const metrics = listsWith(nodes, 'Metric').flatMap((list) =>

@@ -1,7 +1,8 @@
-// Damaged and unusual forms of OTLP bodies, repeatable by seed; ./mutate-meaning.ts has well-formed ones. Half are blind: bits flipped, bytes cut, doubled or put
-// in. The other half keep the framing, which blind ones mostly destroy: the body is taken apart by the official
-// messages, one field of it is doubled, moved, dropped, given another wire type or number, a longer varint or its
-// unpacked form, or gets an unknown field or group beside it, and all lengths are written anew.
+// Damaged and unusual forms of OTLP bodies, repeatable by seed; ./mutate-meaning.ts has well-formed ones.
+// Half are blind: bits flipped, bytes cut, doubled or put in. The other half keep the framing, which blind
+// ones mostly destroy: the body is taken apart by the official messages, one field of it is doubled, moved,
+// dropped, given another wire type or number, a longer varint or its unpacked form, or gets an unknown field
+// or group beside it, and all lengths are written anew.
 
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Type } from 'protobufjs'

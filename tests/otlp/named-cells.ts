@@ -1,5 +1,5 @@
-// Reading encoded rows back by column name, by the types in the table list and not by what the encoder believes, and
-// checking them against that list, for tests.
+// Reading encoded rows back by column name, by the types in the table list and not by what the encoder
+// believes, and checking them against that list, for tests.
 
 import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
@@ -12,15 +12,18 @@ import { here } from './decode-here.ts'
 import { seriesIdOf } from './series-id-model.ts'
 
 /**
- * Rows of one table as objects by column, without placement, tenant and the identity of a metric's series, which were
- * held against what they should be; empty when the batch has none. Instants are text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for `nan`, `inf`,
- * `-inf` and `-0`.
+ * Rows of one table as objects by column, without placement, tenant and the identity of a metric's
+ * series, which were held against what they should be; empty when the batch has none. Instants are
+ * text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for
+ * `nan`, `inf`, `-inf` and `-0`.
  */
 export function namedRows(batch: RowBatch, table: TableName): Record<string, Cell>[] {
   return batch.filter((part) => part.table === table).flatMap(readRows)
 }
 
-/** Fails when the bytes are not rows of their table, or when marks or time bounds are not those of the rows. */
+/**
+ * Fails when the bytes are not rows of their table, or when marks or time bounds are not those of the rows.
+ */
 export function assertBatchFits(batch: RowBatch): void {
   for (const part of batch) {
     const spec = tables.find((one) => one.name === part.table)

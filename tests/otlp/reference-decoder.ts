@@ -1,8 +1,9 @@
-// A second decoder of OTLP protobuf, to hold the product's own against: it walks the official messages by reflection,
-// reads numbers with @bufbuild/protobuf, builds the object tree that the product avoids and returns it in OTLP/JSON
-// form. It shares the product's decisions, and nothing of its code: a field whose wire type is not its own is refused,
-// fields that no row holds are passed over like unknown ones, messages that come twice are merged (but of several
-// values the last one stands, and data of a metric that another kind replaces is not looked at), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
+// A second decoder of OTLP protobuf, to hold the product's own against: it walks the official messages by
+// reflection, reads numbers with @bufbuild/protobuf, builds the object tree that the product avoids and
+// returns it in OTLP/JSON form. It shares the product's decisions, and nothing of its code: a field whose
+// wire type is not its own is refused, fields that no row holds are passed over like unknown ones, messages
+// that come twice are merged (but of several values the last one stands, and data of a metric that another
+// kind replaces is not looked at), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
 
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import type { Field, Type } from 'protobufjs'

@@ -1,5 +1,6 @@
-// Attribute lists of OTLP/JSON in which no key comes twice: of equal keys the last stays, in its place. In a map inside
-// a value it takes the place of the first. Written without the product's maps, to hold them against it.
+// Attribute lists of OTLP/JSON in which no key comes twice: of equal keys the last stays, in its
+// place. In a map inside a value it takes the place of the first. Written without the product's maps,
+// to hold them against it.
 
 interface Entry {
   readonly key?: string
@@ -28,7 +29,10 @@ export function withoutRepeatedKeys(message: object): { message: object; repeate
 
 const keyOf = ({ key = '' }: Entry) => key
 
-/** A value that is nested may be refused for its depth, and the record with it, even where a later one replaces it. */
+/**
+ * A value that is nested may be refused for its depth, and the record with it, even where
+ * a later one replaces it.
+ */
 const isPlain = ({ value = {} }: Entry) => !('arrayValue' in value || 'kvlistValue' in value)
 
 function lasts(entries: readonly Entry[]): Entry[] {

@@ -1,5 +1,5 @@
-// The identity of a metric row's series by its definition, word for word and without haste: what the service computes
-// over bytes, and the engine over columns, is held against this.
+// The identity of a metric row's series by its definition, word for word and without haste: what the service
+// computes over bytes, and the engine over columns, is held against this.
 
 import type { AttributeMap, Cell } from '../../server/telemetry/row-fixture.ts'
 

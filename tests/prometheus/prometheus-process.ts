@@ -1,5 +1,5 @@
-// Debian's Prometheus as a process of a test, in a folder and on a port of its own. Tests that need it are skipped where
-// it is not installed.
+// Debian's Prometheus as a process of a test, in a folder and on a port of its own. Tests that need it are
+// skipped where it is not installed.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'

@@ -1,5 +1,5 @@
-// A second, independent writer of Prometheus remote write for tests: the published messages of both versions, encoded
-// by protobufjs, and Snappy by another library; neither shares anything with the decoders.
+// A second, independent writer of Prometheus remote write for tests: the published messages of both versions,
+// encoded by protobufjs, and Snappy by another library; neither shares anything with the decoders.
 
 import protobuf from 'protobufjs'
 // @ts-expect-error the library has no types

@@ -1,6 +1,6 @@
-// Attributes may have any name, also one that an object of JavaScript has by itself or that changes its prototype. What
-// is stored under such a name is answered under it, wherever attributes are answered; a filter by it filters; and a body
-// that misuses it is refused like any other unknown field.
+// Attributes may have any name, also one that an object of JavaScript has by itself or that changes its
+// prototype. What is stored under such a name is answered under it, wherever attributes are answered; a
+// filter by it filters; and a body that misuses it is refused like any other unknown field.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

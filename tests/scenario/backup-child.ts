@@ -1,5 +1,6 @@
-// The service, or a restore, in a process of its own, for tests that kill it or look at it before it is ready. It
-// says what happens as lines of JSON, and stands still at a named failpoint until it is told to go on or is killed.
+// The service, or a restore, in a process of its own, for tests that kill it or look at it before it
+// is ready. It says what happens as lines of JSON, and stands still at a named failpoint until it is
+// told to go on or is killed.
 
 import { createApp } from '../../server/app.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'

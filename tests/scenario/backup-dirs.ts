@@ -1,5 +1,5 @@
-// A data folder with its backups, the processes that use it, and what two organisations can read there: for tests
-// of backup and restore, where every step is another process on the same folder.
+// A data folder with its backups, the processes that use it, and what two organisations can read there: for
+// tests of backup and restore, where every step is another process on the same folder.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

@@ -1,6 +1,7 @@
-// Backup and restore of the whole service, every step a process of its own: a backup beside running ingest loses
-// nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased after a backup is
-// erased again before anybody can read, whichever control plane comes with it. Two organisations send the same rows.
+// Backup and restore of the whole service, every step a process of its own: a backup beside running ingest
+// loses nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased
+// after a backup is erased again before anybody can read, whichever control plane comes with it. Two
+// organisations send the same rows.
 
 import assert from 'node:assert/strict'
 import {

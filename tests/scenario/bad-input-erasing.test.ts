@@ -1,6 +1,7 @@
-// Strange but valid ways to erase, and what happens around an erasure that is under way, over HTTP: ranges that
-// overlap, are empty or lie in the future, an organisation with nothing, two people at once, a right that is lost
-// meanwhile, and a control plane that is locked. Each ends in a documented state with nothing half done.
+// Strange but valid ways to erase, and what happens around an erasure that is under way, over HTTP:
+// ranges that overlap, are empty or lie in the future, an organisation with nothing, two people at
+// once, a right that is lost meanwhile, and a control plane that is locked. Each ends in a documented
+// state with nothing half done.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

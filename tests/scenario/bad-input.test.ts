@@ -1,6 +1,6 @@
 // Every wrong way to ask for an erasure, and proof that none of them changes anything: after each the two
-// organisations' requests and ledgers are as before, and a failed confirmation alone leaves one audit entry, which
-// holds nothing of what was typed. All problems come in one answer, in the shape of the interface.
+// organisations' requests and ledgers are as before, and a failed confirmation alone leaves one audit entry,
+// which holds nothing of what was typed. All problems come in one answer, in the shape of the interface.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'

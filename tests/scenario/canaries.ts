@@ -1,5 +1,6 @@
-// Telemetry in which every text, id and number is one of a kind, so that a search through files tells whether any of
-// it is left, and which part. The search can be shown to find them all before it is trusted to find none.
+// Telemetry in which every text, id and number is one of a kind, so that a search through files
+// tells whether any of it is left, and which part. The search can be shown to find them all before
+// it is trusted to find none.
 
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -29,7 +30,10 @@ export class Canaries {
     return text
   }
 
-  /** A number; found as the eight bytes of a double, which is how columns and SQLite pages keep it in either order. */
+  /**
+   * A number; found as the eight bytes of a double, which is how columns and SQLite pages
+   * keep it in either order.
+   */
   number(place: string): number {
     const double = randomBytes(8)
     // A positive, finite number of ordinary size.
@@ -53,7 +57,8 @@ export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string
         ...attributes(`${signal} resource attribute`),
       ],
     },
-    // The table of spans, as the Collector's exporter lays it out, has no column for this nor for the scope's attributes.
+    // The table of spans, as the Collector's exporter lays it out, has no column for this nor
+    // for the scope's attributes.
     ...(signal !== 'traces' && { schemaUrl: text(`${signal} resource schema`) }),
   })
   const scope = (signal: string) => ({
@@ -167,7 +172,10 @@ function metricsOf(canaries: Canaries, time: string): object[] {
   ]
 }
 
-/** Every file below a folder whose bytes, as they are or unpacked, hold the canary; numbers in either byte order. */
+/**
+ * Every file below a folder whose bytes, as they are or unpacked, hold the canary;
+ * numbers in either byte order.
+ */
 export function filesHolding(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
   const found = new Map(canaries.map(({ place }) => [place, [] as string[]]))
   for (const path of filesBelow(folder)) {

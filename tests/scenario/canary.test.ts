@@ -1,7 +1,7 @@
-// Every text, id and number of an organisation's telemetry is one of a kind and is searched for in every file of the
-// data folder, the control database and its log among them: found before the erasure, in none of them afterwards.
-// What happens to telemetry on its way is part of it: it is read, searched for, watched by a detector that finds an
-// anomaly, previewed. A neighbour in the same partitions keeps every one of its own.
+// Every text, id and number of an organisation's telemetry is one of a kind and is searched for in every file
+// of the data folder, the control database and its log among them: found before the erasure, in none of them
+// afterwards. What happens to telemetry on its way is part of it: it is read, searched for, watched by a
+// detector that finds an anomaly, previewed. A neighbour in the same partitions keeps every one of its own.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -38,7 +38,9 @@ async function send(as: Who, bodies: Record<string, object>): Promise<void> {
   }
 }
 
-/** A gauge whose one high reading a detector reports, grouped by an attribute that only this telemetry has. */
+/**
+ * A gauge whose one high reading a detector reports, grouped by an attribute that only this telemetry has.
+ */
 async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promise<void> {
   const attributes = [{ key: 'shelf', value: { stringValue: canaries.text('anomaly group') } }]
   const dataPoints = Array.from({ length: 30 }, (_, minute) => ({

@@ -1,6 +1,6 @@
-// The certificate as its holder meets it: refused until the erasure is read back, the same bytes ever after, and
-// checked by two libraries that are not ours, with nothing but the keys the service publishes. What the certificate
-// says is held against what the organisation and its neighbour can read.
+// The certificate as its holder meets it: refused until the erasure is read back, the same bytes ever after,
+// and checked by two libraries that are not ours, with nothing but the keys the service publishes. What the
+// certificate says is held against what the organisation and its neighbour can read.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -201,7 +201,8 @@ test('two other libraries verify it with the published keys alone, and read what
 test('no character of the signed text can be changed unnoticed', async () => {
   const { jws } = await certificateOf(requestId)
   const keys = createLocalJWKSet(await publishedKeys())
-  // The last character has bits that no decoder reads; our own check looks at its spelling too (certificate.test.ts).
+  // The last character has bits that no decoder reads; our own check looks at its spelling
+  // too (certificate.test.ts).
   for (let at = 0; at < jws.length - 1; at++) {
     const other = jws[at] === 'A' ? 'B' : 'A'
     await assert.rejects(compactVerify(`${jws.slice(0, at)}${other}${jws.slice(at + 1)}`, keys), `at ${at}`)

@@ -1,6 +1,6 @@
-// Commands that are clients of a service: what they ask over HTTP with a token, what they show before they erase, how
-// they follow an erasure, and the sentence and exit code of every way in which that can fail. Each is a process of its
-// own that knows the service by its address alone.
+// Commands that are clients of a service: what they ask over HTTP with a token, what they show before they
+// erase, how they follow an erasure, and the sentence and exit code of every way in which that can fail. Each
+// is a process of its own that knows the service by its address alone.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

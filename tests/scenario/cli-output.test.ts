@@ -1,6 +1,6 @@
-// What commands write where attackers wrote before: names in the data folder, fields of an export, answers of a service.
-// Every command is walked; none of them lets such a text break its line, move the cursor or turn the direction of the
-// text, so that nothing that a check of evidence prints can be forged by what it checks.
+// What commands write where attackers wrote before: names in the data folder, fields of an export, answers of
+// a service. Every command is walked; none of them lets such a text break its line, move the cursor or turn
+// the direction of the text, so that nothing that a check of evidence prints can be forged by what it checks.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -205,7 +205,10 @@ test('the evidence that is broken is named in one line, offline and in the data 
 /** The system takes no such character in a word. */
 const withoutNul = (word: string) => word.replaceAll('\u0000', '')
 
-/** These write what is theirs alone: colours of a chart, the demo's page, the first steps, a cursor that goes up. */
+/**
+ * These write what is theirs alone: colours of a chart, the demo's page, the first
+ * steps, a cursor that goes up.
+ */
 const writers = [
   'server/cli/print.ts',
   'server/cli/detect.ts',

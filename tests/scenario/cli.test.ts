@@ -1,5 +1,5 @@
-// The command line as an operator meets it: a first start, a later one, tokens beside a running service, and the
-// ways a start or a stop can go wrong. Every command is a process of its own.
+// The command line as an operator meets it: a first start, a later one, tokens beside a running service, and
+// the ways a start or a stop can go wrong. Every command is a process of its own.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

@@ -1,5 +1,6 @@
-// The whole service against its own clock: set back between a backup and an erasure, wrong when an organisation was
-// founded, and a year ahead for one pass. What is erased, and what still holds it, never depends on a date.
+// The whole service against its own clock: set back between a backup and an erasure, wrong when an
+// organisation was founded, and a year ahead for one pass. What is erased, and what still holds it,
+// never depends on a date.
 
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// The service in a process of its own, for tests that kill it. It creates what it is told to on an empty folder,
-// prints its address as a line of JSON, and can be told to stand still for good at a named failpoint, saying so,
-// so that the killer knows exactly where it strikes.
+// The service in a process of its own, for tests that kill it. It creates what it is told to on an empty
+// folder, prints its address as a line of JSON, and can be told to stand still for good at a named failpoint,
+// saying so, so that the killer knows exactly where it strikes.
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'

@@ -1,6 +1,6 @@
-// kill -9 while telemetry comes in, and at every step of an erasure. Afterwards the service is started again on
-// the same folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are whole,
-// and SIGTERM loses nothing either.
+// kill -9 while telemetry comes in, and at every step of an erasure. Afterwards the service is started again
+// on the same folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are
+// whole, and SIGTERM loses nothing either.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -16,7 +16,9 @@ const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
 const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
 const childProgram = fileURLToPath(new URL('crash-child.ts', import.meta.url))
 
-/** Monday 2026-01-05T00:00:00Z; rows of two weeks, so that an erasure has partitions to drop and to rewrite. */
+/**
+ * Monday 2026-01-05T00:00:00Z; rows of two weeks, so that an erasure has partitions to drop and to rewrite.
+ */
 const mondayMs = 1_767_571_200_000
 const hourMs = 3_600_000
 const rowCount = 2 * 7 * 24
@@ -129,7 +131,9 @@ async function statusOf(
   return (await answer.json()) as { status: string; detail: Record<string, unknown> }
 }
 
-/** Asks again until the request is completed, as long as Retry-After would have a client do a few dozen times. */
+/**
+ * Asks again until the request is completed, as long as Retry-After would have a client do a few dozen times.
+ */
 async function completed(service: Service, requestId: string): Promise<Record<string, unknown>> {
   for (let tries = 0; tries < 20_000; tries++) {
     const { status, detail } = await statusOf(service, requestId)

@@ -1,6 +1,7 @@
-// Erasing over HTTP as the interface words it: what the answers hold, that a request can be repeated without harm,
-// that nobody sees another organisation's, and that what a 202 promises is so: hidden at once, gone in the end,
-// and nothing else with it. The erasure can be held before it begins, so that a test sees it under way.
+// Erasing over HTTP as the interface words it: what the answers hold, that a request can be repeated
+// without harm, that nobody sees another organisation's, and that what a 202 promises is so: hidden
+// at once, gone in the end, and nothing else with it. The erasure can be held before it begins, so
+// that a test sees it under way.
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'

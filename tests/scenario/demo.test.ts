@@ -1,6 +1,6 @@
-// What the demo promises, by the code that it runs: two weeks of the shop come in over OTLP, the detectors go over them
-// once, and each of the three incidents is told by an anomaly of its time that names the others of the same incident.
-// Of the quiet rest hardly anything is told.
+// What the demo promises, by the code that it runs: two weeks of the shop come in over OTLP, the detectors go
+// over them once, and each of the three incidents is told by an anomaly of its time that names the others of
+// the same incident. Of the quiet rest hardly anything is told.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -24,7 +24,9 @@ const clock: Clock = {
   steady: () => systemClock.steady(),
   sleep: (ms, signal) => systemClock.sleep(ms, signal),
 }
-/** Of two weeks of eight services, watched by six detectors: a budget of the reader's patience, not of theirs. */
+/**
+ * Of two weeks of eight services, watched by six detectors: a budget of the reader's patience, not of theirs.
+ */
 const falseAlarmsMax = 2
 
 let service: Service

@@ -1,6 +1,7 @@
-// Detectors over HTTP as the interface words them, and one story from end to end: spans with an incident come in
-// over OTLP, a detector says what it found and why; some of what it learnt from is erased, and what it expected is
-// gone; the time range itself is erased, and then the anomaly, its numbers and its values are gone, and the hole that is left raises nothing, where a hole that nobody erased does.
+// Detectors over HTTP as the interface words them, and one story from end to end: spans with an incident come
+// in over OTLP, a detector says what it found and why; some of what it learnt from is erased, and what it
+// expected is gone; the time range itself is erased, and then the anomaly, its numbers and its values are
+// gone, and the hole that is left raises nothing, where a hole that nobody erased does.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -190,7 +191,10 @@ test('of a system detector the name, the metric and the method are fixed, and it
 
 const nowMinute = systemClock.nowNs() / minuteNs
 const historyMinutes = 180
-/** Six minutes in which requests fail, and six in which none come, by minutes before now: after the first, up to the last. */
+/**
+ * Six minutes in which requests fail, and six in which none come, by minutes before now: after
+ * the first, up to the last.
+ */
 const failing = { from: 40, until: 34 }
 const pausing = { from: 60, until: 54 }
 const startNs = (nowMinute - BigInt(failing.from)) * minuteNs
@@ -200,10 +204,14 @@ function isWithin(ago: number, { from, until }: { from: number; until: number })
   return ago <= from && ago > until
 }
 
-/** Ten requests a minute; eight of ten fail for a while where `fails`, and for another none come where `pauses`. */
+/**
+ * Ten requests a minute; eight of ten fail for a while where `fails`, and for another
+ * none come where `pauses`.
+ */
 function requestsOf(name: string, { fails = false, pauses = false }): object {
   const spans: object[] = []
-  // Two minutes into the future, so that the last complete minute is never an empty one, however slow the machine.
+  // Two minutes into the future, so that the last complete minute is never an empty one,
+  // however slow the machine.
   for (let ago = historyMinutes; ago >= -2; ago--) {
     if (pauses && isWithin(ago, pausing)) continue
     for (let i = 0; i < 10; i++) {

@@ -1,13 +1,17 @@
-// What the engine's column files say when they are unpacked: a search for bytes that looked only at compressed ones
-// would miss most of them. The format is ClickHouse's: blocks of a 16-byte checksum, a byte for the codec, the
-// compressed size (this header of nine bytes included), the unpacked size, both little-endian, and the data.
+// What the engine's column files say when they are unpacked: a search for bytes that looked only at
+// compressed ones would miss most of them. The format is ClickHouse's: blocks of a 16-byte checksum, a byte
+// for the codec, the compressed size (this header of nine bytes included), the unpacked size, both
+// little-endian, and the data.
 
 import { zstdDecompressSync } from 'node:zlib'
 
 const checksumBytes = 16
 const headerBytes = 9
 
-/** Unpacked blocks one after the other; what isn't such a block ends it. Codecs that are no plain LZ4, ZSTD or none are left out. */
+/**
+ * Unpacked blocks one after the other; what isn't such a block ends it. Codecs that are no plain LZ4,
+ * ZSTD or none are left out.
+ */
 export function unpackColumns(file: Buffer): Buffer {
   const blocks: Buffer[] = []
   let at = 0
@@ -32,7 +36,10 @@ function unpack(codec: number, data: Buffer, unpackedBytes: number): Buffer | nu
   return null
 }
 
-/** Codecs in the order they were applied, then a block of the last one. What Delta made of a number stays as it is. */
+/**
+ * Codecs in the order they were applied, then a block of the last one. What Delta made of
+ * a number stays as it is.
+ */
 function unpackSeveral(data: Buffer, unpackedBytes: number): Buffer | null {
   const count = data.readUInt8(0)
   const codecs = [...data.subarray(1, 1 + count)]
@@ -41,7 +48,10 @@ function unpackSeveral(data: Buffer, unpackedBytes: number): Buffer | null {
   return outermost === undefined ? null : unpack(outermost, block.subarray(headerBytes), unpackedBytes)
 }
 
-/** LZ4 block format: a token's high four bits count literals, its low four bits what is repeated, from a 16-bit distance. */
+/**
+ * LZ4 block format: a token's high four bits count literals, its low four bits what is
+ * repeated, from a 16-bit distance.
+ */
 function unpackLz4(data: Buffer, unpackedBytes: number): Buffer {
   const out = Buffer.alloc(unpackedBytes)
   let [from, to] = [0, 0]

@@ -1,5 +1,6 @@
-// Evidence as its readers meet it: an owner who exports both chains, an auditor with nothing but the files and the
-// published keys, an operator with the command line beside the running service, and an organisation that leaves.
+// Evidence as its readers meet it: an owner who exports both chains, an auditor with nothing but the files
+// and the published keys, an operator with the command line beside the running service, and an
+// organisation that leaves.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

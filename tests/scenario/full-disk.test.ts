@@ -1,5 +1,6 @@
-// The service on a disk without room, a real one of some megabytes: what is refused and how, what is taken all the same, that an
-// erasure frees the disk or waits and never says what isn't so, and how a service starts, logs and ends there.
+// The service on a disk without room, a real one of some megabytes: what is refused and how, what is taken
+// all the same, that an erasure frees the disk or waits and never says what isn't so, and how a service
+// starts, logs and ends there.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,5 +1,5 @@
-// A gRPC client below any SDK: bytes in, bytes or a status out, so that a test can send what no exporter would and sees
-// the details that exporters keep to themselves.
+// A gRPC client below any SDK: bytes in, bytes or a status out, so that a test can send what no exporter
+// would and sees the details that exporters keep to themselves.
 
 import { Client, compressionAlgorithms, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'

@@ -1,6 +1,6 @@
-// What a client can do to the service by HTTP/2 alone, frame by frame: calls taken back as soon as they are made, headers
-// without an end, PING and SETTINGS without a call. Each ends its own connection, and a neighbour's exports are taken
-// meanwhile.
+// What a client can do to the service by HTTP/2 alone, frame by frame: calls taken back as soon as they are
+// made, headers without an end, PING and SETTINGS without a call. Each ends its own connection, and a
+// neighbour's exports are taken meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'

@@ -1,5 +1,5 @@
-// Stopping with gRPC open: a call that waits for its commit is answered, a connection that only stands there holds
-// nothing up, and whoever comes later is told to come again.
+// Stopping with gRPC open: a call that waits for its commit is answered, a connection that only stands there
+// holds nothing up, and whoever comes later is told to come again.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,7 +1,8 @@
-// What an operator's legal hold covers, against everything that the people of the organisation can do: for random
-// telemetry, anomalies and a random hold, every operation of the route table that a role may call, with valid inputs and
-// in random order, leaves the held rows as they were, and the held anomalies as they were or with what they said kept
-// beside them. A route without an entry here fails, so that a new one is thought about.
+// What an operator's legal hold covers, against everything that the people of the organisation can do:
+// for random telemetry, anomalies and a random hold, every operation of the route table that a role may
+// call, with valid inputs and in random order, leaves the held rows as they were, and the held anomalies
+// as they were or with what they said kept beside them. A route without an entry here fails, so that a
+// new one is thought about.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// The holidays of a detector over HTTP: an office closed on a Wednesday is tried without them and with them, somebody mends
-// a mistyped one, and what goes wrong on a holiday is found and explained as such.
+// The holidays of a detector over HTTP: an office closed on a Wednesday is tried without them and with them,
+// somebody mends a mistyped one, and what goes wrong on a holiday is found and explained as such.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -11,7 +11,9 @@ import { placesOf, problemsOf, type Service, startService } from './service.ts'
 
 const url = '/anomalies/detectors'
 const hourMs = 3_600_000
-/** Monday, seven weeks and a half before the end; by the clock of Berlin it is two hours later all the while. */
+/**
+ * Monday, seven weeks and a half before the end; by the clock of Berlin it is two hours later all the while.
+ */
 const firstMs = Date.UTC(2026, 8, 7)
 const holiday = '2026-10-21'
 const detector = {

@@ -1,5 +1,6 @@
-// Who gets at the life of a deletion and who doesn't, over HTTP: every route of it against every role, against ids of
-// another organisation, and against the reference. The rules themselves are in lifecycle.test.ts.
+// Who gets at the life of a deletion and who doesn't, over HTTP: every route of it against
+// every role, against ids of another organisation, and against the reference. The rules
+// themselves are in lifecycle.test.ts.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -67,7 +68,9 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** Everything on record of globex, and what it stores; nothing a stranger or a mere reader does may change it. */
+/**
+ * Everything on record of globex, and what it stores; nothing a stranger or a mere reader does may change it.
+ */
 async function records() {
   const as = 'globex/owner'
   return Promise.all([

@@ -1,6 +1,7 @@
-// The life of a deletion over HTTP beside the straight way: waiting, being cancelled, approved, rejected, held, tried
-// again and counted again. What is refused changes nothing. acme decides alone and is told to wait; globex asks a
-// second person for everything. Attempts are made to fail and to wait where a test says so.
+// The life of a deletion over HTTP beside the straight way: waiting, being cancelled, approved,
+// rejected, held, tried again and counted again. What is refused changes nothing. acme decides alone
+// and is told to wait; globex asks a second person for everything. Attempts are made to fail and to
+// wait where a test says so.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'

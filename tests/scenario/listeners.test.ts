@@ -1,5 +1,5 @@
-// Two listeners of one service: the main one for clients, the admin one for whoever runs the service. And what the
-// service counts of those who come without a valid token, over HTTP and gRPC together.
+// Two listeners of one service: the main one for clients, the admin one for whoever runs the service. And
+// what the service counts of those who come without a valid token, over HTTP and gRPC together.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

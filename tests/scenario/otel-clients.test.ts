@@ -1,6 +1,6 @@
-// Clients nobody here wrote: the OpenTelemetry SDK's exporters send, and what people can read over HTTP has to be
-// what was sent, to the nanosecond, in both encodings, compressed or not. Two organisations send the very same,
-// so each has to see it exactly once, and an erasure of one has to leave the other's.
+// Clients nobody here wrote: the OpenTelemetry SDK's exporters send, and what people can read over HTTP has
+// to be what was sent, to the nanosecond, in both encodings, compressed or not. Two organisations send the
+// very same, so each has to see it exactly once, and an erasure of one has to leave the other's.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

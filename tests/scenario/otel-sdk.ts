@@ -1,6 +1,7 @@
-// The OpenTelemetry JavaScript SDK with its own exporters, as an application has it: meters, loggers and tracers on
-// batching processors, flushed at the end. Log records and spans have times and ids of the caller's choosing, so
-// two runs send the very same ones; metric points get their times from the SDK, and come back as they were sent.
+// The OpenTelemetry JavaScript SDK with its own exporters, as an application has it: meters, loggers and
+// tracers on batching processors, flushed at the end. Log records and spans have times and ids of the
+// caller's choosing, so two runs send the very same ones; metric points get their times from the SDK, and
+// come back as they were sent.
 
 import { Metadata } from '@grpc/grpc-js'
 import {
@@ -93,7 +94,10 @@ class WatchedExporter<T> implements Exporter<T> {
   }
 }
 
-/** Sends one of everything, flushed and shut down when this resolves. Never rejects for what the service refuses. */
+/**
+ * Sends one of everything, flushed and shut down when this resolves. Never rejects for
+ * what the service refuses.
+ */
 export async function sendWithSdk(run: SdkRun): Promise<SdkReport> {
   const failures: Error[] = []
   const resource = resourceFromAttributes({ 'service.name': run.service, 'process.pid': 7 })

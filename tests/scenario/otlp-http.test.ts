@@ -1,7 +1,7 @@
-// OTLP over HTTP from clients that are broken, hostile or unlucky: cut, altered and oversized bodies, compression
-// bombs, types and codings nobody offered, connections that end early, erasures at work. Every refusal has the
-// status body of the specification in the encoding of the request, the service lives on, and at the end it stores
-// as many records as it acknowledged: no more and no fewer.
+// OTLP over HTTP from clients that are broken, hostile or unlucky: cut, altered and oversized bodies,
+// compression bombs, types and codings nobody offered, connections that end early, erasures at work. Every
+// refusal has the status body of the specification in the encoding of the request, the service lives on, and
+// at the end it stores as many records as it acknowledged: no more and no fewer.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -224,8 +224,8 @@ test('gzip is taken, and its limit is on what comes out', async () => {
 })
 
 test('compression bombs end early: many at once cost little memory', async () => {
-  // A thousand members of a mebibyte each: a body of one megabyte that would come out as one gigabyte. And one of
-  // three kilobytes that goes wrong behind the limit, when nobody listens any more.
+  // A thousand members of a mebibyte each: a body of one megabyte that would come out as one gigabyte. And
+  // one of three kilobytes that goes wrong behind the limit, when nobody listens any more.
   const member = gzipSync(Buffer.alloc(limitBytes))
   const bomb = Buffer.concat(Array.from({ length: Math.floor(limitBytes / member.length) }, () => member))
   const broken = Buffer.concat([member, member, member, Buffer.from('not gzip at all')])
@@ -336,7 +336,10 @@ test('a sender that hangs up in the middle of a body leaves nothing behind', asy
   assert.equal((await service.send('GET', '/healthz')).status, 200)
 })
 
-/** Begins to erase a range of acme's and stops once it is fenced; `finish` lets it go on and waits for its end. */
+/**
+ * Begins to erase a range of acme's and stops once it is fenced; `finish` lets it go on and waits for its
+ * end.
+ */
 async function eraseUpToFence(range: object): Promise<{ finish: () => Promise<unknown> }> {
   const goOn = Promise.withResolvers<void>()
   const fenced = Promise.withResolvers<void>()

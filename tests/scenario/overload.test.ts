@@ -1,6 +1,6 @@
-// Ten times more at once than the writer may hold, over all three protocols: what is buffered stays within its bound,
-// nobody is answered anything but success or a refusal that says when to come back, and what was acknowledged is
-// there, once. Whoever repeats as told gets through.
+// Ten times more at once than the writer may hold, over all three protocols: what is buffered stays within
+// its bound, nobody is answered anything but success or a refusal that says when to come back, and what was
+// acknowledged is there, once. Whoever repeats as told gets through.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -15,7 +15,10 @@ import { mondayNs } from './telemetry.ts'
 
 const boundBytes = 1 << 20
 const clientCount = 48
-/** Rows of one request; some 190 KB of them in the writer, so that five fit and the crowd offers ten times as much. */
+/**
+ * Rows of one request; some 190 KB of them in the writer, so that five fit and the crowd
+ * offers ten times as much.
+ */
 const rowsEach = 500
 /** Requests that each client has to get through. */
 const requestsEach = 3

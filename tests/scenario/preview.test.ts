@@ -1,6 +1,6 @@
-// Previewing an erasure over HTTP: what the answer holds, that it is about nobody else's telemetry, that it takes
-// what an erasure takes and nothing more, that it changes nothing, and that an erasure which names it is refused
-// once it no longer holds.
+// Previewing an erasure over HTTP: what the answer holds, that it is about nobody else's telemetry, that it
+// takes what an erasure takes and nothing more, that it changes nothing, and that an erasure which names it
+// is refused once it no longer holds.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,6 +1,6 @@
-// Debian's Prometheus as the oracle of rates and quantiles: the same samples of a classic histogram are written to it and
-// to the service, and what PromQL makes of them is what the series must show. Samples lie on the edges of the steps, so
-// that a range of Prometheus and a step of ours see the same.
+// Debian's Prometheus as the oracle of rates and quantiles: the same samples of a classic histogram are
+// written to it and to the service, and what PromQL makes of them is what the series must show. Samples lie
+// on the edges of the steps, so that a range of Prometheus and a step of ours see the same.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

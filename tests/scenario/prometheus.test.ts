@@ -1,6 +1,6 @@
-// Debian's Prometheus as the client: it scrapes the service's own metrics page and writes to it, so what its own
-// database has of a series is what we must have, sample for sample. It runs where it is installed; on a machine
-// without it these tests say so and are skipped.
+// Debian's Prometheus as the client: it scrapes the service's own metrics page and writes to it, so what its
+// own database has of a series is what we must have, sample for sample. It runs where it is installed; on a
+// machine without it these tests say so and are skipped.
 
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// The other two ways in, by the letter: what OTLP/gRPC and Prometheus remote write answer to what real clients send
-// when all is well and to what they never send. Both go the same way as OTLP/HTTP, so a fence, a range that refuses
-// late telemetry and a limit on size hold for them alike.
+// The other two ways in, by the letter: what OTLP/gRPC and Prometheus remote write answer to what real
+// clients send when all is well and to what they never send. Both go the same way as OTLP/HTTP, so a fence, a
+// range that refuses late telemetry and a limit on size hold for them alike.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

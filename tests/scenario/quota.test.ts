@@ -1,5 +1,5 @@
-// Quotas as senders and operators meet them: set by the command line beside a running service, kept over every
-// protocol, told in each protocol's own words, and still there after a restart.
+// Quotas as senders and operators meet them: set by the command line beside a running service, kept over
+// every protocol, told in each protocol's own words, and still there after a restart.
 
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'

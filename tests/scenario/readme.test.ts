@@ -1,6 +1,7 @@
-// The README's first minutes, as a reader has them who pastes block after block: the service in a terminal of its own,
-// everything else in another, in a copy of the project with a data folder, a home and ports of its own. The blocks of
-// docs/deletion.md follow in the same terminal. All blocks run as they are written; those that are not run are listed here.
+// The README's first minutes, as a reader has them who pastes block after block: the service in a terminal of
+// its own, everything else in another, in a copy of the project with a data folder, a home and ports of its
+// own. The blocks of docs/deletion.md follow in the same terminal. All blocks run as they are written; those
+// that are not run are listed here.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

@@ -1,6 +1,6 @@
-// The real service in this process, as a client over HTTP meets it: a port the system chose, a throw-away data
-// folder, the machine's own clock. Two organisations, acme and globex, each with a token of every role. One
-// service per test file, because the embedded engine allows one data folder per process.
+// The real service in this process, as a client over HTTP meets it: a port the system chose, a throw-away
+// data folder, the machine's own clock. Two organisations, acme and globex, each with a token of every role.
+// One service per test file, because the embedded engine allows one data folder per process.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -58,7 +58,10 @@ export interface Service {
   send(method: string, path: string, sent?: Sent): Promise<Answer>
   /** Sends a GET, which has to answer 200, and reads its body by the contract. */
   read<T extends z.ZodType>(path: string, body: T, as?: Who): Promise<z.output<T>>
-  /** Fails where an error escaped since the start, because a test would otherwise survive what the service wouldn't. */
+  /**
+   * Fails where an error escaped since the start, because a test would otherwise survive
+   * what the service wouldn't.
+   */
   stop(): Promise<void>
 }
 
@@ -150,8 +153,8 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /**
- * The problems of a validation answer, which has to have the five fields of the interface and no other. Says in
- * its failure what came instead.
+ * The problems of a validation answer, which has to have the five fields of the interface and no other. Says
+ * in its failure what came instead.
  */
 export function problemsOf(answer: Answer): ValidationProblem[] {
   assert.equal(answer.status, 422, answer.text)

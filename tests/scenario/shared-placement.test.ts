@@ -1,6 +1,6 @@
 // Erasing while both organisations of a shared placement go on sending: the eraser swaps partitions under the
-// writer's feet, again and again, and at the end the neighbour has exactly the rows it was acknowledged, and the
-// organisation that erased has none in what it erased.
+// writer's feet, again and again, and at the end the neighbour has exactly the rows it was acknowledged, and
+// the organisation that erased has none in what it erased.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

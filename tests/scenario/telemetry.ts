@@ -1,6 +1,6 @@
-// A little telemetry that is easy to recognise, put in and read back over HTTP: one gauge reading, one log record
-// and one span per instant. Two organisations that send the same instants have the same telemetry, so whatever
-// one of them is shown of the other can't be told from its own except by counting.
+// A little telemetry that is easy to recognise, put in and read back over HTTP: one gauge reading, one log
+// record and one span per instant. Two organisations that send the same instants have the same telemetry, so
+// whatever one of them is shown of the other can't be told from its own except by counting.
 
 import assert from 'node:assert/strict'
 import type { z } from 'zod'
@@ -60,7 +60,10 @@ export interface Readable {
   readonly storedRows: number
 }
 
-/** What a person of the organisation can read within an hour of Monday's start, and how many rows it stores in all. */
+/**
+ * What a person of the organisation can read within an hour of Monday's start, and how
+ * many rows it stores in all.
+ */
 export async function readSample(service: Service, as: Who): Promise<Readable> {
   const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + 60n * minuteNs)}&limit=500`
   const series = `/telemetry/series?metric_key=queue.length&${range.replace('&limit=500', '')}`

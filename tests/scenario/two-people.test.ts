@@ -1,6 +1,6 @@
-// One person with one token against an organisation whose erasures need two, through every door at once: ranges beside
-// each other, delays, late rows, retention, the rule itself, the end of the organisation, and tokens made for the
-// purpose. globex stands beside acme and decides alone.
+// One person with one token against an organisation whose erasures need two, through every door at once:
+// ranges beside each other, delays, late rows, retention, the rule itself, the end of the organisation, and
+// tokens made for the purpose. globex stands beside acme and decides alone.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

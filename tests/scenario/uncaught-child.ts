@@ -1,5 +1,6 @@
-// A service in a process of its own that ends by an error nobody catches, while the engine is at work on a statement that takes
-// half a minute. Says where it listens, and throws when a line comes in on standard input.
+// A service in a process of its own that ends by an error nobody catches, while the engine is at
+// work on a statement that takes half a minute. Says where it listens, and throws when a line
+// comes in on standard input.
 
 import { createApp } from '../../server/app.ts'
 import { stopOnSignal } from '../../server/cli/serve.ts'

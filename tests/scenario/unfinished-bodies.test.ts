@@ -1,6 +1,6 @@
-// One organisation sends bodies that it never finishes, over HTTP and over gRPC, until the budget for bodies is full.
-// What it may hold is bounded, it alone is refused for it, and its neighbour's exports are taken meanwhile, over each
-// of the three protocols.
+// One organisation sends bodies that it never finishes, over HTTP and over gRPC, until the budget for bodies
+// is full. What it may hold is bounded, it alone is refused for it, and its neighbour's exports are taken
+// meanwhile, over each of the three protocols.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -42,7 +42,10 @@ async function bodyBytes(): Promise<number> {
   return Number(/^lethe_ingest_body_bytes (\d+)$/m.exec(text)?.[1] ?? assert.fail('no gauge'))
 }
 
-/** A request of acme's of which a piece is sent and no more. Its answer, if there is one, ends up in `answers`. */
+/**
+ * A request of acme's of which a piece is sent and no more. Its answer, if there is one, ends up in
+ * `answers`.
+ */
 function unfinished(answers: string[]): void {
   const { hostname, port } = new URL(service.address)
   const socket = connect(Number(port), hostname)

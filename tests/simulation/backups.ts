@@ -1,6 +1,6 @@
-// Backups and restores in a simulation. A restore brings rows back that were erased since, and may bring back a
-// control plane that has never heard of it; before anybody is answered they are gone again. What arrived since the
-// backup is lost, and nobody ever promised otherwise.
+// Backups and restores in a simulation. A restore brings rows back that were erased since, and may bring back
+// a control plane that has never heard of it; before anybody is answered they are gone again. What arrived
+// since the backup is lost, and nobody ever promised otherwise.
 
 import assert from 'node:assert/strict'
 import type { Arrival, Request } from './model.ts'

@@ -1,6 +1,7 @@
-// A chart in a simulation: its owner looks at log records per day, from before the first week until after the last. A
-// day is marked as erased where a deletion hides some of it or has erased some of it, and nowhere else: time after the
-// completion of a deletion is not erased, whatever the deletion selects. Every other day that has come shows its rows.
+// A chart in a simulation: its owner looks at log records per day, from before the first week until after the
+// last. A day is marked as erased where a deletion hides some of it or has erased some of it, and nowhere
+// else: time after the completion of a deletion is not erased, whatever the deletion selects. Every other day
+// that has come shows its rows.
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'

@@ -1,6 +1,7 @@
-// The clock of a simulated machine: somebody sets it by seconds or by years, or says that it is right; and what must
-// hold of it. Nothing erases by a date while the clock is in doubt, a backup is removed when its time is over and not
-// before, and which backups hold what an erasure erased is a matter of what was done first, whatever the dates say.
+// The clock of a simulated machine: somebody sets it by seconds or by years, or says that it is right; and
+// what must hold of it. Nothing erases by a date while the clock is in doubt, a backup is removed when its
+// time is over and not before, and which backups hold what an erasure erased is a matter of what was done
+// first, whatever the dates say.
 
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
@@ -39,7 +40,10 @@ export async function confirm(world: World, pass: (world: World) => Promise<void
   await pass(world)
 }
 
-/** Backups are there as long as they must, and the certificate of an erasure names every backup from before it and none from after it. */
+/**
+ * Backups are there as long as they must, and the certificate of an erasure names every backup from before
+ * it and none from after it.
+ */
 export async function certify(world: World): Promise<void> {
   assertBackups(world)
   const completed = [...world.model.requests.values()].filter(({ status }) => status === 'completed')

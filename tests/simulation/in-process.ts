@@ -1,5 +1,5 @@
-// The service in this process, for simulations of thousands of steps: one engine stays open while the service above
-// it is ended and started again.
+// The service in this process, for simulations of thousands of steps: one engine stays open while the service
+// above it is ended and started again.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The service in a process of its own, driven over its channel to the parent: for simulations that end it with
-// kill -9. Only the calls of {@link Subject} that need this process are answered here.
+// The service in a process of its own, driven over its channel to the parent: for simulations that end it
+// with kill -9. Only the calls of {@link Subject} that need this process are answered here.
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'

@@ -1,5 +1,5 @@
-// The same world of chance, with the service in a process of its own that is killed in the middle of erasures, at
-// every named point in turn, and started again on what it left.
+// The same world of chance, with the service in a process of its own that is killed in the middle of
+// erasures, at every named point in turn, and started again on what it left.
 
 import { test } from 'node:test'
 import { Killed } from './killed.ts'

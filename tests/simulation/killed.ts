@@ -1,5 +1,5 @@
-// The service in a process of its own, as a simulation sees it from outside: HTTP, a channel for what only that
-// process can do, and kill -9.
+// The service in a process of its own, as a simulation sees it from outside: HTTP, a channel for what only
+// that process can do, and kill -9.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'

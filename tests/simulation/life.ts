@@ -1,6 +1,7 @@
-// What a simulated service lives on: a clock that is moved from outside, an engine that can be taken away from under
-// it, and the points at which its erasures fail or stand still. A life that was ended goes on in nothing: its clock
-// never wakes it and no statement of it reaches the engine any more, as if the process had gone.
+// What a simulated service lives on: a clock that is moved from outside, an engine that can be taken
+// away from under it, and the points at which its erasures fail or stand still. A life that was ended
+// goes on in nothing: its clock never wakes it and no statement of it reaches the engine any more, as
+// if the process had gone.
 
 import { readdir } from 'node:fs/promises'
 import { type Clock, type SteadyTime, systemClock } from '../../server/core/clock.ts'
@@ -116,8 +117,8 @@ export class Failpoints {
   #goOn = Promise.withResolvers<void>()
 
   /**
-   * A pass with a fault. It may end by the fault itself, and what that came to is seen in what it left; a fault that was
-   * not met ends with the pass, so that nothing else stands still or fails by it.
+   * A pass with a fault. It may end by the fault itself, and what that came to is seen in what it left; a
+   * fault that was not met ends with the pass, so that nothing else stands still or fails by it.
    */
   async during(fault: Fault | null, pass: () => Promise<void>): Promise<void> {
     this.#set(fault)
@@ -181,7 +182,10 @@ export async function remainsIn(engine: TelemetryEngine): Promise<string[]> {
   return remains
 }
 
-/** Has the engine remove replaced parts now: it does so at each drop of a partition, also of one that isn't there. */
+/**
+ * Has the engine remove replaced parts now: it does so at each drop of a partition, also
+ * of one that isn't there.
+ */
 export async function removeReplaced(engine: TelemetryEngine): Promise<void> {
   for (const { name } of tables)
     await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '63-19700105'`))

@@ -1,5 +1,5 @@
-// What only the machine does in a simulation: a pass of the deletion loop, undisturbed or with a fault at a named
-// point, the end of the process in the middle of it, time that passes, starts, backups and restores.
+// What only the machine does in a simulation: a pass of the deletion loop, undisturbed or with a fault at a
+// named point, the end of the process in the middle of it, time that passes, starts, backups and restores.
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
@@ -125,7 +125,10 @@ async function actBeside(world: World, at: string | null): Promise<void> {
   if (at !== 'marked done') return hold(world)
 }
 
-/** The placement of a swap that was promised and not made stays closed until an attempt makes it, in this pass or later. */
+/**
+ * The placement of a swap that was promised and not made stays closed until an attempt makes
+ * it, in this pass or later.
+ */
 async function closePromised(world: World): Promise<void> {
   for (const name of await world.subject.remains()) {
     const [, placement] = /^erasure_swap_(\d+)_/.exec(name) ?? []

@@ -1,5 +1,6 @@
-// Worlds of chance one after the other, for as long as it is told: `npm run simulate -- --minutes 30`. Every run prints
-// its seed and what happened in it. A run that fails ends it with 1: it is printed with what led to it and kept in a file.
+// Worlds of chance one after the other, for as long as it is told: `npm run simulate -- --minutes 30`. Every
+// run prints its seed and what happened in it. A run that fails ends it with 1: it is printed with what led
+// to it and kept in a file.
 
 import { appendFileSync } from 'node:fs'
 import process from 'node:process'

@@ -1,6 +1,7 @@
-// What must be true, kept in plain maps and written from server/deletion/SPEC.md without its code: which rows are
-// there, who may see them, what a request hides, refuses and takes away, and which moves there are. A row whose fate
-// is open (an attempt may have taken it, a write was never answered) may be there or not until it is looked for.
+// What must be true, kept in plain maps and written from server/deletion/SPEC.md without its code: which
+// rows are there, who may see them, what a request hides, refuses and takes away, and which moves there
+// are. A row whose fate is open (an attempt may have taken it, a write was never answered) may be there or
+// not until it is looked for.
 
 import assert from 'node:assert/strict'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
@@ -61,7 +62,9 @@ interface Hold extends Selected {
   readonly isActive: boolean
 }
 
-/** A row each time it arrived. `open`: may have been taken by an attempt. `unanswered`: may never have come. */
+/**
+ * A row each time it arrived. `open`: may have been taken by an attempt. `unanswered`: may never have come.
+ */
 export interface Arrival extends SentRow {
   readonly tenantId: string
   readonly signal: Signal
@@ -164,7 +167,10 @@ export class Model {
     return this.activeHolds(row.tenantId).some((hold) => selects(hold, row))
   }
 
-  /** Whether a fence stands in the way of rows that come in one export: of the time between a table's first and last. */
+  /**
+   * Whether a fence stands in the way of rows that come in one export: of the time between
+   * a table's first and last.
+   */
   isFenced(tenantId: string, rows: readonly SentRow[]): boolean {
     const fences = this.requestsOf(tenantId).filter(({ status }) => fencing.has(status))
     return [...Map.groupBy(rows, ({ table }) => table)].some(([table, own]) => {

@@ -1,5 +1,6 @@
-// What people do to the service in a simulation, over its own doors: ask for erasures, decide about them, place and
-// release holds, set rules. Each knows from the model what the answer must be, and tells the model what it has changed.
+// What people do to the service in a simulation, over its own doors: ask for erasures, decide about them,
+// place and release holds, set rules. Each knows from the model what the answer must be, and tells the
+// model what it has changed.
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
@@ -269,7 +270,9 @@ export async function hold(world: World): Promise<void> {
 }
 
 const msPerDay = 86_400_000
-/** A range without a start, or longer than 31 days, counts as a full erasure where those need a second person. */
+/**
+ * A range without a start, or longer than 31 days, counts as a full erasure where those need a second person.
+ */
 function couldBeAll({ startNs, endNs }: Range): boolean {
   return startNs === null || endNs === null || endNs - startNs > 31n * 86_400_000_000_000n
 }

@@ -1,5 +1,6 @@
-// What one undisturbed pass of the deletion loop must come to, request by request, written from the order and the
-// table of moves in server/deletion/SPEC.md. A pass that is disturbed is only held to the moves there are.
+// What one undisturbed pass of the deletion loop must come to, request by request, written from
+// the order and the table of moves in server/deletion/SPEC.md. A pass that is disturbed is only
+// held to the moves there are.
 
 import { final, includes, type Model, type Request, type Status } from './model.ts'
 
@@ -11,7 +12,10 @@ interface Mover {
 
 const retryPauseMaxMs = 300_000
 
-/** The status that every request must have after an undisturbed pass that begins now; what is delayed starts by `dueMs`. */
+/**
+ * The status that every request must have after an undisturbed pass that begins now; what is
+ * delayed starts by `dueMs`.
+ */
 export function predictPass(model: Model, nowMs: number, dueMs: number): ReadonlyMap<string, Status> {
   const movers = [...model.requests.values()]
     .sort((a, b) => a.seq - b.seq)

@@ -1,5 +1,5 @@
-// What programs do to the service in a simulation: exporters send telemetry in any order, again and late, and a
-// detector records what it found. Each knows from the model what the answer must be.
+// What programs do to the service in a simulation: exporters send telemetry in any order, again and late, and
+// a detector records what it found. Each knows from the model what the answer must be.
 
 import assert from 'node:assert/strict'
 import type { Control } from '../../server/control/database.ts'

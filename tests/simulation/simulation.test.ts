@@ -4,7 +4,9 @@ import { test } from 'node:test'
 import { runWorld } from './one-world.ts'
 import { endSoonAfterAll, firstSeed as seed } from './simulation.ts'
 
-/** Makes a replayed run as long as when it failed, or longer. `npm run simulate` is for thousands of steps. */
+/**
+ * Makes a replayed run as long as when it failed, or longer. `npm run simulate` is for thousands of steps.
+ */
 const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 400)
 const runs = ['any', undefined].includes(process.env.LETHE_SIM_SEED) ? 3 : 1
 

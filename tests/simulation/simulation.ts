@@ -1,5 +1,5 @@
-// One run of a simulation: a seed decides what is done, step by step, and after every step the service is held
-// against the model. The same seed does the same again.
+// One run of a simulation: a seed decides what is done, step by step, and after every step the service is
+// held against the model. The same seed does the same again.
 
 import assert from 'node:assert/strict'
 import process from 'node:process'
@@ -34,8 +34,9 @@ export function newOrganisations(): Organisation[] {
 const foundedMs = [40 * 86_400_000, -40 * 86_400_000, 0]
 
 /**
- * Creates them at the first start. Placements are given by who came first; here they are set, so that two share one.
- * They are founded by a wrong clock, which is then set right; `setClock` does nothing where the clock can't be set.
+ * Creates them at the first start. Placements are given by who came first; here they are set, so that
+ * two share one. They are founded by a wrong clock, which is then set right; `setClock` does nothing
+ * where the clock can't be set.
  */
 export async function populate(
   app: App,
@@ -64,12 +65,14 @@ const stepMs = 120_000
 const { LETHE_SIM_SEED: wanted = '1' } = process.env
 
 /**
- * `LETHE_SIM_SEED` replays one run, `any` takes new ones. Without it the same ones run each time: what a new one finds
- * is no fault of whoever happens to meet it.
+ * `LETHE_SIM_SEED` replays one run, `any` takes new ones. Without it the same ones run each time: what a new
+ * one finds is no fault of whoever happens to meet it.
  */
 export const firstSeed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
 
-/** For a test file: one whose run failed may leave a service standing, which would keep the file from ending. */
+/**
+ * For a test file: one whose run failed may leave a service standing, which would keep the file from ending.
+ */
 export function endSoonAfterAll(): void {
   after(() => setTimeout(() => process.exit(1), 30_000).unref())
 }

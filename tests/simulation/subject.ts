@@ -1,5 +1,6 @@
-// What a simulation drives: the service by its own doors, beside them the things only a machine can do to it (ending
-// it, starting it, letting time pass), and a look at what lies in the engine past everything that hides.
+// What a simulation drives: the service by its own doors, beside them the things only a machine
+// can do to it (ending it, starting it, letting time pass), and a look at what lies in the engine
+// past everything that hides.
 
 import type { Control } from '../../server/control/database.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
@@ -50,7 +51,9 @@ export interface Subject {
   restart(): Promise<void>
   /** Takes a backup that is to be kept for so long; null where it failed. */
   backUp(keepDays: number): Promise<string | null>
-  /** Stops, puts a backup's telemetry back and keeps the control plane or takes the backup's, starts again. */
+  /**
+   * Stops, puts a backup's telemetry back and keeps the control plane or takes the backup's, starts again.
+   */
   restore(backup: string, isControlReplaced: boolean): Promise<void>
   /** Side tables, and parts that are no longer part of a table but listed or on disk. */
   remains(): Promise<readonly string[]>

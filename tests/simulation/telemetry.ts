@@ -1,5 +1,5 @@
-// The telemetry of a simulation: rows that carry their own number in a column that every reader shows, the exports
-// that bring them in, and the statements that find out which of them are there.
+// The telemetry of a simulation: rows that carry their own number in a column that every reader shows, the
+// exports that bring them in, and the statements that find out which of them are there.
 
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../../server/telemetry/sql.ts'
@@ -112,7 +112,10 @@ export const dayNs = 86_400_000_000_000n
 /** When a simulation begins: in the third of its weeks. */
 export const startMs = Number((mondayNs + 16n * dayNs) / 1_000_000n)
 
-/** Bounds that ranges have and rows lie at, just before and just after: edges of weeks and days, and one moment within. */
+/**
+ * Bounds that ranges have and rows lie at, just before and just after: edges of weeks and
+ * days, and one moment within.
+ */
 export const edgesNs: readonly bigint[] = [
   mondayNs,
   mondayNs + 3n * dayNs,

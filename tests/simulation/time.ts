@@ -1,5 +1,5 @@
-// What is true of a simulated machine's clock and of what goes by it, kept without the service's code: how far it was
-// set, whether it is in doubt, and which backups are there until when.
+// What is true of a simulated machine's clock and of what goes by it, kept without the service's code: how
+// far it was set, whether it is in doubt, and which backups are there until when.
 
 const dayMs = 86_400_000
 
@@ -27,7 +27,10 @@ export class SimulatedTime {
   taken: Taken[] = []
   /** Folders of all backups that there ever were. */
   readonly ever = new Set<string>()
-  /** Erasures that a restore may have had made again: which backups are from before them is told with a margin. */
+  /**
+   * Erasures that a restore may have had made again: which backups are from before them is told with a
+   * margin.
+   */
   readonly again = new Set<string>()
 
   set(byMs: number): void {

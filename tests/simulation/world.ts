@@ -1,5 +1,5 @@
-// A simulated world: the service, the model beside it, chance, and what is compared after every step. Whatever
-// differs ends the run with the seed, the number of the step, and the steps that led there.
+// A simulated world: the service, the model beside it, chance, and what is compared after every step.
+// Whatever differs ends the run with the seed, the number of the step, and the steps that led there.
 
 import assert from 'node:assert/strict'
 import { ChainWalk } from '../../server/audit/chain.ts'
@@ -126,7 +126,10 @@ export class World {
     for (const { place } of this.organisations) await this.#followChains(place.tenantId)
   }
 
-  /** Whoever was touched, and of the others one after the other: whatever reads costs more than everything else. */
+  /**
+   * Whoever was touched, and of the others one after the other: whatever reads costs more than everything
+   * else.
+   */
   #toRead(): Organisation[] {
     const turn = this.organisations[this.counts.steps % this.organisations.length]
     return this.organisations.filter((own) => own === turn || this.touched.has(own))

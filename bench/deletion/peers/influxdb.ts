@@ -1,6 +1,7 @@
-// InfluxDB 1.x: an organisation is a tag, a shard is a week. DROP SERIES writes tombstones beside its files; bytes
-// go when a file is compacted next, and nothing can ask for that: a shard is compacted as a whole when nobody has
-// written to it for `compact-full-write-cold-duration`, here 30 seconds instead of the 4 hours it comes with.
+// InfluxDB 1.x: an organisation is a tag, a shard is a week. DROP SERIES writes tombstones beside its
+// files; bytes go when a file is compacted next, and nothing can ask for that: a shard is compacted as a
+// whole when nobody has written to it for `compact-full-write-cold-duration`, here 30 seconds instead of
+// the 4 hours it comes with.
 
 import { execFile } from 'node:child_process'
 import { createReadStream } from 'node:fs'

@@ -1,5 +1,6 @@
-// What the stores that others run have in common here: the same points as the product's gauges and counters, as text
-// that our engine writes, and the clients that measure what neighbours feel. Their servers are those of bench/peers.
+// What the stores that others run have in common here: the same points as the product's gauges and
+// counters, as text that our engine writes, and the clients that measure what neighbours feel. Their
+// servers are those of bench/peers.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,9 +34,9 @@ export interface Peer extends Program {
 }
 
 /**
- * Writes the points as text, one file after the other, each an organisation's whole history or, where `by` says so,
- * everybody's day, and hands each over while the next is written. `line` is an expression over the columns of
- * `pointSelect`. A file is removed when it was taken.
+ * Writes the points as text, one file after the other, each an organisation's whole history or, where `by`
+ * says so, everybody's day, and hands each over while the next is written. `line` is an expression over the
+ * columns of `pointSelect`. A file is removed when it was taken.
  */
 export async function feed(
   { folder, history }: Pick<PeerOptions, 'folder' | 'history'>,

@@ -1,7 +1,7 @@
-// PostgreSQL: a table of series and a table of points partitioned by day, with an index by series and time. DELETE
-// only marks rows, VACUUM frees their space inside the files, and VACUUM FULL writes every partition anew, under a
-// lock that keeps readers out. Automatic vacuuming is off, so that each way is measured alone; the write-ahead log,
-// which keeps erased rows for a while too, is not counted.
+// PostgreSQL: a table of series and a table of points partitioned by day, with an index by series and time.
+// DELETE only marks rows, VACUUM frees their space inside the files, and VACUUM FULL writes every partition
+// anew, under a lock that keeps readers out. Automatic vacuuming is off, so that each way is measured alone;
+// the write-ahead log, which keeps erased rows for a while too, is not counted.
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
-// Prometheus: its blocks are made of OpenMetrics text by promtool, a day each, as they would be after some days of
-// scraping and compacting. An organisation is a label. `delete_series` only writes tombstones; `clean_tombstones`
-// rewrites every block that has one. Nothing is sent while it erases: it scrapes, and takes no samples by HTTP.
+// Prometheus: its blocks are made of OpenMetrics text by promtool, a day each, as they would be after some
+// days of scraping and compacting. An organisation is a label. `delete_series` only writes tombstones;
+// `clean_tombstones` rewrites every block that has one. Nothing is sent while it erases: it scrapes, and
+// takes no samples by HTTP.
 
 import { execFile } from 'node:child_process'
 import { appendFileSync, mkdirSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// VictoriaMetrics, one node: points are imported as Prometheus text, a month is a partition. `delete_series` only
-// marks series; their bytes go when the parts are merged, which `force_merge` asks for. Names and labels of what was
-// deleted stay in its index, which is not counted here.
+// VictoriaMetrics, one node: points are imported as Prometheus text, a month is a partition. `delete_series`
+// only marks series; their bytes go when the parts are merged, which `force_merge` asks for. Names and labels
+// of what was deleted stay in its index, which is not counted here.
 
 import { execFile } from 'node:child_process'
 import { createReadStream } from 'node:fs'

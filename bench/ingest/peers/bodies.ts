@@ -1,6 +1,6 @@
-// The same points in each store's own encoding. The binary ones are made once for each sender by the tests' encoders,
-// with marks in the place of values and times, whose width is fixed, and then filled in for every round: millions of
-// points are ready in seconds, and their bytes are those of a library.
+// The same points in each store's own encoding. The binary ones are made once for each sender by the tests'
+// encoders, with marks in the place of values and times, whose width is fixed, and then filled in for every
+// round: millions of points are ready in seconds, and their bytes are those of a library.
 
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
 import {

@@ -1,5 +1,5 @@
-// InfluxDB 1.x by its line protocol; each attribute is a tag. Its index is the one on disk. A shard counts as cold, and is
-// compacted, only when nobody writes any more.
+// InfluxDB 1.x by its line protocol; each attribute is a tag. Its index is the one on disk. A shard counts as
+// cold, and is compacted, only when nobody writes any more.
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// Lethe itself, one organisation in a service of its own process, by each protocol that carries these points. Merged is
-// what the engine makes of it when it is asked for one part a partition, once the service has ended.
+// Lethe itself, one organisation in a service of its own process, by each protocol that carries
+// these points. Merged is what the engine makes of it when it is asked for one part a partition,
+// once the service has ended.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,7 @@
-// The clients of every store, in a process of their own: each is one sender, which sends its bodies oldest first and
-// waits for each answer before the next (a closed loop), so that the samples of a series come in order. All bodies are
-// ready, in memory or for PostgreSQL in files, before the first is sent. Speaks over the IPC channel of its parent.
+// The clients of every store, in a process of their own: each is one sender, which sends its bodies oldest
+// first and waits for each answer before the next (a closed loop), so that the samples of a series come in
+// order. All bodies are ready, in memory or for PostgreSQL in files, before the first is sent. Speaks over
+// the IPC channel of its parent.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'

@@ -1,7 +1,8 @@
-// The points that every store of this benchmark is sent: gauges and counters as processes export them, one sample a
-// minute, the default of OpenTelemetry's SDKs. A sender is what a Collector or Prometheus forwards: some processes of
-// services, whose samples of a minute share an instant, all in one body. The same seed gives the same series, values
-// and instants in every encoding; only the end of the time, which stores want to be recent, comes from the clock.
+// The points that every store of this benchmark is sent: gauges and counters as processes export them, one
+// sample a minute, the default of OpenTelemetry's SDKs. A sender is what a Collector or Prometheus forwards:
+// some processes of services, whose samples of a minute share an instant, all in one body. The same seed
+// gives the same series, values and instants in every encoding; only the end of the time, which stores want
+// to be recent, comes from the clock.
 
 import { seededRandom } from '../../storage/sample-rows.ts'
 import { type IntegerAttribute, requestAttributes, resource, type TextAttribute } from '../payloads.ts'
@@ -74,8 +75,9 @@ export interface Round {
 }
 
 /**
- * The rounds of a sender, oldest first. A third of the counters hardly ever count, the others by up to some hundred a
- * minute; of the gauges half are small whole numbers and half ratios with all their digits. The rounds share an array.
+ * The rounds of a sender, oldest first. A third of the counters hardly ever count, the others by up to
+ * some hundred a minute; of the gauges half are small whole numbers and half ratios with all their digits.
+ * The rounds share an array.
  */
 export function* roundsOf(shape: Shape, sender: number, processes: readonly Process[]): Generator<Round> {
   const random = seededRandom(shape.seed * 2000 + sender)

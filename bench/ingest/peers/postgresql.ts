@@ -1,6 +1,7 @@
-// PostgreSQL by COPY BINARY, a transaction for each body, into points with an index by series and time. The attributes of
-// a series are in a table of their own, filled before anything is timed: its clients know the number of a series, which
-// the clients of no other store have to. Its log is not among the bytes of what is merged.
+// PostgreSQL by COPY BINARY, a transaction for each body, into points with an index by series and time.
+// The attributes of a series are in a table of their own, filled before anything is timed: its clients
+// know the number of a series, which the clients of no other store have to. Its log is not among the
+// bytes of what is merged.
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// Prometheus as a receiver of remote write. Points wait in its head, whose log and chunks are on disk, and become blocks
-// of two hours later; a snapshot writes what is there as blocks now, which is what merged means here.
+// Prometheus as a receiver of remote write. Points wait in its head, whose log and chunks are on
+// disk, and become blocks of two hours later; a snapshot writes what is there as blocks now, which
+// is what merged means here.
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

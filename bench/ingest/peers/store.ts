@@ -1,5 +1,6 @@
-// A store under the load of this benchmark: how it is opened on an empty folder, where its points go, and what is on
-// its disk once its own work has ended. What is seen is seen from outside, in the same way for all.
+// A store under the load of this benchmark: how it is opened on an empty folder, where its
+// points go, and what is on its disk once its own work has ended. What is seen is seen from
+// outside, in the same way for all.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bytesOf, filesUnder } from '../../deletion/files.ts'
@@ -33,7 +34,10 @@ export function folderBytes(folder: string): number {
   return bytesOf(filesUnder(folder))
 }
 
-/** Waits until the files of a folder have not changed for ten seconds, at least `restMs` and at most a minute more. */
+/**
+ * Waits until the files of a folder have not changed for ten seconds, at least `restMs`
+ * and at most a minute more.
+ */
 export async function untilQuiet(folder: string, restMs: number): Promise<void> {
   const startMs = performance.now()
   let [last, sinceMs] = ['', startMs]

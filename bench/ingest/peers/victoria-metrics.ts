@@ -1,5 +1,5 @@
-// VictoriaMetrics, one node, by remote write or by its import of Prometheus' text. It has no log: what came in last is in
-// memory for some seconds, and an acknowledgement does not say that it is on disk.
+// VictoriaMetrics, one node, by remote write or by its import of Prometheus' text. It has no log: what came
+// in last is in memory for some seconds, and an acknowledgement does not say that it is on disk.
 
 import { join } from 'node:path'
 import { expect200 } from '../../deletion/load.ts'

@@ -1,5 +1,5 @@
-// Attacks by what is sent in a body: JSON that costs more to read than to write, answers that are larger than their
-// question, bodies that swell or never end.
+// Attacks by what is sent in a body: JSON that costs more to read than to write, answers that are larger than
+// their question, bodies that swell or never end.
 
 import { gzipSync } from 'node:zlib'
 // @ts-expect-error the library has no types

@@ -8,7 +8,10 @@ import { endHeaders, exportHead, frame, headerBlock, preface } from './http2-fra
 
 const mebibyte = 1024 * 1024
 
-/** Writes chunks on so many connections that read nothing, each as fast as it takes them; closed ones are opened again. */
+/**
+ * Writes chunks on so many connections that read nothing, each as fast as it takes them;
+ * closed ones are opened again.
+ */
 function writeFrames(attacker: Attacker, connections: number, chunks: () => () => Buffer): Promise<void> {
   return attacker.loops(connections, async () => {
     const socket = attacker.socket(attacker.orders.grpcPort)

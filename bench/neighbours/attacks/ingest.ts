@@ -1,4 +1,5 @@
-// Attacks of an ingest token: more telemetry, and telemetry that is dearer to keep than what it costs to send.
+// Attacks of an ingest token: more telemetry, and telemetry that is dearer to keep than what it costs to
+// send.
 
 import { ingestBodies } from '../../ingest/payloads.ts'
 import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'

@@ -1,5 +1,5 @@
-// Requests to a service over HTTP, as any client sends them: by the operations that the contract declares. Every way in
-// which a request can fail becomes a sentence that says what to do, and none holds the token.
+// Requests to a service over HTTP, as any client sends them: by the operations that the contract declares.
+// Every way in which a request can fail becomes a sentence that says what to do, and none holds the token.
 
 import type { z } from 'zod'
 import { ErrorBody, ValidationError, type ValidationProblem } from '../../../contract/errors.ts'
@@ -103,7 +103,9 @@ export class ApiClient {
     return received.text
   }
 
-  /** With its key a request is the same one when it is repeated, so it is, once, where its answer was lost. */
+  /**
+   * With its key a request is the same one when it is repeated, so it is, once, where its answer was lost.
+   */
   async #sendSafely(method: string, path: string, sent: SentBody): Promise<Received> {
     try {
       return await this.#send(method, path, sent)

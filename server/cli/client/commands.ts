@@ -1,5 +1,6 @@
-// Commands that are clients of a service: over HTTP, with an access token, for the token's own organisation. This room
-// knows the contract and nothing of the service. Definitions only; what they do is loaded when one is called.
+// Commands that are clients of a service: over HTTP, with an access token, for the token's own
+// organisation. This room knows the contract and nothing of the service. Definitions only; what they do is
+// loaded when one is called.
 
 import { type Command, Option } from 'commander'
 import { reasonChoices, statusChoices } from '../commands/choices.ts'

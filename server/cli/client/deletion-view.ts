@@ -1,5 +1,5 @@
-// A deletion as a person follows it: the three clocks of what is true so far, a bar of the steps, and what it waits
-// for. Pure functions of what the service answered.
+// A deletion as a person follows it: the three clocks of what is true so far, a bar of the steps, and what it
+// waits for. Pure functions of what the service answered.
 
 import {
   type DeletionPreview,

@@ -1,4 +1,5 @@
-// `lethe deletions`: reading deletion requests of the token's organisation, following one, and deciding about it.
+// `lethe deletions`: reading deletion requests of the token's organisation, following
+// one, and deciding about it.
 
 import { writeFileSync } from 'node:fs'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'

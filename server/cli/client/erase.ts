@@ -1,6 +1,6 @@
-// `lethe erase`: asks the service to erase telemetry of the token's own organisation, after showing what would go. A
-// person types the tenant_id, a script says it with --confirm. The deletion names the preview that was shown, so that the
-// service refuses it where more than a few rows have changed since.
+// `lethe erase`: asks the service to erase telemetry of the token's own organisation, after showing what
+// would go. A person types the tenant_id, a script says it with --confirm. The deletion names the preview
+// that was shown, so that the service refuses it where more than a few rows have changed since.
 
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'

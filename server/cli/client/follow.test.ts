@@ -1,5 +1,5 @@
-// Following a deletion: changes are told once, a service that restarts meanwhile is waited for, and one that was never
-// there is not.
+// Following a deletion: changes are told once, a service that restarts meanwhile is waited for, and one
+// that was never there is not.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

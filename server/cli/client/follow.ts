@@ -1,5 +1,5 @@
-// Following a deletion until it has ended. A terminal shows one picture that is drawn anew; a file or a pipe gets a
-// line for each change. A service that restarts meanwhile is waited for.
+// Following a deletion until it has ended. A terminal shows one picture that is drawn anew; a file or a pipe
+// gets a line for each change. A service that restarts meanwhile is waited for.
 
 import type { DeletionRequest } from '../../../contract/deletion.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
@@ -19,8 +19,8 @@ interface Follower extends JsonOption {
 }
 
 /**
- * Answers the deletion once it has ended, whichever way. A service that has answered once is waited for while it is
- * away; `hasAnswered` says that it has, to an earlier request.
+ * Answers the deletion once it has ended, whichever way. A service that has answered once is waited for while
+ * it is away; `hasAnswered` says that it has, to an earlier request.
  */
 export async function followDeletion(
   follower: Follower,

@@ -1,5 +1,5 @@
-// Where a client finds address and token: the environment before the file, a file that others can read refused, and no
-// secret in any sentence.
+// Where a client finds address and token: the environment before the file, a file that others can read
+// refused, and no secret in any sentence.
 
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

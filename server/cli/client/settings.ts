@@ -1,6 +1,6 @@
-// Where a client command finds the service and its access token: the environment, then a file that its user alone can
-// read. Never the command line, which other users of the machine can see. A token is sent only to the address it was
-// configured with.
+// Where a client command finds the service and its access token: the environment, then a file that its user
+// alone can read. Never the command line, which other users of the machine can see. A token is sent only to
+// the address it was configured with.
 
 import { readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,5 +1,5 @@
-// `lethe backup`: taking, listing, removing and restoring backups. Definitions only; what they do is loaded when one
-// is called.
+// `lethe backup`: taking, listing, removing and restoring backups. Definitions only; what they do is
+// loaded when one is called.
 
 import { type Command, Option } from 'commander'
 import { withExamples, withJson } from './help.ts'

@@ -1,4 +1,5 @@
-// `lethe detect`: what a detector makes of a file. The definition only; what it does is loaded when it is called.
+// `lethe detect`: what a detector makes of a file. The definition only; what it does is
+// loaded when it is called.
 
 import { type Command, Option } from 'commander'
 import { methodChoices } from './choices.ts'

@@ -1,5 +1,5 @@
-// `lethe ledger`, `lethe audit` and `lethe certificate`: evidence, written out and checked. Definitions only; what they
-// do is loaded when one is called.
+// `lethe ledger`, `lethe audit` and `lethe certificate`: evidence, written out and checked. Definitions only;
+// what they do is loaded when one is called.
 
 import type { Command } from 'commander'
 import { ofOrg, withExamples, withJson } from './help.ts'

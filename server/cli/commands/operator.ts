@@ -1,6 +1,6 @@
-// Commands of the operator on the machine itself: organisations, access tokens, quotas, legal holds, the clock, signing keys.
-// They open the control plane directly and work beside a running service. Definitions only; what they do is loaded
-// when one is called.
+// Commands of the operator on the machine itself: organisations, access tokens, quotas, legal holds, the
+// clock, signing keys. They open the control plane directly and work beside a running service. Definitions
+// only; what they do is loaded when one is called.
 
 import { type Command, Option } from 'commander'
 import type { Config } from '../../config.ts'

@@ -1,5 +1,5 @@
-// `lethe serve` and `lethe demo`: the commands that are the service. Definitions only; what they do is loaded when one
-// is called.
+// `lethe serve` and `lethe demo`: the commands that are the service. Definitions only; what they do is
+// loaded when one is called.
 
 import type { Command } from 'commander'
 import { withExamples } from './help.ts'

@@ -1,6 +1,6 @@
-// The first schema of the control plane. The database itself keeps the ledger and the audit log append-only: not even our
-// own code can change or remove an entry without changing the schema first. Databases that are older than this text have
-// `real` where it says `double precision`; SQLite stores both alike.
+// The first schema of the control plane. The database itself keeps the ledger and the audit log append-only:
+// not even our own code can change or remove an entry without changing the schema first. Databases that are
+// older than this text have `real` where it says `double precision`; SQLite stores both alike.
 
 import { type Kysely, sql } from 'kysely'
 import { dialectOf } from '../dialect.ts'

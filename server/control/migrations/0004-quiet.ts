@@ -1,5 +1,5 @@
-// What makes detectors quiet: what people say of anomalies, kept with the anomaly so that an erasure takes both, and
-// mutes. Mutes are settings and hold no telemetry.
+// What makes detectors quiet: what people say of anomalies, kept with the anomaly so that an erasure takes
+// both, and mutes. Mutes are settings and hold no telemetry.
 
 import { type Kysely, sql } from 'kysely'
 

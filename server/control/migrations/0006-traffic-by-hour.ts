@@ -1,6 +1,7 @@
-// The system detector of request rates compares with the same hour of other days instead of the recent past. Those of
-// organisations that have it from before are changed, but only where nobody changed theirs: a first revision. Its
-// anomalies and its last run stay, so only what comes from now on is told by the new definition.
+// The system detector of request rates compares with the same hour of other days instead of the recent
+// past. Those of organisations that have it from before are changed, but only where nobody changed
+// theirs: a first revision. Its anomalies and its last run stay, so only what comes from now on is
+// told by the new definition.
 
 import { type QueryExecutorProvider, sql } from 'kysely'
 

@@ -1,6 +1,7 @@
-// Where each access token comes from: the token that it was made with, the root of its line, and the earliest expiry
-// in that line. Older rows tell it only by the requester in `created_by`, so the table is walked once. A line that
-// ends in a missing token or in a circle has no root: its tokens count as related to every other one.
+// Where each access token comes from: the token that it was made with, the root of its line, and the
+// earliest expiry in that line. Older rows tell it only by the requester in `created_by`, so the table is
+// walked once. A line that ends in a missing token or in a circle has no root: its tokens count as
+// related to every other one.
 //
 // Also the changes of retention that wait for a second person, a row for each signal.
 
@@ -55,7 +56,9 @@ export const twoPersons = {
 
 const unknownLine: Line = { root: null, expiresAtMs: null }
 
-/** The token that `created_by` names. Names of tokens are free text; what follows the last bracket is ours. */
+/**
+ * The token that `created_by` names. Names of tokens are free text; what follows the last bracket is ours.
+ */
 function makerOf({ created_by }: TokenRow): string | null {
   return /\((tok_[0-9a-z]+)\)$/.exec(created_by)?.[1] ?? null
 }

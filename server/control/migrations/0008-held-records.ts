@@ -1,5 +1,6 @@
-// What a legal hold keeps survives in the control plane as well: an anomaly about held time can't be removed while the
-// hold stands, not even by a statement that forgot to ask, and what it said before it was changed is kept beside it.
+// What a legal hold keeps survives in the control plane as well: an anomaly about held time can't be
+// removed while the hold stands, not even by a statement that forgot to ask, and what it said before it was
+// changed is kept beside it.
 
 import { type Kysely, sql } from 'kysely'
 import { dialectOf } from '../dialect.ts'

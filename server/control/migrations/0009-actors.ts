@@ -1,8 +1,8 @@
-// Who acted becomes data: a kind, an id and a name in three columns, in place of one display text. The texts of older
-// rows are read here, once. Chains keep theirs, because they are hashed.
+// Who acted becomes data: a kind, an id and a name in three columns, in place of one display text. The texts
+// of older rows are read here, once. Chains keep theirs, because they are hashed.
 //
-// A text of no known form becomes an operator without an id, whose name is the whole text: answers show it unchanged,
-// and it never counts as a second person.
+// A text of no known form becomes an operator without an id, whose name is the whole text: answers show it
+// unchanged, and it never counts as a second person.
 
 import { type Kysely, sql } from 'kysely'
 
@@ -54,8 +54,8 @@ export const actors = {
 }
 
 /**
- * Fills the three columns from the text and drops it. The readings of texts are a table, because one update by its key
- * takes as long as there are rows, and an update for each text as long as their product.
+ * Fills the three columns from the text and drops it. The readings of texts are a table, because one update
+ * by its key takes as long as there are rows, and an update for each text as long as their product.
  */
 async function replaceText(db: Kysely<unknown>, { table, column }: ActorColumn): Promise<void> {
   const { rows } = await sql
@@ -80,7 +80,10 @@ async function replaceText(db: Kysely<unknown>, { table, column }: ActorColumn):
   await sql.raw(`alter table ${table} drop column ${column}`).execute(db)
 }
 
-/** What an anomaly said before it was changed is its whole row as JSON, so who judged it is replaced there too. */
+/**
+ * What an anomaly said before it was changed is its whole row as JSON, so who judged it is replaced there
+ * too.
+ */
 async function replaceInVersions(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ anomaly_id: string; version: number; record: string }>`
     select anomaly_id, version, record from held_anomaly_versions`.execute(db)
@@ -95,8 +98,8 @@ async function replaceInVersions(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * As the texts were made when this was written: `token:<name> (<id>)`, where the name is free text, `operator:<way>` and
- * `system:<part>`. A migration must not change with the program.
+ * As the texts were made when this was written: `token:<name> (<id>)`, where the name is free text,
+ * `operator:<way>` and `system:<part>`. A migration must not change with the program.
  */
 function read(text: string): { kind: string; id: string; name: string } {
   const [, tokenName, tokenId] = /^token:(.*) \((tok_[0-9a-z]+)\)$/s.exec(text) ?? []

@@ -1,5 +1,5 @@
-// What the control plane asks of its database, in SQLite files of its own: snapshots beside writers in another process,
-// locks, and rows that the database itself keeps.
+// What the control plane asks of its database, in SQLite files of its own: snapshots beside writers in
+// another process, locks, and rows that the database itself keeps.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

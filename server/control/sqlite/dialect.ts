@@ -1,5 +1,6 @@
-// What the control plane asks of its database (control/dialect.ts), said to SQLite. There is one writer at a time: a
-// transaction begins by taking the write lock of the whole file, and waits where another process has it.
+// What the control plane asks of its database (control/dialect.ts), said to SQLite. There is one
+// writer at a time: a transaction begins by taking the write lock of the whole file, and waits
+// where another process has it.
 
 import { SqliteAdapter, SqliteDialect, sql } from 'kysely'
 import type { Control } from '../database.ts'
@@ -10,7 +11,8 @@ import { sqliteSchema } from './schema.ts'
 export const busyTimeoutMs = 5000
 
 const dialect: ControlDialect = {
-  // Nothing is left to lock: a transaction has the whole file from its beginning (`begin immediate`, see sqlite.ts).
+  // Nothing is left to lock: a transaction has the whole file from its beginning
+  // (`begin immediate`, see sqlite.ts).
   async lock() {},
 
   snapshot(control, read) {
@@ -31,7 +33,8 @@ const dialect: ControlDialect = {
     await flushErased(control)
   },
 
-  // Everything else on this connection waits meanwhile: it takes as long as reading and writing the file once.
+  // Everything else on this connection waits meanwhile: it takes as long as reading and writing the file
+  // once.
   async copyTo(control, path) {
     await sql`vacuum into ${path}`.execute(control)
   },
@@ -43,8 +46,9 @@ const dialect: ControlDialect = {
 }
 
 /**
- * Freed pages are overwritten as they are freed (`secure_delete`), so erased bytes wait in the write-ahead log alone: it is
- * moved into the file and emptied. Waiting for another reader would stop the whole process, so nobody waits.
+ * Freed pages are overwritten as they are freed (`secure_delete`), so erased bytes wait in the write-ahead
+ * log alone: it is moved into the file and emptied. Waiting for another reader would stop the whole
+ * process, so nobody waits.
  */
 async function flushErased(control: Control): Promise<void> {
   const busy = await control.connection().execute(async (connection) => {

@@ -1,4 +1,5 @@
-// What migrations say to SQLite in its own words. Databases in use have these triggers: a change here reaches only new ones.
+// What migrations say to SQLite in its own words. Databases in use have these triggers: a change
+// here reaches only new ones.
 
 import { sql } from 'kysely'
 import type { SchemaDialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// The control plane's file itself. Forgetting is looked for where it counts: in the bytes of every file in the
-// folder, after the same flush that an erasure makes.
+// The control plane's file itself. Forgetting is looked for where it counts: in the bytes of every file in
+// the folder, after the same flush that an erasure makes.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'

@@ -18,7 +18,8 @@ export function openSqlite(path: string): Control {
     'synchronous = FULL',
     'foreign_keys = ON',
     'secure_delete = ON',
-    // Without this a row that "insert or replace" removes fires no delete trigger, and the ledger would not be append-only.
+    // Without this a row that "insert or replace" removes fires no delete trigger, and the ledger
+    // would not be append-only.
     'recursive_triggers = ON',
     'trusted_schema = OFF',
   ]) {
@@ -56,7 +57,8 @@ function prepare(database: DatabaseSync, text: string) {
     reader: statement.columns().length > 0,
     all: (parameters: ReadonlyArray<unknown>) => refusing(() => statement.all(...values(parameters))),
     run: (parameters: ReadonlyArray<unknown>) => {
-      // A full disk and an I/O error have rolled back already; that there is nothing to roll back would hide them.
+      // A full disk and an I/O error have rolled back already; that there is nothing to
+      // roll back would hide them.
       if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
       return refusing(() => statement.run(...values(parameters)))
     },
@@ -64,7 +66,10 @@ function prepare(database: DatabaseSync, text: string) {
   }
 }
 
-/** SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was written; trying again is right. */
+/**
+ * SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was
+ * written; trying again is right.
+ */
 const busyCode = 5
 
 /** Turns what the driver throws because of another process or of the disk into a refusal. */

@@ -16,8 +16,8 @@ export class ErasureError extends Error {
 }
 
 /**
- * The work is stopped by a signal, whose reason it names. Nothing failed, and the attempt doesn't count against
- * the limit.
+ * The work is stopped by a signal, whose reason it names. Nothing failed, and the attempt doesn't
+ * count against the limit.
  */
 export class ErasureStopped extends ErasureError {
   constructor({ reason }: AbortSignal) {

@@ -83,7 +83,9 @@ export async function refuseBesideAll(
   }
 }
 
-/** Returns the number of the next request, in the order in which requests of all organisations are created. */
+/**
+ * Returns the number of the next request, in the order in which requests of all organisations are created.
+ */
 export async function nextSeq(trx: ControlTransaction): Promise<number> {
   await lock(trx, 'deletion_order')
   const newest = await trx

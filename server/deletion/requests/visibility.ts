@@ -1,8 +1,8 @@
-// What a deletion request does to readers and writers of the telemetry that it selects. Its visibility is one
-// of four states and follows from its status (`visibilityOf` in states.ts). SPEC.md has the same tables, and a
-// test compares them.
+// What a deletion request does to readers and writers of the telemetry that it selects. Its visibility is
+// one of four states and follows from its status (`visibilityOf` in states.ts). SPEC.md has the same tables,
+// and a test compares them.
 //
-//   state    readers                       writers                                time for charts and detectors
+//   state    readers                       writers                             time for charts and detectors
 //   open     see the selection             add to it                              as stored
 //   hidden   do not see it                 add to it                              unknown
 //   fenced   do not see it                 are refused with a 503                 unknown
@@ -18,8 +18,8 @@
 //
 // Invariant: the gate is never looser than the stored status. A stricter state is told to the gate before the
 // transaction that stores it commits, a looser one after it has committed. While several changes of a request
-// are in progress, the gate has the strictest of the stored state and of theirs. A change that fails only ends
-// its own demand, so nothing else has to be undone.
+// are in progress, the gate has the strictest of the stored state and of theirs. A change that fails only
+// ends its own demand, so nothing else has to be undone.
 
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'

@@ -1,5 +1,5 @@
-// The alarm layer on hand-made scores: the band is 90 to 110 around 100 in every bucket, so that each rule is tested
-// alone.
+// The alarm layer on hand-made scores: the band is 90 to 110 around 100 in every bucket, so that
+// each rule is tested alone.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,20 +1,22 @@
-// The alarm layer, which all methods share: it turns scores into incidents that somebody should hear of. Ranking
-// buckets and raising alarms are different tasks: with a fixed limit, even a method that ranks well raises far too many
-// alarms. So methods only score, and this layer decides, in four steps.
+// The alarm layer, which all methods share: it turns scores into incidents that somebody should hear of.
+// Ranking buckets and raising alarms are different tasks: with a fixed limit, even a method that ranks well
+// raises far too many alarms. So methods only score, and this layer decides, in four steps.
 //
-// 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget (tail-calibration.ts), and at
-//    least to the smallest deviations that the user cares about. A value outside these edges violates. A chart shows
-//    the same edges, so what it shows is what alarms. Methods without a budget are exact: their edges stay. A method
-//    without a band is judged by its score, on the same scale; if it marks unreported scores, only those open an
-//    incident.
-// 2. n of m. `violateN` violations in the last `windowM` judged buckets open an incident; `clearN` calm buckets in a
-//    row close it.
-// 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated. After it
-//    has closed, the cool-down mutes violations that are not clearly worse. Until sixteen buckets were judged, it is
-//    not known how high the scores of this series usually are: an incident that ends before is not reported, and one
-//    that lasts is reported at its first violation from then on. The calibration learns from both.
-// 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are erased, thin or
-//    merely missing give no evidence: they count neither for nor against an incident, and are not among the m.
+// 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget
+//    (tail-calibration.ts), and at least to the smallest deviations that the user cares about. A value
+//    outside these edges violates. A chart shows the same edges, so what it shows is what alarms. Methods
+//    without a budget are exact: their edges stay. A method without a band is judged by its score, on the
+//    same scale; if it marks unreported scores, only those open an incident.
+// 2. n of m. `violateN` violations in the last `windowM` judged buckets open an incident; `clearN` calm
+//    buckets in a row close it.
+// 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated.
+//    After it has closed, the cool-down mutes violations that are not clearly worse. Until sixteen buckets
+//    were judged, it is not known how high the scores of this series usually are: an incident that ends
+//    before is not reported, and one that lasts is reported at its first violation from then on. The
+//    calibration learns from both.
+// 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are
+//    erased, thin or merely missing give no evidence: they count neither for nor against an incident,
+//    and are not among the m.
 //
 //             n of m violate                  calm bucket
 //    ok ------------------------> anomalous ---------------> recovering
@@ -23,10 +25,11 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// The result is computed over the whole window, without memory between runs: the same window gives the same incidents,
-// and erased data has no influence on the decision either. Of an incident, open or muted, the calibration learns only
-// the score that opened it: it is one alarm, and its length must not make its scores usual. Feedback that an anomaly
-// was none widens the edge on its side once more, after the budget has (feedback.ts).
+// The result is computed over the whole window, without memory between runs: the same window gives the
+// same incidents, and erased data has no influence on the decision either. Of an incident, open or
+// muted, the calibration learns only the score that opened it: it is one alarm, and its length must not
+// make its scores usual. Feedback that an anomaly was none widens the edge on its side once more, after
+// the budget has (feedback.ts).
 
 import type { Scores } from '../methods/method.ts'
 import { scoreOf } from '../methods/method.ts'
@@ -50,8 +53,8 @@ export interface AlarmPolicy {
   /** Values needed before the first bucket is judged; 0 for methods that learn nothing. */
   readonly warmupPoints: number
   /**
-   * Whether incidents that end before sixteen buckets were judged are not reported, because the usual scores are not
-   * known yet.
+   * Whether incidents that end before sixteen buckets were judged are not reported, because the usual
+   * scores are not known yet.
    */
   readonly waitsForScores: boolean
   /** Tolerated alarms per bucket; null for exact methods, whose edges are never widened. */
@@ -59,7 +62,8 @@ export interface AlarmPolicy {
   /** The edge is never moved further in than to this multiple of the method's own edge; at most 1. */
   readonly leastThreshold: number
   /**
-   * Nor further out than to this multiple, as long as the budget is met; Infinity where only the past gives a limit.
+   * Nor further out than to this multiple, as long as the budget is met; Infinity where
+   * only the past gives a limit.
    */
   readonly mostThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
@@ -98,8 +102,8 @@ export interface Incident {
 /** The state after the last bucket. */
 export type DetectorState =
   /**
-   * Insufficient: at this rate of data the window never has enough values to judge. A longer window or coarser buckets
-   * help.
+   * Insufficient: at this rate of data the window never has enough values to judge. A longer window
+   * or coarser buckets help.
    */
   | { readonly status: 'learning' | 'insufficient_data'; readonly pointsNeeded: number }
   /** How many more series of the group need data at the same time. */
@@ -115,8 +119,8 @@ export interface Evaluation {
 }
 
 /**
- * Decides over a whole window, oldest bucket first. `scores` are those of a method, with the same buckets as the
- * evidence.
+ * Decides over a whole window, oldest bucket first. `scores` are those of a method, with the same
+ * buckets as the evidence.
  */
 export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
   const edges = copyOf(scores)
@@ -162,11 +166,16 @@ interface Violation {
   readonly score: number
 }
 
-/** Combines violations into incidents. Incidents that end before `startReporting` are left out, except silence. */
+/**
+ * Combines violations into incidents. Incidents that end before `startReporting` are
+ * left out, except silence.
+ */
 class IncidentTracker {
   readonly incidents: Incident[] = []
   readonly #policy: AlarmPolicy
-  /** The violating buckets among the last `windowM` judged ones, with their ordinals among all judged buckets. */
+  /**
+   * The violating buckets among the last `windowM` judged ones, with their ordinals among all judged buckets.
+   */
   #recent: { ordinal: number; index: number; violation: Violation }[] = []
   #judged = 0
   #open: Incident | null = null
@@ -291,7 +300,9 @@ export function sideOf(value: number, expected: number): 'high' | 'low' | 'odd' 
   return value < expected ? 'low' : 'high'
 }
 
-/** The method's own score, or 0 on a side that cannot alarm, so that only scores that could alarm are counted. */
+/**
+ * The method's own score, or 0 on a side that cannot alarm, so that only scores that could alarm are counted.
+ */
 function directedScore(scores: Scores, i: number, value: number, policy: AlarmPolicy): number {
   const isOtherSide =
     (policy.direction === 'up' && value < at(scores.expected, i)) ||
@@ -321,7 +332,8 @@ function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration
 }
 
 /**
- * Moves the edges of row i out by the factor of each side. Without a band, divides the scores by the factor instead.
+ * Moves the edges of row i out by the factor of each side. Without a band, divides the
+ * scores by the factor instead.
  */
 function applyWidening(edges: Scores, i: number, value: number, { above, below }: Widened): void {
   const { expected: expectedValues, lower, upper, ...measures } = edges

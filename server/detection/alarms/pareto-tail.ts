@@ -1,23 +1,26 @@
-// Estimates tails of a distribution from a handful of excesses, and how far out an alarm edge must be under all tails
-// that are plausible.
+// Estimates tails of a distribution from a handful of excesses, and how far out an alarm edge must be under
+// all tails that are plausible.
 //
-// - The distribution: excesses over a high level follow a generalised Pareto distribution (Pickands 1975; Balkema and
-//   de Haan 1974).
-// - The prior: shapes from -0.2 to 0.6, equally probable. So a dozen peaks cannot show that a tail ends soon, and the
-//   heaviest shape has no variance. Scales: equally probable on a logarithmic scale.
-// - The *predictive* quantile: the excess that the next peak exceeds with the wanted probability, averaged over all
-//   those tails (Coles 2001, section 9.1). With 16 exponential peaks and a budget of one hundredth of their rate, the
-//   best-fitting tail alone would exceed its quantile one and a half to two times as often as intended; with heavy
-//   tails, four times.
-// - An excess need not be known exactly. Of a censored one only a lower bound is known, and of a count only its step: a
-//   2 means "from 2 up to 3" in the continuous distribution. If steps were taken for exact numbers, the fit would see
-//   nothing between them and put its quantile just below the next step.
-// - An excess beyond five medians is censored there: a huge one must not dominate, but removing it would make every
-//   heavy tail look light.
+// - The distribution: excesses over a high level follow a generalised Pareto distribution (Pickands 1975;
+//   Balkema and de Haan 1974).
+// - The prior: shapes from -0.2 to 0.6, equally probable. So a dozen peaks cannot show that a tail ends soon,
+//   and the heaviest shape has no variance. Scales: equally probable on a logarithmic scale.
+// - The *predictive* quantile: the excess that the next peak exceeds with the wanted probability, averaged
+//   over all those tails (Coles 2001, section 9.1). With 16 exponential peaks and a budget of one hundredth
+//   of their rate, the best-fitting tail alone would exceed its quantile one and a half to two times as often
+//   as intended; with heavy tails, four times.
+// - An excess need not be known exactly. Of a censored one only a lower bound is known, and of a count only
+//   its step: a 2 means "from 2 up to 3" in the continuous distribution. If steps were taken for exact
+//   numbers, the fit would see nothing between them and put its quantile just below the next step.
+// - An excess beyond five medians is censored there: a huge one must not dominate, but removing it would make
+//   every heavy tail look light.
 
 const censoredBeyondMedians = 5
 const shapes = [-0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-/** Number of scales tried on either side of the one that the median suggests, and their distance in standard errors. */
+/**
+ * Number of scales tried on either side of the one that the median suggests, and their
+ * distance in standard errors.
+ */
 const scaleSteps = 6
 const scaleStep = 0.9
 /** Tails with less weight than this, relative to the best one, are left out. */
@@ -28,8 +31,8 @@ const mostSteps = 60
 export interface Excess {
   readonly size: number
   /**
-   * For a count, the next step: the excess stands for all values from `size` up to here. Equal to `size` where it is
-   * exact.
+   * For a count, the next step: the excess stands for all values from `size` up to here. Equal to
+   * `size` where it is exact.
    */
   readonly below: number
   /** Whether only a lower bound is known: the true excess is `size` or more. */
@@ -37,7 +40,8 @@ export interface Excess {
 }
 
 /**
- * A generalised Pareto distribution. Scale in units of the excesses; shape 0 is exponential, a larger shape is heavier.
+ * A generalised Pareto distribution. Scale in units of the excesses; shape 0 is exponential, a
+ * larger shape is heavier.
  */
 interface ParetoTail {
   readonly scale: number
@@ -46,7 +50,10 @@ interface ParetoTail {
   readonly weight: number
 }
 
-/** The tails that may have produced these excesses: the posterior on a grid. One excess or more must be above 0. */
+/**
+ * The tails that may have produced these excesses: the posterior on a grid. One excess
+ * or more must be above 0.
+ */
 export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
   const middle = middleOf(excesses)
   const censored = censorAt(censoredBeyondMedians * middle.excess, excesses)
@@ -66,7 +73,10 @@ export function plausibleTails(excesses: readonly Excess[]): ParetoTail[] {
   return kept.map((tail) => ({ ...tail, weight: tail.weight / total }))
 }
 
-/** The return level: the excess that the next peak exceeds with probability 1 / `rarity`; 0 for rarities up to 1. */
+/**
+ * The return level: the excess that the next peak exceeds with probability 1 / `rarity`; 0 for rarities up to
+ * 1.
+ */
 export function returnLevel(rarity: number, tails: readonly ParetoTail[]): number {
   if (rarity <= 1) return 0
   const logRatioAt = (excess: number) => Math.log(chanceBeyond(excess, tails) * rarity)
@@ -79,8 +89,8 @@ export function returnLevel(rarity: number, tails: readonly ParetoTail[]): numbe
     atLow = atHigh
     high *= 2
   }
-  // Secant between both ends; an end that stays twice counts half (the Illinois rule). This takes a third of the steps
-  // of bisection. Where all tails have ended there is no secant, so the interval is halved.
+  // Secant between both ends; an end that stays twice counts half (the Illinois rule). This takes a third of
+  // the steps of bisection. Where all tails have ended there is no secant, so the interval is halved.
   let moved: 'low' | 'high' | null = null
   for (let steps = 0; steps < mostSteps && high - low > 1e-11 * high; steps++) {
     const secant = high - (atHigh * (high - low)) / (atHigh - atLow)
@@ -102,8 +112,8 @@ export function returnLevel(rarity: number, tails: readonly ParetoTail[]): numbe
 }
 
 /**
- * The median excess and the share of excesses beyond it. For counts: the end of the median's step and the share on
- * higher steps.
+ * The median excess and the share of excesses beyond it. For counts: the end of the median's step and
+ * the share on higher steps.
  */
 function middleOf(excesses: readonly Excess[]): { excess: number; beyond: number } {
   const bySize = excesses.toSorted((a, b) => a.size - b.size)

@@ -1,5 +1,6 @@
-// The state of a series that is judged by its peers, where its method could not score the newest bucket. The history of
-// the series itself does not matter then; only the number of its peers and the length of their history do.
+// The state of a series that is judged by its peers, where its method could not score the newest
+// bucket. The history of the series itself does not matter then; only the number of its peers and the
+// length of their history do.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { peerValuesAt } from '../scoring/peers.ts'
@@ -7,8 +8,9 @@ import { at, type Series } from '../scoring/series.ts'
 import type { DetectorState } from './alarm.ts'
 
 /**
- * Returns the state of a series that is judged by its peers. It needs enough peers in its newest bucket, and enough
- * buckets with enough peers, but no history of its own. An open incident stays open, however many peers are left.
+ * Returns the state of a series that is judged by its peers. It needs enough peers in its newest
+ * bucket, and enough buckets with enough peers, but no history of its own. An open incident stays open,
+ * however many peers are left.
  */
 export function stateAmongPeers(
   state: DetectorState,

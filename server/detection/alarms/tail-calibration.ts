@@ -1,33 +1,35 @@
-// Finds how high a score must be before it is worth an alarm. The user states how many false alarms a week are
-// tolerable, and the past of the series shows which score occurs that often. This is a quantile far out in the tail,
-// beyond most of what was seen, so it cannot be counted; pareto-tail.ts extends the tail. Doing so for an alarm
-// threshold on a stream is SPOT (Siffer et al. 2017). The details here:
+// Finds how high a score must be before it is worth an alarm. The user states how many false alarms a week
+// are tolerable, and the past of the series shows which score occurs that often. This is a quantile far out
+// in the tail, beyond most of what was seen, so it cannot be counted; pareto-tail.ts extends the tail. Doing
+// so for an alarm threshold on a stream is SPOT (Siffer et al. 2017). The details here:
 //
-// - What is counted are alarms, not scores. An alarm opens when n of the last m buckets violate, that is when the n-th
-//   largest of the last m scores exceeds the threshold, so that number is followed here. Exceedances close together are
-//   one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3). Without both, scores that come in bursts
-//   would make the threshold far too high or the rate far too large. Alarms are counted over all buckets, also those
-//   without a value: the budget is per week, however little of it has data.
-// - The budget is about future alarms, so the quantile is predictive: few peaks give a wide edge. A threshold that is
-//   too low by chance costs more alarms than one that is too high saves, so the best single estimate of the quantile
-//   would exceed the budget.
-// - Each side of a band keeps to the budget too, with a tail of its own. In one tail for both, a frequent side with a
-//   short tail hides a rare side with a long one: latencies are near the bottom of their range, so all the largest
-//   distances from its middle would be those of small latencies.
-// - Scores of counts come in steps, and any threshold between two steps lets the same values pass. So where scores
-//   repeat, a score stands for its whole step up to the next score seen.
+// - What is counted are alarms, not scores. An alarm opens when n of the last m buckets violate, that is
+//   when the n-th largest of the last m scores exceeds the threshold, so that number is followed here.
+//   Exceedances close together are one alarm, hence one peak ("runs" declustering, Coles 2001, section 5.3).
+//   Without both, scores that come in bursts would make the threshold far too high or the rate far too
+//   large. Alarms are counted over all buckets, also those without a value: the budget is per week, however
+//   little of it has data.
+// - The budget is about future alarms, so the quantile is predictive: few peaks give a wide edge. A threshold
+//   that is too low by chance costs more alarms than one that is too high saves, so the best single estimate
+//   of the quantile would exceed the budget.
+// - Each side of a band keeps to the budget too, with a tail of its own. In one tail for both, a frequent
+//   side with a short tail hides a rare side with a long one: latencies are near the bottom of their range,
+//   so all the largest distances from its middle would be those of small latencies.
+// - Scores of counts come in steps, and any threshold between two steps lets the same values pass. So where
+//   scores repeat, a score stands for its whole step up to the next score seen.
 // - Of a peak that opened an incident only the beginning was learnt, so it counts as a lower bound.
-// - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay the same.
-//   Where more alarms were raised than the budget allows so far, the budget for later ones shrinks in proportion (the
-//   idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not only the intended one).
-// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where the
-//   distribution of a score is known beforehand, as for surprises, the edge moves out at most to `mostThreshold`, and
-//   beyond that only as the budget is exceeded.
+// - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay
+//   the same. Where more alarms were raised than the budget allows so far, the budget for later ones shrinks
+//   in proportion (the idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not
+//   only the intended one).
+// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where
+//   the distribution of a score is known beforehand, as for surprises, the edge moves out at most to
+//   `mostThreshold`, and beyond that only as the budget is exceeded.
 //
-// The threshold never falls below `leastThreshold`: a budget is a maximum, and alarms raised only to use it up are
-// mostly false. It is 1, the method's own edge, where the past has no tail at all, as in a series that never changed,
-// and while the past is too short. It depends only on earlier scores, so a backtest cannot use the future.
-// decisions/0009 has measurements of how well budgets are met.
+// The threshold never falls below `leastThreshold`: a budget is a maximum, and alarms raised only to use it
+// up are mostly false. It is 1, the method's own edge, where the past has no tail at all, as in a series that
+// never changed, and while the past is too short. It depends only on earlier scores, so a backtest cannot use
+// the future. decisions/0009 has measurements of how well budgets are met.
 
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
@@ -39,8 +41,8 @@ const fewestExceedances = 32
 /** At most this share of the history is the tail, also for bursts, which merge into few peaks. */
 const thickestTailShare = 0.25
 /**
- * The fit is repeated when the history has grown by this factor, and after each incident, because that may show that
- * the threshold is too low.
+ * The fit is repeated when the history has grown by this factor, and after each incident, because that may
+ * show that the threshold is too low.
  */
 const refitGrowth = 1.25
 /** How much larger a score is that is ten times as rare (one digit of surprise), in units of the score. */
@@ -59,8 +61,8 @@ interface CalibrationPolicy {
   /** In units of the method's score; at most 1. */
   readonly leastThreshold: number
   /**
-   * Upper limit of the threshold while the budget is met, in the same units; Infinity where the distribution of scores
-   * is not known beforehand.
+   * Upper limit of the threshold while the budget is met, in the same units; Infinity where the distribution
+   * of scores is not known beforehand.
    */
   readonly mostThreshold: number
 }
@@ -79,7 +81,8 @@ export class TailCalibration {
   #openings = 0
 
   /**
-   * `capacity`: the largest number of scores that will be learnt. `hasSides`: for bands of which both sides can alarm.
+   * `capacity`: the largest number of scores that will be learnt. `hasSides`: for bands of
+   * which both sides can alarm.
    */
   constructor(policy: CalibrationPolicy, capacity: number, hasSides = false) {
     this.#policy = policy
@@ -169,7 +172,9 @@ interface ScoreHistory {
   readonly buckets: number
 }
 
-/** The score that will be exceeded as often as the budget allows; 1 where the history is too short to tell. */
+/**
+ * The score that will be exceeded as often as the budget allows; 1 where the history is too short to tell.
+ */
 export function thresholdFor(
   history: ScoreHistory,
   policy: Omit<CalibrationPolicy, 'violateN' | 'windowM'>,
@@ -184,8 +189,8 @@ export function thresholdFor(
 }
 
 /**
- * Finds a level with enough peaks above it; null without one. Where there are so few runs that each exceedance counts
- * as a peak of its own, the estimated rate is too large, which errs towards fewer alarms.
+ * Finds a level with enough peaks above it; null without one. Where there are so few runs that each
+ * exceedance counts as a peak of its own, the estimated rate is too large, which errs towards fewer alarms.
  */
 function tailOf(history: ScoreHistory, clearN: number): { level: number; peaks: Excess[] } | null {
   const { scores } = history
@@ -245,8 +250,9 @@ function countUpTo(sorted: Float64Array, score: number): number {
 }
 
 /**
- * The score of a rank. Where most of the history has that same score, the median of the scores above it: the Pareto
- * distribution applies to a level that many scores nearly reach, and above a mass of zeros there may be none near.
+ * The score of a rank. Where most of the history has that same score, the median of the scores above
+ * it: the Pareto distribution applies to a level that many scores nearly reach, and above a mass of
+ * zeros there may be none near.
  */
 function aboveAtom(sorted: Float64Array, rank: number): number {
   const level = at(sorted, rank)
@@ -260,8 +266,8 @@ interface Clustering {
   /** This many scores in a row that do not exceed the level end a run. */
   readonly calmScores: number
   /**
-   * The distinct scores in ascending order, where scores come in steps. The level is then one of them, and a score
-   * equal to it exceeds it. Null where scores do not repeat.
+   * The distinct scores in ascending order, where scores come in steps. The level is then one of them, and a
+   * score equal to it exceeds it. Null where scores do not repeat.
    */
   readonly steps: Float64Array | null
 }

@@ -1,6 +1,6 @@
-// Erasing anomalies, which are derived from telemetry, in a real control plane. Two organisations have the same
-// detectors and the same anomalies. Everything that one of them erases is shown to exist before, and the other's is
-// unchanged afterwards.
+// Erasing anomalies, which are derived from telemetry, in a real control plane. Two organisations have the
+// same detectors and the same anomalies. Everything that one of them erases is shown to exist before, and the
+// other's is unchanged afterwards.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'

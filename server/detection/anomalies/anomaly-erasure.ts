@@ -1,6 +1,6 @@
-// What an erasure does to anomalies, and the count that a verification makes afterwards. Anomalies about erased time
-// are removed; those that only learnt from it are redacted. The bytes of both leave the file, because the control plane
-// overwrites freed bytes.
+// What an erasure does to anomalies, and the count that a verification makes afterwards. Anomalies about
+// erased time are removed; those that only learnt from it are redacted. The bytes of both leave the file,
+// because the control plane overwrites freed bytes.
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { TimeRange } from '../../core/time-range.ts'
@@ -22,9 +22,9 @@ interface DerivedCounts {
 }
 
 /**
- * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant with the
- * range, and every version of it that a hold has kept. Also clears what the last run of each detector said, and makes
- * the detectors run again. Returns how many anomalies were removed.
+ * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant
+ * with the range, and every version of it that a hold has kept. Also clears what the last run of each
+ * detector said, and makes the detectors run again. Returns how many anomalies were removed.
  */
 export async function removeAnomaliesIn(
   trx: ControlTransaction,
@@ -43,8 +43,8 @@ export async function removeAnomaliesIn(
 }
 
 /**
- * Clears band, score and reason of every anomaly about other time that were computed from the range. Returns how many
- * anomalies were redacted; none of them is counted or redacted again.
+ * Clears band, score and reason of every anomaly about other time that were computed from the range. Returns
+ * how many anomalies were redacted; none of them is counted or redacted again.
  */
 export async function redactAnomaliesIn(
   trx: ControlTransaction,
@@ -89,8 +89,8 @@ export async function countVersionsIn(
 }
 
 /**
- * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for example).
- * Statuses that only say that nothing was judged stay: the next run needs them to tell what is new.
+ * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for
+ * example). Statuses that only say that nothing was judged stay: the next run needs them to tell what is new.
  */
 async function clearRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
   await trx

@@ -1,7 +1,8 @@
-// What an erasure does to an anomaly; no I/O. An anomaly contains data from two ranges of time: its own time, which its
-// values come from, and the window before it, which its expected band was learnt from. Erasing a part of its own time
-// removes the whole anomaly. Erasing a part of the window clears what was learnt there and keeps the fact that
-// something was seen. Time that the run did not read, because it was already erased or hidden, has no effect.
+// What an erasure does to an anomaly; no I/O. An anomaly contains data from two ranges of time: its own time,
+// which its values come from, and the window before it, which its expected band was learnt from. Erasing a
+// part of its own time removes the whole anomaly. Erasing a part of the window clears what was learnt there
+// and keeps the fact that something was seen. Time that the run did not read, because it was already erased
+// or hidden, has no effect.
 
 import type { Ns } from '../../../contract/instant.ts'
 import { overlaps, type TimeRange, without } from '../../core/time-range.ts'
@@ -14,7 +15,9 @@ export interface AnomalySource {
   /** `[startedNs, seenUntilNs)` is its own time. */
   readonly startedNs: Ns
   readonly seenUntilNs: Ns
-  /** The time that band, score and reason were computed from, own time included; empty once they are redacted. */
+  /**
+   * The time that band, score and reason were computed from, own time included; empty once they are redacted.
+   */
   readonly read: readonly TimeRange[]
 }
 
@@ -28,8 +31,8 @@ export interface Erasure {
 type AnomalyFate = 'kept' | 'redacted' | 'removed'
 
 /**
- * An anomaly about held time is evidence and is kept as it is, even where another of its signals is erased. Held time
- * that it learnt from does not matter, because held time is not erased.
+ * An anomaly about held time is evidence and is kept as it is, even where another of its signals is erased.
+ * Held time that it learnt from does not matter, because held time is not erased.
  */
 export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   const erased = anomaly.signals.filter((signal) => erasure.signals.includes(signal))

@@ -1,6 +1,6 @@
-// How anomalies are stored: as rows of the control plane, compared by exact instants. Instants are stored as decimal
-// text, because JavaScript numbers cannot represent SQL integers of 64 bits, and are compared as 64-bit integers in the
-// database.
+// How anomalies are stored: as rows of the control plane, compared by exact instants. Instants are stored as
+// decimal text, because JavaScript numbers cannot represent SQL integers of 64 bits, and are compared as
+// 64-bit integers in the database.
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../../contract/detection.ts'
@@ -37,7 +37,9 @@ export interface RunRecord {
   readonly summary: RunSummary
   /** Null where nothing could be evaluated; then no anomaly changes. */
   readonly found: RunFound | null
-  /** Feedback and mutes that the run used. If they have changed, the run is not recorded. Null: not compared. */
+  /**
+   * Feedback and mutes that the run used. If they have changed, the run is not recorded. Null: not compared.
+   */
   readonly tuning: Tuning | null
 }
 
@@ -58,7 +60,10 @@ interface KnownRange {
   readonly endNs: Ns
 }
 
-/** The recorded anomalies in the windows of these runs of one organisation, by detector; at most `idsMax` runs. */
+/**
+ * The recorded anomalies in the windows of these runs of one organisation, by detector; at most `idsMax`
+ * runs.
+ */
 export async function recordedAnomalies(
   trx: ControlTransaction,
   runs: readonly RunRecord[],
@@ -86,8 +91,8 @@ export async function recordedAnomalies(
     const isOpen = row.ended_at_ns === null
     const seenUntilNs = BigInt(row.seen_until_ns)
     if (window === undefined || !(isOpen || seenUntilNs > window.startNs)) return []
-    // The detector no longer watches this metric, so nothing can be found again: the group key is changed to match no
-    // series.
+    // The detector no longer watches this metric, so nothing can be found again: the group key is
+    // changed to match no series.
     const isWatched = row.metric_key === window.detector.definition.metric_key
     const groupKey = isWatched ? row.group_key : `${row.metric_key} ${row.group_key}`
     const { detector_id: detectorId, id } = row
@@ -121,7 +126,10 @@ export const sourceColumns = [
   'reason',
 ] as const
 
-/** What a recorded anomaly is derived from. One without the start of its window may have read everything before it. */
+/**
+ * What a recorded anomaly is derived from. One without the start of its window may have
+ * read everything before it.
+ */
 export function sourceOf(
   row: Pick<Selectable<AnomaliesTable>, (typeof sourceColumns)[number]>,
 ): AnomalySource {
@@ -191,7 +199,9 @@ function instantOf(text: string): string {
 
 type AnomalyColumns = ExpressionBuilder<Database, 'anomalies'>
 
-/** Whether an anomaly has one of the signals. `signal` is a list, such as `traces` or `metrics,logs,traces`. */
+/**
+ * Whether an anomaly has one of the signals. `signal` is a list, such as `traces` or `metrics,logs,traces`.
+ */
 export function isOfSignals(where: AnomalyColumns, signals: readonly Signal[]) {
   return where.or(signals.map((signal) => where('signal', 'like', `%${signal}%`)))
 }

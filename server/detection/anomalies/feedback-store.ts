@@ -1,6 +1,6 @@
-// All SQL of feedback and mutes. A verdict is stored in columns of its anomaly, so removing or hiding the anomaly does
-// the same to the verdict. A verdict or a mute makes the detectors that it concerns due at once, and a run that read
-// the state before it is not recorded.
+// All SQL of feedback and mutes. A verdict is stored in columns of its anomaly, so removing or hiding the
+// anomaly does the same to the verdict. A verdict or a mute makes the detectors that it concerns due at once,
+// and a run that read the state before it is not recorded.
 
 import { type Selectable, sql } from 'kysely'
 import {
@@ -37,9 +37,9 @@ const mutesMax = 200
 /** Only the newest verdicts of a detector count. */
 const verdictsMax = 500
 /**
- * A mute that has ended is kept as long as a detector's longest window, because it still says what was muted there.
- * After that it is forgotten: it is not listed and has no effect, and its row is deleted at the next change of the
- * mutes.
+ * A mute that has ended is kept as long as a detector's longest window, because it still says what was
+ * muted there. After that it is forgotten: it is not listed and has no effect, and its row is deleted at
+ * the next change of the mutes.
  */
 const keptNs = 90n * 86_400_000_000_000n
 
@@ -64,8 +64,8 @@ export class FeedbackStore {
   }
 
   /**
-   * The feedback and mutes that runs of these detectors of one organisation use, in the order of the detectors; at most
-   * `idsMax`. Pass `trx` to read them in the transaction that records the runs.
+   * The feedback and mutes that runs of these detectors of one organisation use, in the order of the
+   * detectors; at most `idsMax`. Pass `trx` to read them in the transaction that records the runs.
    */
   async tuningsOf(
     detectors: readonly RaisingDetector[],
@@ -90,7 +90,10 @@ export class FeedbackStore {
     }))
   }
 
-  /** Verdicts by detector. A verdict about hidden telemetry, or on an anomaly that learnt from it, has no effect. */
+  /**
+   * Verdicts by detector. A verdict about hidden telemetry, or on an anomaly that learnt from it, has no
+   * effect.
+   */
   async #verdicts(
     tenantId: string,
     detectors: readonly RaisingDetector[],
@@ -127,8 +130,8 @@ export class FeedbackStore {
   }
 
   /**
-   * The caller has checked that the anomaly is visible. Throws `not_found` where it has been removed since, and `held`
-   * where a legal hold keeps it and it has too many versions.
+   * The caller has checked that the anomaly is visible. Throws `not_found` where it has been removed since,
+   * and `held` where a legal hold keeps it and it has too many versions.
    */
   async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
     const nowMs = this.#clock.nowMs()
@@ -158,7 +161,10 @@ export class FeedbackStore {
     })
   }
 
-  /** A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside that. */
+  /**
+   * A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside
+   * that.
+   */
   async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: Actor): Promise<void> {
     const holds = await this.#readHolds(trx, tenantId)
     if (holds.length === 0) return

@@ -1,14 +1,17 @@
-// How much wider feedback makes the edge of alarm of a series, on each side. No model is stored: each run computes it
-// from the stored verdicts. So an erased anomaly has no effect any more, and one verdict can undo another.
+// How much wider feedback makes the edge of alarm of a series, on each side. No model is stored: each
+// run computes it from the stored verdicts. So an erased anomaly has no effect any more, and one
+// verdict can undo another.
 //
-// - "not an anomaly" on a peak of score s moves the edge on that side to 1.1 times s, because a slightly larger peak is
-//   still the same thing. The limit is `widestFactor`, so that a mistaken verdict cannot make a detector ignore a
-//   disaster.
+// - "not an anomaly" on a peak of score s moves the edge on that side to 1.1 times s, because a slightly
+//   larger peak is still the same thing. The limit is `widestFactor`, so that a mistaken verdict cannot make
+//   a detector ignore a disaster.
 // - "real" keeps the edge inside the peak that it is about.
-// - The later verdict wins. Scores are converted to units of the edge without feedback, so verdicts do not add up.
+// - The later verdict wins. Scores are converted to units of the edge without feedback, so
+//   verdicts do not add up.
 //
-// Configured edges do not move, and silence has no edge. A series that has stood still has an edge of width 0, and a
-// multiple of 0 is 0, so nothing moves there either; the person who gave the feedback is told what helps.
+// Configured edges do not move, and silence has no edge. A series that has stood still has an edge
+// of width 0, and a multiple of 0 is 0, so nothing moves there either; the person who gave the
+// feedback is told what helps.
 
 import type { Verdict } from '../../../contract/detection-feedback.ts'
 import type { Ns } from '../../../contract/instant.ts'
@@ -39,7 +42,9 @@ export interface Widening {
   /** 1 or more. The distance of the upper edge from the expected value is multiplied by it. */
   readonly above: number
   readonly below: number
-  /** The time that the factors were computed from. An erasure of it also concerns the bands that used them. */
+  /**
+   * The time that the factors were computed from. An erasure of it also concerns the bands that used them.
+   */
   readonly learntFrom: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
 }
 

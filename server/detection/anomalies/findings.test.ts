@@ -1,5 +1,5 @@
-// Incidents become findings, which never include erased time. The last property test checks this for arbitrary
-// erasures.
+// Incidents become findings, which never include erased time. The last property test checks
+// this for arbitrary erasures.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,8 @@
-// Converts the incidents of a series, which are about buckets, to findings, which are about time and may be recorded as
-// anomalies. Erased time is unknown to the methods, and it must not be inside an anomaly either. So an incident that
-// continues across erased time is divided into one finding before it and one after, each with its own peak. Otherwise
-// the record would claim to have seen erased time, and the next verification would count it.
+// Converts the incidents of a series, which are about buckets, to findings, which are about time and may be
+// recorded as anomalies. Erased time is unknown to the methods, and it must not be inside an anomaly
+// either. So an incident that continues across erased time is divided into one finding before it and one
+// after, each with its own peak. Otherwise the record would claim to have seen erased time, and the next
+// verification would count it.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
@@ -51,7 +52,8 @@ interface Evaluated {
 /** The findings of a series, in order of time. None overlaps another or an unknown bucket. */
 export function findingsOf(evaluated: Evaluated): Finding[] {
   const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
-  // Only up to the peak: a finding must not depend on later time, or an erasure there would have to change it.
+  // Only up to the peak: a finding must not depend on later time, or an erasure there
+  // would have to change it.
   const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
   const isLearnt = isBandLearnt(evaluated.params)
   return evaluated.evaluation.incidents
@@ -66,8 +68,8 @@ export function isBandLearnt(params: MethodParams): boolean {
 }
 
 /**
- * A band is symmetric, but many metrics are never negative. A reason must not say that fewer than zero errors were
- * expected.
+ * A band is symmetric, but many metrics are never negative. A reason must not say that fewer than
+ * zero errors were expected.
  */
 function withoutNegativeBand(incident: Incident): Incident {
   const atLeastZero = (edge: number | null) => (edge === null ? null : Math.max(0, edge))
@@ -100,14 +102,19 @@ function findingOf(incident: Incident, evaluated: Evaluated): Finding {
   }
 }
 
-/** Whether the expected value depends on the time of the day or week, and whether the peak is on a holiday. */
+/**
+ * Whether the expected value depends on the time of the day or week, and whether the peak is on a holiday.
+ */
 function seasonOf({ params, series }: Evaluated, { peakIndex }: Incident) {
   if (!('season' in params)) return {}
   const { day } = localClock(series, params.timezone)(peakIndex)
   return { isSeasonal: true, isHoliday: holidayTest(params.holidays)(day) }
 }
 
-/** The incident itself if none of its buckets is unknown; otherwise one part for each stretch that still violates. */
+/**
+ * The incident itself if none of its buckets is unknown; otherwise one part for each
+ * stretch that still violates.
+ */
 function divideAtUnknown(incident: Incident, evaluated: Evaluated): Incident[] {
   const { unknown } = evaluated.series
   if (!unknown.subarray(incident.startIndex, incident.lastIndex + 1).includes(1)) return [incident]

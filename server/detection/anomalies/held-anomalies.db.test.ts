@@ -1,5 +1,5 @@
-// What a legal hold keeps of anomalies, in a real control plane: neither a person nor a run removes what was recorded
-// about held time, and the versions kept for a hold are removed with it.
+// What a legal hold keeps of anomalies, in a real control plane: neither a person nor a run removes what was
+// recorded about held time, and the versions kept for a hold are removed with it.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'

@@ -1,7 +1,7 @@
-// What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the hold is
-// active, and its content before a change is kept as a version. Runs still update it, because an incident may continue.
-// So a version is kept when a hold first meets a change, and afterwards whenever the act of a person (another
-// definition, a verdict, a mute) would overwrite something.
+// What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the
+// hold is active, and its content before a change is kept as a version. Runs still update it, because an
+// incident may continue. So a version is kept when a hold first meets a change, and afterwards whenever the
+// act of a person (another definition, a verdict, a mute) would overwrite something.
 
 import type { Selectable } from 'kysely'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
@@ -28,8 +28,9 @@ interface AnomalyChange {
 }
 
 /**
- * Each version comes from a person's act or a new hold, and takes less than a kilobyte. Somebody who changes a detector
- * in a loop must not fill the disk, so an anomaly with this many versions does not change until the hold is released.
+ * Each version comes from a person's act or a new hold, and takes less than a kilobyte. Somebody who
+ * changes a detector in a loop must not fill the disk, so an anomaly with this many versions does not
+ * change until the hold is released.
  */
 export const versionsMax = 100
 
@@ -45,8 +46,9 @@ function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHo
 }
 
 /**
- * Keeps a version of an anomaly if a hold requires it. Call it in the transaction of the change, before the change.
- * Returns false where the anomaly is held and has the largest number of versions; then it must not be changed.
+ * Keeps a version of an anomaly if a hold requires it. Call it in the transaction of the change,
+ * before the change. Returns false where the anomaly is held and has the largest number of versions;
+ * then it must not be changed.
  */
 export async function keepVersion(
   trx: ControlTransaction,

@@ -1,4 +1,5 @@
-// When a mute is active: in local time, across midnight and the change to summer time, and exact at both ends.
+// When a mute is active: in local time, across midnight and the change to summer time, and exact at both
+// ends.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,7 @@
-// When a series is muted, and which mutes are accepted: a mute must say what it mutes and until when, so that a
-// forgotten field cannot mute anything for good. Mutes are compared with the time of the telemetry, not with the time
-// of the run: a late or repeated run has the same result. An incident inside a mute is recorded as muted; one that
-// lasts longer than its mute alarms as soon as the mute ends.
+// When a series is muted, and which mutes are accepted: a mute must say what it mutes and until when, so that
+// a forgotten field cannot mute anything for good. Mutes are compared with the time of the telemetry, not
+// with the time of the run: a late or repeated run has the same result. An incident inside a mute is recorded
+// as muted; one that lasts longer than its mute alarms as soon as the mute ends.
 
 import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
@@ -55,8 +55,8 @@ export function isMutedThroughout(
 }
 
 /**
- * Whether an instant is in the weekly window, in local time. A window across midnight belongs to the day on which it
- * begins.
+ * Whether an instant is in the weekly window, in local time. A window across midnight belongs to
+ * the day on which it begins.
  */
 export function isInWeekly(weekly: Weekly, instantNs: Ns): boolean {
   const { day, minute } = localTime(weekly.time_zone, instantNs)
@@ -104,8 +104,8 @@ interface SentMute {
 }
 
 /**
- * The mute that is asked for, or the problems that no field shows alone: the body doesn't say what is muted or until when,
- * says it twice, or ends before it begins.
+ * The mute that is asked for, or the problems that no field shows alone: the body doesn't say what is muted
+ * or until when, says it twice, or ends before it begins.
  */
 export function readMute({ body, fields, raw }: SentMute): Parsed<CreateMute> {
   if (!isRecord(raw)) return { problems: [] }

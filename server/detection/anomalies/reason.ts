@@ -1,7 +1,8 @@
-// One sentence that says why an incident was raised, so that the person who is alarmed knows what, where, how far and
-// since when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03
-// UTC". It states only what was measured: the value of the worst bucket, the edges it crossed there, and the time from
-// the first violating bucket to the last; for a standstill, the value. Guesses at causes do not belong here.
+// One sentence that says why an incident was raised, so that the person who is alarmed knows what, where, how
+// far and since when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes
+// low since 14:03 UTC". It states only what was measured: the value of the worst bucket, the edges it crossed
+// there, and the time from the first violating bucket to the last; for a standstill, the value. Guesses at
+// causes do not belong here.
 
 import type { Incident } from '../alarms/alarm.ts'
 import { summarisePeers } from '../scoring/peers.ts'
@@ -21,10 +22,14 @@ export interface ReasonSubject {
   readonly isSeasonal?: boolean
   /** Whether the peak is on a day that was judged as a holiday. */
   readonly isHoliday?: boolean
-  /** What the events behind the values are, where they are counted: `requests failed` for a share, or `requests`. */
+  /**
+   * What the events behind the values are, where they are counted: `requests failed` for a share, or
+   * `requests`.
+   */
   readonly events?: { readonly noun: string; readonly isShare: boolean }
   /**
-   * The series that it was compared with in the same bucket; empty or absent where it was compared with its own past.
+   * The series that it was compared with in the same bucket; empty or absent where it was
+   * compared with its own past.
    */
   readonly peers?: readonly Series[]
   /** The factor by which feedback widened the crossed edge. */
@@ -49,8 +54,8 @@ export function reasonFor(incident: Incident, subject: ReasonSubject, series: Se
 }
 
 /**
- * `stopped changing at 42.0` where a standstill raised the alarm; else null. Without a time: the standstill began
- * before the incident.
+ * `stopped changing at 42.0` where a standstill raised the alarm; else null. Without a time: the standstill
+ * began before the incident.
  */
 function standstillAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
   const hasEdges = incident.lower !== null || incident.upper !== null
@@ -77,7 +82,10 @@ const builtInNames = new Map([
   ['ingest.rate', 'ingest rate'],
 ])
 
-/** ` (6 of 10 requests failed)`: the number of events behind a ratio or a percentile; empty where it is not known. */
+/**
+ * ` (6 of 10 requests failed)`: the number of events behind a ratio or a percentile;
+ * empty where it is not known.
+ */
 function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject, series: Series): string {
   const volume = series.volumes?.[peakIndex] ?? Number.NaN
   if (events === undefined || peakValue === null || !(volume >= 1)) return ''
@@ -87,7 +95,10 @@ function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject,
     : ` over ${all} ${all === '1' ? events.noun.replace(/s$/, '') : events.noun}`
 }
 
-/** `; its 11 peers 280 ms to 340 ms`: the range of the peers at the peak. Peers outside the band are only counted. */
+/**
+ * `; its 11 peers 280 ms to 340 ms`: the range of the peers at the peak. Peers outside
+ * the band are only counted.
+ */
 function peersAt(incident: Incident, { peers = [], unit }: ReasonSubject): string {
   const { count, within, lowest, highest } = summarisePeers(peers, incident.peakIndex, incident)
   if (count === 0) return ''
@@ -102,7 +113,9 @@ function formatCount(count: number): string {
 
 const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 
-/** ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week does not matter. */
+/**
+ * ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week does not matter.
+ */
 function seasonAt({ peakIndex }: Incident, subject: ReasonSubject, series: Series): string {
   if (subject.isSeasonal !== true) return ''
   return ` for a ${subject.isHoliday === true ? 'holiday, ' : ''}${weekTime(bucketStartNs(series, peakIndex))}`

@@ -1,11 +1,11 @@
-// What a run changes in the recorded anomalies. Each run judges its whole window again, so the same incident is found
-// by run after run, and its start may move by a bucket as the window moves. An incident is the same as a recorded
-// anomaly when the two share time in the same series. So running twice records nothing twice, an anomaly keeps its id
-// and its start, and an ended anomaly is not rewritten unless its incident continues.
+// What a run changes in the recorded anomalies. Each run judges its whole window again, so the same incident
+// is found by run after run, and its start may move by a bucket as the window moves. An incident is the same
+// as a recorded anomaly when the two share time in the same series. So running twice records nothing twice,
+// an anomaly keeps its id and its start, and an ended anomaly is not rewritten unless its incident continues.
 //
-// A new anomaly is recorded only for an incident that is still open, or that was raised since the run before, minus an
-// hour for late telemetry. A band that is computed from a later window may show an incident far in the past that was
-// not reported at its time; recording it later would only exceed the alarm budget.
+// A new anomaly is recorded only for an incident that is still open, or that was raised since the run before,
+// minus an hour for late telemetry. A band that is computed from a later window may show an incident far in
+// the past that was not reported at its time; recording it later would only exceed the alarm budget.
 
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
 import type { Finding } from './findings.ts'
@@ -37,7 +37,10 @@ interface AnomalyChanges {
   readonly close: readonly string[]
 }
 
-/** `recorded`: every anomaly of this detector and metric that is open or was last seen inside the time of the run. */
+/**
+ * `recorded`: every anomaly of this detector and metric that is open or was last seen
+ * inside the time of the run.
+ */
 export function reconcile(
   recorded: readonly RecordedAnomaly[],
   findings: readonly Finding[],

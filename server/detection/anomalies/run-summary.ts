@@ -1,15 +1,15 @@
-// The status and the note of a run, computed from the states of its series. The status is the most important one of all
-// series; the note counts the others. Neither contains telemetry (no names of services, no values), but both are
-// derived from it, so an erasure clears them until the next run.
+// The status and the note of a run, computed from the states of its series. The status is the most important
+// one of all series; the note counts the others. Neither contains telemetry (no names of services, no
+// values), but both are derived from it, so an erasure clears them until the next run.
 
 import type { DetectorStatus } from '../../../contract/detection.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
 import { formatMinutes } from './reason.ts'
 
 /**
- * From most to least important. First come states that need attention; `degraded` is among them, because series that
- * were not evaluated may need it too. Then comes whether the detector works for at least one series: a service without
- * traffic must not hide that the others are watched.
+ * From most to least important. First come states that need attention; `degraded` is among them, because
+ * series that were not evaluated may need it too. Then comes whether the detector works for at least one
+ * series: a service without traffic must not hide that the others are watched.
  */
 const order = [
   'anomalous',

@@ -1,6 +1,6 @@
-// Creates, updates and closes the anomalies that a run found, inside the transaction that records the run. For an
-// anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the anomaly does not
-// change.
+// Creates, updates and closes the anomalies that a run found, inside the transaction that records the run.
+// For an anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the
+// anomaly does not change.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
@@ -26,7 +26,10 @@ interface RunEffect {
   readonly holds: readonly ActiveHold[]
 }
 
-/** Creates, updates and closes anomalies according to the findings of a run. `recorded` are the anomalies before it. */
+/**
+ * Creates, updates and closes anomalies according to the findings of a run. `recorded` are
+ * the anomalies before it.
+ */
 export async function recordFindings(
   trx: ControlTransaction,
   run: RunRecord,
@@ -79,7 +82,10 @@ function judgedBy({ detector }: RunRecord): string {
   return `${detector.revision}.${detector.tuningRevision}`
 }
 
-/** Keeps versions of the held anomalies that are about to change. Returns the ids of those that must not change. */
+/**
+ * Keeps versions of the held anomalies that are about to change. Returns the ids of
+ * those that must not change.
+ */
 async function keepHeld(
   trx: ControlTransaction,
   run: RunRecord,
@@ -138,8 +144,8 @@ function findingColumns(finding: Finding, seen: RunFound) {
 }
 
 /**
- * The time that band and score were computed from: the window up to the end of the finding, or only its own time where
- * the band is configured.
+ * The time that band and score were computed from: the window up to the end of the finding, or only its own
+ * time where the band is configured.
  */
 function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
   const all = isLearnt ? [...read, ...finding.alsoRead] : []

@@ -1,6 +1,6 @@
-// Records several runs in one transaction, because each transaction waits for the disk and each statement has its own
-// cost. The recorded anomalies are read for all runs at once. Then each run is compared and written on its own: a run
-// that used an outdated state is skipped, and the others are still recorded.
+// Records several runs in one transaction, because each transaction waits for the disk and each statement has
+// its own cost. The recorded anomalies are read for all runs at once. Then each run is compared and written
+// on its own: a run that used an outdated state is skipped, and the others are still recorded.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
@@ -11,7 +11,10 @@ import type { ReadHolds } from './held-anomalies.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
 
-/** Records runs of one organisation, at most `idsMax`, each of another detector. Returns how many were recorded. */
+/**
+ * Records runs of one organisation, at most `idsMax`, each of another detector. Returns how many were
+ * recorded.
+ */
 export async function recordRunsIn(
   trx: ControlTransaction,
   { feedback, readHolds }: { feedback: Pick<FeedbackStore, 'tuningsOf'>; readHolds: ReadHolds },

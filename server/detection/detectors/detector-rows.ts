@@ -1,5 +1,5 @@
-// How detectors are stored: reads and writes the row of a detector. Definitions are JSON columns. The store decides who
-// may change them, and writes the audit log.
+// How detectors are stored: reads and writes the row of a detector. Definitions are JSON columns. The store
+// decides who may change them, and writes the audit log.
 
 import type { Selectable } from 'kysely'
 import { DetectorScope, DetectorStatus } from '../../../contract/detection.ts'
@@ -9,7 +9,9 @@ import { InvalidInput, problem } from '../../core/app-error.ts'
 import { newId } from '../../core/ids.ts'
 import type { DetectorDefinition, StoredDetector } from './detector.ts'
 
-/** More than people look at. Organisations run by turns, so a large number delays only its own organisation. */
+/**
+ * More than people look at. Organisations run by turns, so a large number delays only its own organisation.
+ */
 const detectorsMax = 1000
 
 /** Inserts a detector that is due at once and returns its id. For system detectors and for the store. */

@@ -1,5 +1,5 @@
-// Rules of definitions and patches, without a store: what is accepted, what is refused and where, and what an ETag and
-// a system detector forbid.
+// Rules of definitions and patches, without a store: what is accepted, what is refused and where, and what an
+// ETag and a system detector forbid.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,7 @@
-// The rules of a detector, without I/O: which definitions are valid, the result of a partial update, what is fixed in a
-// system detector, and how a client proves which version it read. Every path that makes a definition (create, patch,
-// load) uses `readDraft`, so a detector with parameters that its method refuses cannot exist.
+// The rules of a detector, without I/O: which definitions are valid, the result of a partial update,
+// what is fixed in a system detector, and how a client proves which version it read. Every path that
+// makes a definition (create, patch, load) uses `readDraft`, so a detector with parameters that its
+// method refuses cannot exist.
 
 import { isDeepStrictEqual } from 'node:util'
 import {
@@ -56,7 +57,10 @@ const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 /** The identity of a system detector, which users and dashboards rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
-/** What was sent for a detector: the body as its schema reads it, undefined where that refuses it, and as it came. */
+/**
+ * What was sent for a detector: the body as its schema reads it, undefined where that
+ * refuses it, and as it came.
+ */
 export interface SentBody<Body> {
   readonly body: Body | undefined
   readonly raw: unknown
@@ -70,8 +74,8 @@ export function readDraft(draft: Draft): Parsed<DetectorDefinition> {
 }
 
 /**
- * The definition that the body of a creation means, or what its schema can't see: problems inside `params`, whose schema
- * is the method's, and a group that the method needs.
+ * The definition that the body of a creation means, or what its schema can't see: problems inside `params`,
+ * whose schema is the method's, and a group that the method needs.
  */
 export function readCreation({ body, raw }: SentBody<CreateDetector>): Parsed<DetectorDefinition> {
   if (!isRecord(raw) || !isRecord(raw.params ?? {})) return { problems: [] }
@@ -93,7 +97,10 @@ export function readCreation({ body, raw }: SentBody<CreateDetector>): Parsed<De
   }
 }
 
-/** The parameters by the schema of the method, with their defaults. Where the method is unknown nothing is said of them. */
+/**
+ * The parameters by the schema of the method, with their defaults. Where the method is unknown
+ * nothing is said of them.
+ */
 function readParams(draft: Draft): {
   readonly value: DetectorDefinition['params'] | undefined
   readonly problems: readonly ValidationProblem[]
@@ -130,7 +137,9 @@ export function toDetector(stored: StoredDetector): Detector {
   }
 }
 
-/** The method with its parameters for an evaluation; null where the method no longer accepts the parameters. */
+/**
+ * The method with its parameters for an evaluation; null where the method no longer accepts the parameters.
+ */
 export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | null {
   const result = methodParams[definition.method_key].safeParse(definition.params)
   // The schema of this key produced the parameters, which the type of a lookup by key cannot express.
@@ -146,9 +155,9 @@ export interface DetectorChange {
 }
 
 /**
- * The definition after a patch, or every problem of it that the schema of the body can't see. Without `isMerge`, `params`
- * and `scope` replace the old object whole; with it they merge (RFC 7396). Of a body that the schema refuses only what is
- * inside these two is told: the rest is the schema's to tell.
+ * The definition after a patch, or every problem of it that the schema of the body can't see. Without
+ * `isMerge`, `params` and `scope` replace the old object whole; with it they merge (RFC 7396). Of a body that
+ * the schema refuses only what is inside these two is told: the rest is the schema's to tell.
  */
 export function readPatch(
   before: StoredDetector,
@@ -173,8 +182,8 @@ export function changedFields(before: DetectorDefinition, after: DetectorDefinit
 }
 
 /**
- * Fields that a patch would change although they are fixed in a system detector. A field with its present value changes
- * nothing.
+ * Fields that a patch would change although they are fixed in a system detector. A field with its
+ * present value changes nothing.
  */
 export function refusedOnSystem(before: DetectorDefinition, patch: Draft): DefinitionField[] {
   return fixedOnSystem.filter((field) => patch[field] !== undefined && patch[field] !== before[field])
@@ -197,8 +206,8 @@ export function etagOf(revision: number): string {
 }
 
 /**
- * Whether `If-Match` (RFC 9110 section 13.1.1) allows a change of this revision. Without the header every change is
- * allowed.
+ * Whether `If-Match` (RFC 9110 section 13.1.1) allows a change of this revision. Without the header
+ * every change is allowed.
  */
 export function ifMatchAllows(ifMatch: string | undefined, revision: number): boolean {
   if (ifMatch === undefined || ifMatch.trim() === '*') return true
@@ -217,8 +226,8 @@ function draftOfPatch(before: DetectorDefinition, body: Draft, isMerge: boolean)
 }
 
 /**
- * Whether a patch changes the method without new params. Parameters of one method mean nothing to another, and the
- * defaults must not be chosen without the client asking for them.
+ * Whether a patch changes the method without new params. Parameters of one method mean nothing to another,
+ * and the defaults must not be chosen without the client asking for them.
  */
 function changesMethodAlone(before: DetectorDefinition, body: Draft): boolean {
   const key = MethodKey.safeParse(body.method_key)
@@ -241,6 +250,7 @@ function insideParts(
 ): readonly ValidationProblem[] {
   const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
   const shown = problems.slice(0, problemsMax)
-  // The count of those that are not shown is of the whole body, and holds for the parts where all the others are theirs.
+  // The count of those that are not shown is of the whole body, and holds for the parts where
+  // all the others are theirs.
   return shown.every(isInside) ? problems : shown.filter(isInside)
 }

@@ -1,5 +1,6 @@
-// A patch of a detector, from what was sent to what is stored. It is read and validated once, against the detector as it is
-// then; only where somebody else changes the detector in between is it read again, so that no change is lost.
+// A patch of a detector, from what was sent to what is stored. It is read and validated once, against
+// the detector as it is then; only where somebody else changes the detector in between is it read again,
+// so that no change is lost.
 
 import type { PatchDetector } from '../../../contract/detection.ts'
 import type { Actor } from '../../core/actor.ts'

@@ -1,11 +1,11 @@
-// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a person and
-// its audit entry share one transaction, and so do the result of a run and the anomalies it records. Changes compare
-// and set `revision`: a run that read an older definition records nothing, so an anomaly always belongs to the
-// definition that it names.
+// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a
+// person and its audit entry share one transaction, and so do the result of a run and the anomalies it
+// records. Changes compare and set `revision`: a run that read an older definition records nothing, so an
+// anomaly always belongs to the definition that it names.
 //
-// Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race between the
-// two: it is called inside the transaction, so a run that read something before it was hidden cannot record it
-// afterwards.
+// Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race
+// between the two: it is called inside the transaction, so a run that read something before it was hidden
+// cannot record it afterwards.
 
 import type { Anomaly, AnomalyListQuery } from '../../../contract/detection.ts'
 import type { Ns } from '../../../contract/instant.ts'
@@ -128,10 +128,10 @@ export class DetectionStore {
   }
 
   /**
-   * Puts the definition after a patch in the place of the one it was read against. Returns the detector as it is
-   * afterwards, or null where it is no longer as it was read, so that the patch is to be read again. A patch that changes
-   * nothing leaves revision and audit log alone. Throws `precondition_failed` or `system_detector`, in this order of
-   * precedence. A changed definition is due at once.
+   * Puts the definition after a patch in the place of the one it was read against. Returns the detector as it
+   * is afterwards, or null where it is no longer as it was read, so that the patch is to be read again. A
+   * patch that changes nothing leaves revision and audit log alone. Throws `precondition_failed` or
+   * `system_detector`, in this order of precedence. A changed definition is due at once.
    */
   async changeDetector(
     { after, before, refused }: DetectorChange,
@@ -175,8 +175,8 @@ export class DetectionStore {
   }
 
   /**
-   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or `held`
-   * where a legal hold keeps one of the anomalies.
+   * Deletes the detector and its anomalies. Throws `not_found`, `precondition_failed`, `system_detector`, or
+   * `held` where a legal hold keeps one of the anomalies.
    */
   async deleteDetector(
     tenantId: string,
@@ -218,7 +218,9 @@ export class DetectionStore {
     })
   }
 
-  /** Enabled detectors whose time has come, the longest overdue first; at most `ofOne` for each organisation. */
+  /**
+   * Enabled detectors whose time has come, the longest overdue first; at most `ofOne` for each organisation.
+   */
   async dueDetectors(nowMs: number, limit: number, ofOne = limit): Promise<DueDetector[]> {
     const due = this.#control
       .selectFrom('detectors')
@@ -244,17 +246,17 @@ export class DetectionStore {
   }
 
   /**
-   * Records a run: its result, and its changes of the anomalies. Returns false and writes nothing where the detector,
-   * its mutes or its feedback were changed or deleted after the run read them, or where a part of what it read has been
-   * hidden since.
+   * Records a run: its result, and its changes of the anomalies. Returns false and writes nothing where the
+   * detector, its mutes or its feedback were changed or deleted after the run read them, or where a part of
+   * what it read has been hidden since.
    */
   async recordRun(run: RunRecord): Promise<boolean> {
     return (await this.recordRuns([run])) === 1
   }
 
   /**
-   * The same for several runs of one organisation, at most `idsMax`, in one transaction, because a transaction waits
-   * for the disk: if it fails, none is recorded. Returns how many were recorded.
+   * The same for several runs of one organisation, at most `idsMax`, in one transaction, because a
+   * transaction waits for the disk: if it fails, none is recorded. Returns how many were recorded.
    */
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
     return this.#control
@@ -295,7 +297,9 @@ export class DetectionStore {
     return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
   }
 
-  /** The kept versions of a held anomaly, oldest first. Data derived from hidden telemetry is hidden with it. */
+  /**
+   * The kept versions of a held anomaly, oldest first. Data derived from hidden telemetry is hidden with it.
+   */
   async listVersions(
     tenantId: string,
     id: string,

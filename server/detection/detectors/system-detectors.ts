@@ -1,12 +1,13 @@
-// The detectors that every organisation starts with: error ratio, latency, traffic and error logs of each of its
-// services. They must suit organisations that nobody has tuned them for, so they raise few alarms: one false alarm per
-// series in a month, and none about a deviation that is too small to matter to a person, however unusual it is. A
-// service with two requests a minute has no percentile, and a third error in a week is no incident.
+// The detectors that every organisation starts with: error ratio, latency, traffic and error logs of each
+// of its services. They must suit organisations that nobody has tuned them for, so they raise few alarms:
+// one false alarm per series in a month, and none about a deviation that is too small to matter to a
+// person, however unusual it is. A service with two requests a minute has no percentile, and a third error
+// in a week is no incident.
 //
-// Traffic follows people's days, so it is compared with the same time of other days, in buckets wide enough for useful
-// counts, and it is not judged before a week is known. docs/decisions/0026 has the measurements. A change here applies
-// to new organisations. Organisations with the old definition get it by a migration of the control plane, unless
-// somebody changed theirs.
+// Traffic follows people's days, so it is compared with the same time of other days, in buckets wide enough
+// for useful counts, and it is not judged before a week is known. docs/decisions/0026 has the measurements. A
+// change here applies to new organisations. Organisations with the old definition get it by a migration of
+// the control plane, unless somebody changed theirs.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { type DetectorDefinition, type Draft, readDraft } from './detector.ts'
@@ -26,8 +27,8 @@ const slowToAlarm = { violate_n: 3, window_m: 4, clear_n: 3, alarm_budget_per_we
 const recentParams = { ...slowToAlarm, k: 5 }
 
 /**
- * With two or three days, the width of a band is uncertain, and its errors would widen the edge of alarm for weeks; so
- * a week is needed. With a narrow band (k 3) the past scores of the series set the edge of alarm.
+ * With two or three days, the width of a band is uncertain, and its errors would widen the edge of alarm for
+ * weeks; so a week is needed. With a narrow band (k 3) the past scores of the series set the edge of alarm.
  */
 const seasonalParams = { ...slowToAlarm, k: 3, warmup_points: 7 * 96 }
 

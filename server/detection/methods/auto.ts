@@ -1,15 +1,15 @@
-// The default method: several simple members, each calibrated by its own past (surprise.ts), combined by their
-// quadratic mean. Nobody has to choose a method or a parameter, and no member has to be right alone: a spike is at the
-// same time a record, a gap between values and an unusual shape. The mean is better than the maximum, because each
-// member is strongly wrong now and then, and members are seldom wrong at the same time. The cost: something that only
-// one member notices, such as a standstill, must be very unusual to count; for that case there is the single method
-// (`absence`).
+// The default method: several simple members, each calibrated by its own past (surprise.ts), combined by
+// their quadratic mean. Nobody has to choose a method or a parameter, and no member has to be right alone: a
+// spike is at the same time a record, a gap between values and an unusual shape. The mean is better than the
+// maximum, because each member is strongly wrong now and then, and members are seldom wrong at the same time.
+// The cost: something that only one member notices, such as a standstill, must be very unusual to count; for
+// that case there is the single method (`absence`).
 //
-// `score` says how unusual the bucket is, `unreported` how much of it was not reported before (alert-once.ts). An
-// unreported score opens an incident, and the score keeps it open. 1 is a surprise of `edgeSurprise`. The alarm layer
-// moves this edge to meet the alarm budget: outwards by a quarter while the budget is met, and inwards only for a
-// budget above one alarm a week. `expected` is the value that followed the most similar past. Nothing here depends on a
-// particular series, label or unit.
+// `score` says how unusual the bucket is, `unreported` how much of it was not reported before
+// (alert-once.ts). An unreported score opens an incident, and the score keeps it open. 1 is a surprise of
+// `edgeSurprise`. The alarm layer moves this edge to meet the alarm budget: outwards by a quarter while the
+// budget is met, and inwards only for a budget above one alarm a week. `expected` is the value that followed
+// the most similar past. Nothing here depends on a particular series, label or unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { methodParams } from '../../../contract/detection-methods.ts'
@@ -27,8 +27,8 @@ import { seasonalBand } from './seasonal-band.ts'
 
 const shapeLengths = [12, 96]
 /**
- * For means, and for the two means whose difference is a step: a single huge early value must not count as a huge early
- * step for long.
+ * For means, and for the two means whose difference is a step: a single huge early value must not count as a
+ * huge early step for long.
  */
 const smoothPoints = 6
 /** Long enough that one huge value hardly moves the mean; otherwise it would hide every record after it. */

@@ -1,5 +1,5 @@
-// One contract suite for every method: scores must be causal and repeatable, and difficult inputs that occur in real
-// telemetry must not break them.
+// One contract suite for every method: scores must be causal and repeatable, and difficult inputs that occur
+// in real telemetry must not break them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,11 +1,12 @@
-// Lasting changes of level: two-sided CUSUM (Page 1954) on deviations from a slow robust baseline. Each side adds up
-// the excess over `k` standard deviations and never falls below zero. One value counts at most four deviations, so only
-// a run of values reaches `h`. This finds a leak, or a deployment that moved a metric by one deviation; no band can.
+// Lasting changes of level: two-sided CUSUM (Page 1954) on deviations from a slow robust baseline. Each side
+// adds up the excess over `k` standard deviations and never falls below zero. One value counts at most four
+// deviations, so only a run of values reaches `h`. This finds a leak, or a deployment that moved a metric by
+// one deviation; no band can.
 //
-// There is no band, because the value itself may look ordinary. The score is the larger sum divided by `h`; `expected`
-// is the level before. When the sum has exceeded `h` for `min_run` values, the new level becomes the baseline and the
-// sums restart: one incident per shift. The baseline is the median and MAD of the last `window_points` accepted values.
-// About 1 microsecond per value; the state is two numbers and the window.
+// There is no band, because the value itself may look ordinary. The score is the larger sum divided by `h`;
+// `expected` is the level before. When the sum has exceeded `h` for `min_run` values, the new level becomes
+// the baseline and the sums restart: one incident per shift. The baseline is the median and MAD of the last
+// `window_points` accepted values. About 1 microsecond per value; the state is two numbers and the window.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'

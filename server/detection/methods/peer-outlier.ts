@@ -1,20 +1,21 @@
-// Compares a series with its peers in the same bucket: for example a host that is slow while its eleven peers are not.
-// A change that all peers share (a busy hour, a deployment, an outage of a shared dependency) does not score; a change
-// of one series alone does, from its first hour.
+// Compares a series with its peers in the same bucket: for example a host that is slow while its eleven peers
+// are not. A change that all peers share (a busy hour, a deployment, an outage of a shared dependency) does
+// not score; a change of one series alone does, from its first hour.
 //
-// The centre is the median of the peers. Half the width of the band is `k` times their spread. The spread is half the
-// distance between their quartiles, scaled to the standard deviation of a normal distribution (Blom 1958 for small
-// groups); the larger of the present spread and the usual one counts (the median of the past `window_points` buckets).
-// Quartiles are used instead of MAD so that a group in two halves, one on the old version and one on the new, has a
-// wide band and not many outliers. The cost: when more than a quarter of the peers are off at once, the band is wider
-// for all. One other peer may always be off: of four peers the quartiles are the middle two.
+// The centre is the median of the peers. Half the width of the band is `k` times their spread. The spread is
+// half the distance between their quartiles, scaled to the standard deviation of a normal distribution (Blom
+// 1958 for small groups); the larger of the present spread and the usual one counts (the median of the past
+// `window_points` buckets). Quartiles are used instead of MAD so that a group in two halves, one on the old
+// version and one on the new, has a wide band and not many outliers. The cost: when more than a quarter of
+// the peers are off at once, the band is wider for all. One other peer may always be off: of four peers the
+// quartiles are the middle two.
 //
-// Peers that are usually exactly equal have no width: for example counts that are nearly always zero. Then the band
-// reaches as far as the farthest peer does in nine buckets of ten. Where that distance is 0 as well, any difference
-// gets the highest score, and the least deviations of the alarm layer decide.
+// Peers that are usually exactly equal have no width: for example counts that are nearly always zero. Then
+// the band reaches as far as the farthest peer does in nine buckets of ten. Where that distance is 0 as well,
+// any difference gets the highest score, and the least deviations of the alarm layer decide.
 //
-// A series never influences its own band, however long it is off. About one microsecond per value among 12 series, five
-// among 50.
+// A series never influences its own band, however long it is off. About one microsecond per value among
+// 12 series, five among 50.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { peerValuesAt } from '../scoring/peers.ts'
@@ -64,8 +65,8 @@ function spreadOf(sorted: Float64Array, count: number): number {
 }
 
 /**
- * Quantile of the standard normal distribution by Tukey's lambda; the error is below 0.002 between 0.5 and 0.8, where
- * the quartiles are.
+ * Quantile of the standard normal distribution by Tukey's lambda; the error is below 0.002 between 0.5 and
+ * 0.8, where the quartiles are.
  */
 function normalRank(share: number): number {
   return 4.91 * (share ** 0.14 - (1 - share) ** 0.14)

@@ -1,13 +1,14 @@
-// Judges a ratio by the volume behind it. Two errors of three requests and two thousand of three thousand are the same
-// ratio, but only the second is significant. Where the volume of the bucket is known, errors are counts with a known
-// distribution. Under the past rate (the series' own past with a half-life, and a beta prior worth at least
-// `prior_events`) errors are beta-binomial. The score compares the distance from the expected rate with the standard
-// deviation of that distribution. Values outside 0 to 1, or without a volume, are counts themselves and are treated as
-// gamma-Poisson in the same way. The past of the series decides which of the two it is.
+// Judges a ratio by the volume behind it. Two errors of three requests and two thousand of three thousand
+// are the same ratio, but only the second is significant. Where the volume of the bucket is known, errors
+// are counts with a known distribution. Under the past rate (the series' own past with a half-life, and a
+// beta prior worth at least `prior_events`) errors are beta-binomial. The score compares the distance from
+// the expected rate with the standard deviation of that distribution. Values outside 0 to 1, or without a
+// volume, are counts themselves and are treated as gamma-Poisson in the same way. The past of the series
+// decides which of the two it is.
 //
-// The band is `k` of those deviations plus one event: narrow for much traffic, wide for little. Sources: Gelman et al.,
-// Bayesian Data Analysis, sections 2.4 and 2.6. Dispersion beyond the distribution (no telemetry is exactly binomial)
-// is learnt as a factor. About 100 nanoseconds per value.
+// The band is `k` of those deviations plus one event: narrow for much traffic, wide for little. Sources:
+// Gelman et al., Bayesian Data Analysis, sections 2.4 and 2.6. Dispersion beyond the distribution (no
+// telemetry is exactly binomial) is learnt as a factor. About 100 nanoseconds per value.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'

@@ -1,9 +1,11 @@
-// New highest and lowest values. The band is the range of everything seen so far plus a tolerance; a value outside it
-// has no precedent. It costs ten nanoseconds and two numbers of memory. Alone it beats half of the published detectors
-// on NAB (bench/detection/nab.ts prints it as the control), because many anomalies that people report are simply
-// farther out than anything before. HTM's detector contains the same rule with 5 % (Ahmad et al. 2017).
+// New highest and lowest values. The band is the range of everything seen so far plus a tolerance; a value
+// outside it has no precedent. It costs ten nanoseconds and two numbers of memory. Alone it beats half of
+// the published detectors on NAB (bench/detection/nab.ts prints it as the control), because many anomalies
+// that people report are simply farther out than anything before. HTM's detector contains the same rule with
+// 5 % (Ahmad et al. 2017).
 //
-// Its limit: after one very large spike nothing is a record any more. `decay_days` makes the range shrink with time.
+// Its limit: after one very large spike nothing is a record any more. `decay_days` makes
+// the range shrink with time.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'

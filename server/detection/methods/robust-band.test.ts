@@ -1,5 +1,5 @@
-// The band compared with its formula, and what follows from it: short incidents do not move the band, lasting levels
-// do.
+// The band compared with its formula, and what follows from it: short incidents do not move the
+// band, lasting levels do.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,17 +1,19 @@
-// A band of k robust standard deviations around the rolling median: the Hampel identifier (Hampel 1974; Davies and
-// Gather 1993). The scale is the median absolute deviation; 1.4826 MAD estimates sigma under a normal distribution
-// (Rousseeuw and Croux 1993). Up to half of the window may be wrong before median and MAD are. Mean and standard
-// deviation are moved by a single extreme value, which then hides the next one.
+// A band of k robust standard deviations around the rolling median: the Hampel identifier (Hampel 1974;
+// Davies and Gather 1993). The scale is the median absolute deviation; 1.4826 MAD estimates sigma under a
+// normal distribution (Rousseeuw and Croux 1993). Up to half of the window may be wrong before median and MAD
+// are. Mean and standard deviation are moved by a single extreme value, which then hides the next one.
 //
 // Two details make it work on telemetry.
-// - A flat series has MAD 0, and a band without width alarms on the smallest change. Then the distance to the nearest
-//   other value in the window is the width, so a value that was seen before does not alarm. If there is no other value,
-//   any change scores high, and the least deviations of the alarm layer decide whether it matters.
-// - An incident must not change the baseline, but a lasting new level must. So values outside the band are on trial as
-//   long as they stay on one side. A trial of one or two values was the tail of ordinary noise and is accepted
-//   afterwards. A longer one was an incident and is dropped. One that lasts half a window replaces the baseline: it is
-//   the new level. Two alternatives were rejected. Leaving out *every* value outside the band cuts the tails off, so
-//   the band shrinks and cuts more. Clipping values to the edge lets the baseline follow a level shift only slowly.
+// - A flat series has MAD 0, and a band without width alarms on the smallest change. Then the distance to
+//   the nearest other value in the window is the width, so a value that was seen before does not alarm.
+//   If there is no other value, any change scores high, and the least deviations of the alarm layer
+//   decide whether it matters.
+// - An incident must not change the baseline, but a lasting new level must. So values outside the band are on
+//   trial as long as they stay on one side. A trial of one or two values was the tail of ordinary noise and
+//   is accepted afterwards. A longer one was an incident and is dropped. One that lasts half a window
+//   replaces the baseline: it is the new level. Two alternatives were rejected. Leaving out *every* value
+//   outside the band cuts the tails off, so the band shrinks and cuts more. Clipping values to the edge lets
+//   the baseline follow a level shift only slowly.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'

@@ -1,5 +1,5 @@
-// The seasonal band on holidays: which buckets are on a holiday, what they are compared with, and that they do not
-// change what is expected of other days.
+// The seasonal band on holidays: which buckets are on a holiday, what they are compared with, and that they
+// do not change what is expected of other days.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,8 @@ function seriesFrom(start: string, values: ArrayLike<number>): Series {
 }
 
 /**
- * Hourly values of an office that is closed on weekends and on the days `off`, in local time, beginning on a Monday.
+ * Hourly values of an office that is closed on weekends and on the days `off`, in local
+ * time, beginning on a Monday.
  */
 function office(
   days: number,
@@ -54,8 +55,8 @@ const hourOf = (series: Series, time: string) =>
   Number((BigInt(Date.parse(`${time}Z`)) * 1_000_000n - series.startNs) / hourNs)
 
 /**
- * The buckets that are compared with the holiday two weeks before. On that day, the day before and the day after, all
- * values are far higher.
+ * The buckets that are compared with the holiday two weeks before. On that day, the day before and the day
+ * after, all values are far higher.
  */
 function bucketsOn(series: Series, timezone: string, date: string): string[] {
   const clock = localClock(series, timezone)

@@ -1,15 +1,15 @@
-// A band around what was usual at this time of the day or of the week, in the organisation's time zone: the seasonal
-// median with a robust width. The distance from it is the residual of a robust seasonal decomposition (used by
-// Twitter's S-H-ESD, Vallis et al. 2014), computed online and without a trend.
+// A band around what was usual at this time of the day or of the week, in the organisation's time zone: the
+// seasonal median with a robust width. The distance from it is the residual of a robust seasonal
+// decomposition (used by Twitter's S-H-ESD, Vallis et al. 2014), computed online and without a trend.
 //
-// The season of a series is measured, not configured: each season (day and week) predicts the next value from its own
-// past, and the one with the smaller faded absolute error is used. The daily season is known after two days, the weekly
-// one after two weeks; until then nothing is judged. A value far from usual still enters the history of its moment,
-// where the median outvotes it. So a new level is usual after half of the kept seasons. About a microsecond per value
-// at one value per minute.
+// The season of a series is measured, not configured: each season (day and week) predicts the next value from
+// its own past, and the one with the smaller faded absolute error is used. The daily season is known after
+// two days, the weekly one after two weeks; until then nothing is judged. A value far from usual still enters
+// the history of its moment, where the median outvotes it. So a new level is usual after half of the kept
+// seasons. About a microsecond per value at one value per minute.
 //
-// Holidays, where they are listed, have a history of their own (holidays.ts): no season learns from them, and none
-// judges them.
+// Holidays, where they are listed, have a history of their own (holidays.ts): no season learns from
+// them, and none judges them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import {
@@ -29,7 +29,8 @@ import { blankScores, scoreOf } from './method.ts'
 
 const minutesPerDay = 1440
 /**
- * Errors fade over about this many values: enough to show a trend, and few enough to change the season when it should.
+ * Errors fade over about this many values: enough to show a trend, and few enough to change
+ * the season when it should.
  */
 const errorMemory = 500
 

@@ -1,11 +1,12 @@
-// Discords: stretches of the series unlike any earlier stretch (left-profile.ts), at several lengths at once, because
-// an unusual minute, an unusual hour and an unusual day are different things (MERLIN, Nakamura et al. 2020, searches
-// all lengths for the same reason). The score is the quadratic mean of the surprises of all lengths (surprise.ts), so
-// it has no unit. 1 is a mean surprise of 2 (one stretch in a hundred); the alarm layer widens that to meet the budget.
+// Discords: stretches of the series unlike any earlier stretch (left-profile.ts), at several lengths at once,
+// because an unusual minute, an unusual hour and an unusual day are different things (MERLIN, Nakamura et al.
+// 2020, searches all lengths for the same reason). The score is the quadratic mean of the surprises of all
+// lengths (surprise.ts), so it has no unit. 1 is a mean surprise of 2 (one stretch in a hundred); the alarm
+// layer widens that to meet the budget.
 //
-// There is no band: whether a value fits depends on the shape it completes. `expected` is the value that followed the
-// most similar past of the shortest length. Cost per value: one multiplication and addition per length and value of
-// history, about 20 microseconds at 4,096 values and three lengths.
+// There is no band: whether a value fits depends on the shape it completes. `expected` is the value that
+// followed the most similar past of the shortest length. Cost per value: one multiplication and addition per
+// length and value of history, about 20 microseconds at 4,096 values and three lengths.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'

@@ -1,12 +1,12 @@
-// The spectral residual (Hou and Zhang 2007; for telemetry Ren et al. 2019, "SR-CNN", here without the CNN). The log
-// amplitude spectrum of a window minus its local average is the part of the spectrum that is unusual. Transformed back
-// to time, it gives a saliency map: high values mark unusual points. Each value has its own window that ends with it,
-// so only the past counts; the saliency of the newest value is the score. A few extrapolated values follow it (as
-// published), so that the edge of the window is not salient itself.
+// The spectral residual (Hou and Zhang 2007; for telemetry Ren et al. 2019, "SR-CNN", here without the CNN).
+// The log amplitude spectrum of a window minus its local average is the part of the spectrum that is unusual.
+// Transformed back to time, it gives a saliency map: high values mark unusual points. Each value has its own
+// window that ends with it, so only the past counts; the saliency of the newest value is the score. A few
+// extrapolated values follow it (as published), so that the edge of the window is not salient itself.
 //
-// The result has no unit: saliency divided by the mean of its window, then surprise (surprise.ts). The method suits
-// spikes in web metrics and does not notice slow change. One pair of FFTs of `window_points` per value, about 70
-// microseconds at 256.
+// The result has no unit: saliency divided by the mean of its window, then surprise (surprise.ts). The method
+// suits spikes in web metrics and does not notice slow change. One pair of FFTs of `window_points` per value,
+// about 70 microseconds at 256.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
@@ -50,7 +50,9 @@ class Saliency {
     this.#logs = new Float64Array(size)
   }
 
-  /** Saliency of value i in the window that ends with it; NaN until a window is full, 0 in a constant window. */
+  /**
+   * Saliency of value i in the window that ends with it; NaN until a window is full, 0 in a constant window.
+   */
   ofNewest(values: Float64Array, i: number, run: number): number {
     const kept = this.#size - extrapolatedPoints
     if (run < kept || !this.#fill(values, i, kept)) return run < kept ? Number.NaN : 0
@@ -66,8 +68,8 @@ class Saliency {
   }
 
   /**
-   * Writes the window relative to its first value, in units of the largest distance from it. Returns false when the
-   * window is constant.
+   * Writes the window relative to its first value, in units of the largest distance from it. Returns false
+   * when the window is constant.
    */
   #fill(values: Float64Array, i: number, kept: number): boolean {
     const origin = at(values, i - kept + 1)

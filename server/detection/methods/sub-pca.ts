@@ -1,13 +1,14 @@
-// Principal components of short stretches (Sub-PCA, the best of the plain methods in TSB-AD, Liu and Paparrizos 2024).
-// The last `history_points` stretches of `length` values show which shapes vary and by how much. The distance of a
-// stretch from their mean, with every component weighted by the inverse of its variance, says how unusual it is. That
-// is the Mahalanobis distance, so the components need not be computed: one Cholesky factor of the covariance is enough.
-// A ridge on its diagonal replaces the usual cut of small components.
+// Principal components of short stretches (Sub-PCA, the best of the plain methods in TSB-AD, Liu and
+// Paparrizos 2024). The last `history_points` stretches of `length` values show which shapes vary and by
+// how much. The distance of a stretch from their mean, with every component weighted by the inverse of its
+// variance, says how unusual it is. That is the Mahalanobis distance, so the components need not be
+// computed: one Cholesky factor of the covariance is enough. A ridge on its diagonal replaces the usual
+// cut of small components.
 //
-// The model is fitted again every 256 values from the values before, in units of their own spread. The score is the
-// surprise of the distance divided by 2; there is no band. It takes `length` squared operations per value, and about as
-// many per value for the fits: 10 to 25 microseconds at 24. It suits smooth metrics with a rhythm; on pure noise it is
-// a slow z-score.
+// The model is fitted again every 256 values from the values before, in units of their own spread. The score
+// is the surprise of the distance divided by 2; there is no band. It takes `length` squared operations per
+// value, and about as many per value for the fits: 10 to 25 microseconds at 24. It suits smooth metrics with
+// a rhythm; on pure noise it is a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'

@@ -1,5 +1,5 @@
-// Each method on the anomaly it is made for, through the whole evaluation with default parameters: it is found while it
-// lasts, the same series without it raises nothing there, and erasing it leaves no trace.
+// Each method on the anomaly it is made for, through the whole evaluation with default parameters: it is
+// found while it lasts, the same series without it raises nothing there, and erasing it leaves no trace.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,8 +1,10 @@
-// Fixed limits. This method is exact on purpose: it learns, calibrates and widens nothing, because a limit is a promise
-// (a quota, a service level) and not an estimate of what is usual. A value equal to a limit is within it.
+// Fixed limits. This method is exact on purpose: it learns, calibrates and widens nothing, because a
+// limit is a promise (a quota, a service level) and not an estimate of what is usual. A value equal
+// to a limit is within it.
 //
-// The score is the distance from the middle of the two limits in half-widths, so 1 is the limit. One limit alone has no
-// middle: there the absolute value of the limit is the unit (1 for limit 0), counted from the limit, where the score is
+// The score is the distance from the middle of the two limits in half-widths, so 1 is the limit. One limit
+// alone has no middle: there the absolute value of the limit is the unit (1 for limit 0), counted from the
+// limit, where the score is
 // 1. In both cases the score says how far the value is beyond the limit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'

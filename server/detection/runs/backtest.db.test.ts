@@ -1,6 +1,6 @@
-// Compares the preview with the detector itself: telemetry arrives minute by minute and the detector runs on its
-// schedule with an injected clock. Afterwards a preview of the same range must raise the same anomalies from the same
-// bands.
+// Compares the preview with the detector itself: telemetry arrives minute by minute and the detector runs
+// on its schedule with an injected clock. Afterwards a preview of the same range must raise the same
+// anomalies from the same bands.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -65,7 +65,9 @@ const [from, until] = [-90, 210]
 const normal = seededNormal(11)
 const jitter = seededNormal(12)
 
-/** Five hours of a shop: an outage, a slow service, one that starts late, one that falls silent, and metrics. */
+/**
+ * Five hours of a shop: an outage, a slow service, one that starts late, one that falls silent, and metrics.
+ */
 function shopTelemetry(): Row[] {
   const rows: Row[] = []
   let sent = 0
@@ -162,7 +164,9 @@ const definitions: Record<string, DetectorDefinition> = {
 const end = until - 3
 let runs = 0
 
-/** Runs all detectors on schedule while telemetry arrives. Returns the recorded anomalies of each detector. */
+/**
+ * Runs all detectors on schedule while telemetry arrives. Returns the recorded anomalies of each detector.
+ */
 async function runOnSchedule(): Promise<Map<string, object[]>> {
   clock = new ManualClock(noonMs)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)

@@ -1,10 +1,10 @@
-// What a detector would have done over a past range. Its runs are replayed on its own schedule. Each run uses the
-// production code on its own window, without anything later, and its findings are reconciled with those of the runs
-// before, as in the store but in memory. So a preview gives exactly what the detector would have recorded; a test
-// compares the two.
+// What a detector would have done over a past range. Its runs are replayed on its own schedule. Each run uses
+// the production code on its own window, without anything later, and its findings are reconciled with those
+// of the runs before, as in the store but in memory. So a preview gives exactly what the detector would have
+// recorded; a test compares the two.
 //
-// A preview has limits: the steps of the range, the groups, the points in the response, and its duration. A warning
-// names each limit that cut something off.
+// A preview has limits: the steps of the range, the groups, the points in the response, and its duration. A
+// warning names each limit that cut something off.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type {
@@ -35,11 +35,13 @@ interface BacktestRange {
 }
 
 /**
- * Buckets of the range and the window before it: three weeks of minutes. More would be too much work for one request.
+ * Buckets of the range and the window before it: three weeks of minutes. More would be too
+ * much work for one request.
  */
 const stepsMax = 30_000
 /**
- * Points of all series in the response together: about six megabytes of JSON. The busiest series are included first.
+ * Points of all series in the response together: about six megabytes of JSON. The busiest
+ * series are included first.
  */
 const pointsMax = 50_000
 /** The longest duration, because a person waits for the response. */
@@ -50,8 +52,9 @@ const minutesPerWeek = 7 * 24 * 60
 type Warning = DetectorPreview['warnings'][number]
 
 /**
- * Replays the runs of a detector over a range. Throws InvalidInput for a range that is empty, in the future or too long
- * for the detector's buckets, and `erasing` where telemetry that the preview may have used was hidden while it ran.
+ * Replays the runs of a detector over a range. Throws InvalidInput for a range that is empty, in the
+ * future or too long for the detector's buckets, and `erasing` where telemetry that the preview may have
+ * used was hidden while it ran.
  */
 export async function backtest(
   reader: TenantReader,
@@ -85,7 +88,10 @@ export async function backtest(
   return replayed.preview(runsAtMs.length, clock.nowMs() - startedMs)
 }
 
-/** The times at which a detector that was created at the start of the range runs, up to the run that judges its end. */
+/**
+ * The times at which a detector that was created at the start of the range runs, up to the
+ * run that judges its end.
+ */
 function scheduleOf(definition: DetectorDefinition, range: BacktestRange, nowMs: number): number[] {
   if (range.endNs > BigInt(nowMs) * nsPerMs) {
     throw refused(

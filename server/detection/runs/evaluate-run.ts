@@ -1,5 +1,5 @@
-// One run of a detector on the series that it read: judges each series and converts its incidents to findings.
-// Scheduled runs and replayed runs both use this code.
+// One run of a detector on the series that it read: judges each series and converts its incidents to
+// findings. Scheduled runs and replayed runs both use this code.
 
 import assert from 'node:assert/strict'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
@@ -101,8 +101,8 @@ export async function evaluateRun(
 }
 
 /**
- * Evaluates all members, in their order. Yields to the event loop between two tasks, because `evaluate` may run in this
- * thread.
+ * Evaluates all members, in their order. Yields to the event loop between two tasks, because
+ * `evaluate` may run in this thread.
  */
 async function judgeMembers(
   run: Run,
@@ -179,7 +179,9 @@ function evaluateGroup(
   return { state: { ...mutedState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
 }
 
-/** The state of a series is muted, not anomalous, where a mute is active now or the open incident was muted. */
+/**
+ * The state of a series is muted, not anomalous, where a mute is active now or the open incident was muted.
+ */
 function mutedState(
   state: DetectorState,
   findings: readonly Finding[],
@@ -216,8 +218,8 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
 }
 
 /**
- * The window of a run, and which part of it is new: everything at the first run and after a run that judged nothing
- * (history may have been loaded since); otherwise what came since the run before.
+ * The window of a run, and which part of it is new: everything at the first run and after a run that judged
+ * nothing (history may have been loaded since); otherwise what came since the run before.
  */
 function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
   const { definition, lastRunAtMs, lastStatus } = detector

@@ -1,5 +1,5 @@
-// One evaluation of one series: policies on missing data, then the method, then the alarm layer. Scheduled runs,
-// previews and benchmarks all call this function, so a preview shows what a run will do.
+// One evaluation of one series: policies on missing data, then the method, then the alarm layer. Scheduled
+// runs, previews and benchmarks all call this function, so a preview shows what a run will do.
 
 import { comparesPeers, type MethodParams } from '../../../contract/detection-methods.ts'
 import type { AlarmPolicy, Evaluation } from '../alarms/alarm.ts'
@@ -13,13 +13,14 @@ import type { Series } from '../scoring/series.ts'
 const minutesPerWeek = 7 * 24 * 60
 
 /**
- * Evaluates a series. Pure: the same series and parameters give the same result. An empty series gives `no_data`. The
- * series must end with a complete bucket. Early buckets of a window have little history before them and are judged by
- * the method's own band. So a caller with a moving window must treat as *new* only incidents whose `openedIndex` is in
- * the buckets added since the last run; the others were decided when they were new, with more history.
+ * Evaluates a series. Pure: the same series and parameters give the same result. An empty series gives
+ * `no_data`. The series must end with a complete bucket. Early buckets of a window have little history before
+ * them and are judged by the method's own band. So a caller with a moving window must treat as *new* only
+ * incidents whose `openedIndex` is in the buckets added since the last run; the others were decided when they
+ * were new, with more history.
  *
- * `peers` are the other series of its group as {@link peersOf} makes them. A method that compares peers judges nothing
- * without them.
+ * `peers` are the other series of its group as {@link peersOf} makes them. A method that compares peers
+ * judges nothing without them.
  */
 export function evaluateSeries(
   series: Series,
@@ -37,8 +38,8 @@ export function evaluateSeries(
 }
 
 /**
- * For each series of a group, the other series as a method that compares them may see them; empty lists for all other
- * methods. All series have the same buckets.
+ * For each series of a group, the other series as a method that compares them may see them; empty lists for
+ * all other methods. All series have the same buckets.
  */
 export function peersOf(group: readonly Series[], choice: MethodChoice): readonly (readonly Series[])[] {
   if (!comparesPeers(choice.method_key)) return group.map(() => [])
@@ -46,7 +47,9 @@ export function peersOf(group: readonly Series[], choice: MethodChoice): readonl
   return evidence.map((own) => evidence.filter((other) => other !== own))
 }
 
-/** The series of one call: a whole group where its method compares the series, otherwise any number of series. */
+/**
+ * The series of one call: a whole group where its method compares the series, otherwise any number of series.
+ */
 export interface EvaluationTask {
   readonly series: readonly Series[]
   readonly choice: MethodChoice
@@ -54,7 +57,10 @@ export interface EvaluationTask {
   readonly widenings: readonly AlarmPolicy['widening'][]
 }
 
-/** Evaluates the series of a task. The results are in the order of the series. Pure, and the same in any thread. */
+/**
+ * Evaluates the series of a task. The results are in the order of the series. Pure, and the same in any
+ * thread.
+ */
 export function evaluateTask({ choice, series, widenings }: EvaluationTask): Evaluation[] {
   const peers = peersOf(series, choice)
   return series.map((one, i) => evaluateSeries(one, choice, widenings[i], peers[i]))
@@ -120,18 +126,18 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
 }
 
 /**
- * Where no edge width is configured, the edge of score 1 is for one alarm a week. A budget ten times as large allows
- * scores that are ten times as common: one digit of surprise less, about half a score. The limit is 0.5, because lower
- * scores are very common.
+ * Where no edge width is configured, the edge of score 1 is for one alarm a week. A budget ten times as large
+ * allows scores that are ten times as common: one digit of surprise less, about half a score. The limit is
+ * 0.5, because lower scores are very common.
  */
 function leastFor(budgetPerWeek: number): number {
   return Math.max(0.5, Math.min(1, 1 - Math.log10(budgetPerWeek) / 2))
 }
 
 /**
- * Surprises that are reported once have a similar distribution in every series, with the edge for one alarm a week near
- * a score of 1. The past of a series may move it out by a quarter, to surprises that are three times as rare; a tenth
- * of the budget moves it by half a score more.
+ * Surprises that are reported once have a similar distribution in every series, with the edge for one alarm a
+ * week near a score of 1. The past of a series may move it out by a quarter, to surprises that are three
+ * times as rare; a tenth of the budget moves it by half a score more.
  */
 function mostFor(budgetPerWeek: number): number {
   return 1.25 - Math.log10(budgetPerWeek) / 2

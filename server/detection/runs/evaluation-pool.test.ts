@@ -1,5 +1,5 @@
-// Evaluation in other threads: the same results, this thread stays free, and a thread that fails is an error of its
-// task.
+// Evaluation in other threads: the same results, this thread stays free, and a thread that fails
+// is an error of its task.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'

@@ -1,7 +1,7 @@
-// Evaluates series in separate threads, so that the main thread stays free: scoring a window takes up to a second.
-// Threads start when they are first needed, take one task at a time, in turns of organisations, and keep nothing. A
-// thread that crashes or does not end is an error of the run whose task it had; the next task starts another thread.
-// The results are those of `evaluateTask`, which the thread calls.
+// Evaluates series in separate threads, so that the main thread stays free: scoring a window takes up to a
+// second. Threads start when they are first needed, take one task at a time, in turns of organisations, and
+// keep nothing. A thread that crashes or does not end is an error of the run whose task it had; the next task
+// starts another thread. The results are those of `evaluateTask`, which the thread calls.
 
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -51,7 +51,8 @@ const usualLimitMs = 60_000
 const threadMemoryMb = 512
 
 /**
- * Waiting tasks per organisation. A waiting task keeps its series in memory; callers submit tasks one after another.
+ * Waiting tasks per organisation. A waiting task keeps its series in memory; callers submit
+ * tasks one after another.
  */
 const waitingByOwner = 64
 
@@ -82,8 +83,8 @@ export class EvaluationPool {
   }
 
   /**
-   * Throws EvaluationError where the thread ended or the evaluation threw, and `query_too_expensive` where a task took
-   * too long.
+   * Throws EvaluationError where the thread ended or the evaluation threw, and `query_too_expensive`
+   * where a task took too long.
    */
   readonly evaluate: Evaluate = ({ choice, series, widenings }, { kind, signal, tenantId }) =>
     this.#turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
@@ -140,8 +141,8 @@ export class EvaluationPool {
 }
 
 /**
- * Waits for one message of the thread until the signal aborts. Rejects with EvaluationError where the thread ends
- * first.
+ * Waits for one message of the thread until the signal aborts. Rejects with EvaluationError
+ * where the thread ends first.
  */
 function resultOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Promise<ThreadResult> {
   return new Promise((resolve, reject) => {

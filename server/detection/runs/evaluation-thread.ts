@@ -1,11 +1,13 @@
-// The program of a thread of the evaluation pool: evaluates each task, sends the results back, and keeps nothing. It
-// has no store, no engine, no clock and no settings; everything it needs is in the task.
+// The program of a thread of the evaluation pool: evaluates each task, sends the results back, and keeps
+// nothing. It has no store, no engine, no clock and no settings; everything it needs is in the task.
 
 import { parentPort } from 'node:worker_threads'
 import type { Evaluation } from '../alarms/alarm.ts'
 import { type EvaluationTask, evaluateTask } from './evaluate.ts'
 
-/** `error` is the text of what was thrown, because error classes do not survive the transfer between threads. */
+/**
+ * `error` is the text of what was thrown, because error classes do not survive the transfer between threads.
+ */
 export type ThreadResult = { readonly evaluations: readonly Evaluation[] } | { readonly error: string }
 
 parentPort?.on('message', (task: EvaluationTask) => {

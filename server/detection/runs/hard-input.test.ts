@@ -1,6 +1,6 @@
-// Difficult telemetry that has ordinary causes, through every method and the alarm layer. Each input must end with a
-// given status, and none may alarm, because its unusual features are there from the first value on. The budget is a
-// tenth of an alarm a week, so that chance alarms do not matter.
+// Difficult telemetry that has ordinary causes, through every method and the alarm layer. Each input must end
+// with a given status, and none may alarm, because its unusual features are there from the first value on.
+// The budget is a tenth of an alarm a week, so that chance alarms do not matter.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -52,7 +52,10 @@ function shuffled(): Series {
   )
 }
 
-/** The sender's clock is set back by an hour and later forward again: first values overlap, then there is a gap. */
+/**
+ * The sender's clock is set back by an hour and later forward again: first values
+ * overlap, then there is a gap.
+ */
 function clockSteps(): Series {
   const points = withNoise((_, noise) => 100 + noise).map((value, i) => {
     const stepped = i < 500 ? i : i < 1000 ? i - 12 : i
@@ -129,11 +132,13 @@ function choiceOf(key: MethodKey): MethodChoice {
 const learnt = 200
 const mostWhileLearning = 3
 
-// A method that compares peers cannot judge a single series; peers.test.ts tests it with the same kinds of input.
+// A method that compares peers cannot judge a single series; peers.test.ts tests it with
+// the same kinds of input.
 for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
   for (const [name, { series, status }] of Object.entries(inputs)) {
     const choice = choiceOf(key)
-    // Counts of 1e300 vary by about 1e150 in any distribution of counts, so this input is unusual for rate_test.
+    // Counts of 1e300 vary by about 1e150 in any distribution of counts, so this input is unusual for
+    // rate_test.
     if (key === 'rate_test' && name === 'huge') continue
     if (name.includes('summer time') && !('timezone' in methodParams[key].shape)) continue
     test(`${key} on input that is ${name} is ${status} and does not alarm`, () => {

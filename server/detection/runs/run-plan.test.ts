@@ -1,4 +1,5 @@
-// Which buckets a run reads and when the next run is due: whole, aligned and complete buckets, and a limited number.
+// Which buckets a run reads and when the next run is due: whole, aligned and complete
+// buckets, and a limited number.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

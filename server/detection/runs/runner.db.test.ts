@@ -66,7 +66,9 @@ beforeEach(async () => {
   warnings.length = 0
 })
 
-/** A detector of the error ratio by service, every minute, with a baseline that is ready within its window. */
+/**
+ * A detector of the error ratio by service, every minute, with a baseline that is ready within its window.
+ */
 async function createDetector(
   place: TenantPlace = acme,
   more: Record<string, unknown> = {},

@@ -1,11 +1,11 @@
 // Runs detectors: reads their series, evaluates each group, and records what was found. Due detectors of one
-// organisation are read as a batch; each is then evaluated and recorded separately. A run does not throw for errors of
-// the engine or the definition: they become the status `error` with a note, because one detector that cannot be read
-// must not prevent the others from running. It throws where the control plane cannot be written; the detector then
-// stays due.
+// organisation are read as a batch; each is then evaluated and recorded separately. A run does not throw for
+// errors of the engine or the definition: they become the status `error` with a note, because one detector
+// that cannot be read must not prevent the others from running. It throws where the control plane cannot be
+// written; the detector then stays due.
 //
-// Only the anomalies and the status are kept between runs. So the next run covers a missed one: it judges the same
-// window and more. A detector is run by one caller at a time.
+// Only the anomalies and the status are kept between runs. So the next run covers a missed one: it judges the
+// same window and more. A detector is run by one caller at a time.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
@@ -43,9 +43,9 @@ export class DetectorRunner {
   }
 
   /**
-   * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while another
-   * call runs it. Where the definition changes or what was read is erased during the run, nothing is recorded; both
-   * make the detector due again.
+   * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
+   * another call runs it. Where the definition changes or what was read is erased during the run, nothing is
+   * recorded; both make the detector due again.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
     const failures = await this.#runUnlessRunning(place, [detectorId], { kind: 'asked', signal: undefined })
@@ -54,8 +54,8 @@ export class DetectorRunner {
   }
 
   /**
-   * Runs several detectors of one organisation. Never throws: returns, by id, the errors that {@link run} would throw.
-   * Detectors that were not run before the signal aborts stay due.
+   * Runs several detectors of one organisation. Never throws: returns, by id, the errors that {@link run}
+   * would throw. Detectors that were not run before the signal aborts stay due.
    */
   async runBatch(
     place: TenantPlace,
@@ -106,8 +106,8 @@ export class DetectorRunner {
   }
 
   /**
-   * The detectors with these ids, in the same order. Where reading them together fails, each is read separately, so
-   * that an invalid row affects only its own detector.
+   * The detectors with these ids, in the same order. Where reading them together fails, each is read
+   * separately, so that an invalid row affects only its own detector.
    */
   async #findSome(tenantId: string, ids: readonly string[], batch: Batch): Promise<StoredDetector[]> {
     const { store } = this.#options
@@ -130,8 +130,8 @@ export class DetectorRunner {
   }
 
   /**
-   * Evaluates detectors and records the results in one transaction. Where that fails, each is recorded separately, so
-   * that an error affects only its own detector.
+   * Evaluates detectors and records the results in one transaction. Where that fails, each is recorded
+   * separately, so that an error affects only its own detector.
    */
   async #runSome(detectors: readonly StoredDetector[], batch: ReadBatch): Promise<void> {
     const { store } = this.#options
@@ -158,9 +158,9 @@ export class DetectorRunner {
   }
 
   /**
-   * Reads the series of all detectors without `group_by`, in few statements. Detectors with groups are read one by one
-   * later, so that not all of their series are in memory at once. Where a statement fails, its detectors are read
-   * separately, so that only the one that cannot be read has an error.
+   * Reads the series of all detectors without `group_by`, in few statements. Detectors with groups are read
+   * one by one later, so that not all of their series are in memory at once. Where a statement fails, its
+   * detectors are read separately, so that only the one that cannot be read has an error.
    */
   async #readAhead(reader: TenantReader, runs: readonly Run[]): Promise<Map<Run, SeriesSet>> {
     const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)

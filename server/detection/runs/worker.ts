@@ -1,7 +1,8 @@
-// The loop that runs due detectors. A round runs until no detector is due. Organisations take turns; in each turn the
-// detectors of one organisation run as a batch, the longest overdue first. So a thousand detectors of one organisation
-// delay the first of another by one turn at most. A detector whose runs were missed while the service was down is run
-// once, not once per missed run. The failure of one detector is logged and does not affect the others.
+// The loop that runs due detectors. A round runs until no detector is due. Organisations take turns; in each
+// turn the detectors of one organisation run as a batch, the longest overdue first. So a thousand detectors
+// of one organisation delay the first of another by one turn at most. A detector whose runs were missed
+// while the service was down is run once, not once per missed run. The failure of one detector is logged and
+// does not affect the others.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
@@ -24,8 +25,8 @@ const everyMs = 5000
 /** A round of 1,000 detectors takes seconds. After a crash the next round may be delayed by this long. */
 const leaseMs = 120_000
 /**
- * Runs of one organisation in one turn: enough to read them cheaply as a batch, few enough that the next organisation
- * does not wait long. Four statements read them, and evaluating them takes seconds.
+ * Runs of one organisation in one turn: enough to read them cheaply as a batch, few enough that the next
+ * organisation does not wait long. Four statements read them, and evaluating them takes seconds.
  */
 const turnSize = 100
 /** Due detectors, of all organisations, that one statement lists. */
@@ -68,9 +69,9 @@ export async function runDueDetectors(options: RoundOptions, signal: AbortSignal
 }
 
 /**
- * Decides which organisation has the next turn: the one that has run least in this round and, among equals, the one
- * that is longest overdue. The list of due detectors is read again from time to time, so that a detector that becomes
- * due during the round does not wait for all others.
+ * Decides which organisation has the next turn: the one that has run least in this round and, among equals,
+ * the one that is longest overdue. The list of due detectors is read again from time to time, so that a
+ * detector that becomes due during the round does not wait for all others.
  */
 class TurnQueue {
   readonly #options: RoundOptions
@@ -114,7 +115,9 @@ class TurnQueue {
     if (first !== undefined) this.#running.delete(first.tenantId)
   }
 
-  /** Due detectors that were not tried, of organisations without a turn at present; the longest overdue first. */
+  /**
+   * Due detectors that were not tried, of organisations without a turn at present; the longest overdue first.
+   */
   #waiting(): DueDetector[] {
     return this.#listed.filter(({ id, tenantId }) => !this.#tried.has(id) && !this.#running.has(tenantId))
   }
@@ -124,7 +127,8 @@ class TurnQueue {
     const nowMs = clock.nowMs()
     const isOld = this.#listedAtMs === null || Math.abs(nowMs - this.#listedAtMs) >= everyMs
     if (!isOld && this.#waiting().length > 0) return
-    // A tried detector is still due where its run could not be recorded, so the limits are higher by that number.
+    // A tried detector is still due where its run could not be recorded, so the limits
+    // are higher by that number.
     const tried = this.#tried.size
     this.#listed = await store.dueDetectors(nowMs, listSize + tried, turnSize + tried)
     this.#listedAtMs = nowMs

@@ -1,5 +1,5 @@
-// Compares the forest with its definition: a tree that was updated many times scores like one that was newly drawn from
-// the same sample, and a point that lies apart scores higher than one among others.
+// Compares the forest with its definition: a tree that was updated many times scores like one that was newly
+// drawn from the same sample, and a point that lies apart scores higher than one among others.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,18 +1,20 @@
-// A random cut forest (Guha, Mishra, Roy, Schrijvers 2016). Each tree divides a sample of the past by random cuts until
-// every point is alone. A cut falls on a dimension in proportion to the extent of the points in it. A point far from
-// the others is cut off early, so the depth at which it would be cut off says how unusual it is. Points enter and leave
-// a tree without a new draw of the rest; the tree always has the same distribution as one that is newly drawn from its
-// present sample.
+// A random cut forest (Guha, Mishra, Roy, Schrijvers 2016). Each tree divides a sample of the past by random
+// cuts until every point is alone. A cut falls on a dimension in proportion to the extent of the points in
+// it. A point far from the others is cut off early, so the depth at which it would be cut off says how
+// unusual it is. Points enter and leave a tree without a new draw of the rest; the tree always has the same
+// distribution as one that is newly drawn from its present sample.
 //
 // - A point is a shingle: the last few values. It is stored as the index of its newest value, not copied.
-// - The score is not the depth of one cut that was drawn, but the expectation over all possible cuts: at each box on
-//   the way down, the probability that a cut separates the point from everything inside. The terms (one over the depth,
-//   and a logarithm for a point that was seen before) are those that AWS publishes with its library.
-// - Each tree samples on its own, and older points fade exponentially: a new point replaces a random one (Aggarwal
-//   2006, biased reservoir sampling). Until the sample is full, nearly every point is taken.
+// - The score is not the depth of one cut that was drawn, but the expectation over all possible cuts: at
+//   each box on the way down, the probability that a cut separates the point from everything inside. The
+//   terms (one over the depth, and a logarithm for a point that was seen before) are those that AWS
+//   publishes with its library.
+// - Each tree samples on its own, and older points fade exponentially: a new point replaces a random one
+//   (Aggarwal 2006, biased reservoir sampling). Until the sample is full, nearly every point is taken.
 //
-// Cost per value: one descent of each tree (about twice the logarithm of its sample size, times the shingle) and a
-// change of one tree in ten. Nothing overflows for values within 1e300, because ranges are added and never multiplied.
+// Cost per value: one descent of each tree (about twice the logarithm of its sample size, times the
+// shingle) and a change of one tree in ten. Nothing overflows for values within 1e300, because ranges are
+// added and never multiplied.
 
 import type { DenseValues } from './dense-values.ts'
 import { seededUniform } from './seeded-random.ts'
@@ -33,9 +35,9 @@ export interface ForestShape {
 }
 
 /**
- * How unusual each point is among the points before it, at the index of its newest value: 0 where there is no earlier
- * point, NaN where a gap interrupts the point. Loops tree by tree and not value by value, so that the tree in use stays
- * in the processor's cache.
+ * How unusual each point is among the points before it, at the index of its newest value: 0 where there is no
+ * earlier point, NaN where a gap interrupts the point. Loops tree by tree and not value by value, so that the
+ * tree in use stays in the processor's cache.
  */
 export function forestScores({ runs, values }: DenseValues, shape: ForestShape): Float64Array {
   const scores = new Float64Array(values.length)
@@ -86,9 +88,9 @@ class SampledTree {
 }
 
 /**
- * One tree. Nodes are numbers. Those below `#leafBase` are inner nodes, with two children, a box and a cut. The others
- * are leaves; each is one point, and equal points share a leaf. Values up to the cut go to the left child. Every box is
- * the smallest one around its points.
+ * One tree. Nodes are numbers. Those below `#leafBase` are inner nodes, with two children, a box and a cut.
+ * The others are leaves; each is one point, and equal points share a leaf. Values up to the cut go to the
+ * left child. Every box is the smallest one around its points.
  */
 class CutTree {
   readonly #values: Float64Array
@@ -135,8 +137,8 @@ class CutTree {
   }
 
   /**
-   * Score of a point, newest value first. It does not depend on the sample size: a point in the middle of the others
-   * scores about 1.
+   * Score of a point, newest value first. It does not depend on the sample size: a point in the middle of
+   * the others scores about 1.
    */
   scoreOf(point: Float64Array): number {
     if (this.#root === none) return 0
@@ -148,9 +150,9 @@ class CutTree {
     let share = 1
     let score = 0
     for (; node < leafBase; depth++) {
-      // The distances to both edges exceed the extent of the box by twice the distance beyond it. This needs no branch;
-      // near the leaves the processor would mispredict half of them. The rounding error of the difference is
-      // negligible.
+      // The distances to both edges exceed the extent of the box by twice the distance beyond it. This needs
+      // no branch; near the leaves the processor would mispredict half of them. The rounding error of the
+      // difference is negligible.
       const reach = at(this.#reach, node)
       let toLow = 0
       let toHigh = 0
@@ -251,11 +253,15 @@ class CutTree {
     return node < this.#leafBase ? at(this.#edges, 2 * (node * this.#width + d) + 1) : this.#lowOf(node, d)
   }
 
-  /** Draws a random cut of the box around a node and a point. Returns null where the cut does not separate the two. */
+  /**
+   * Draws a random cut of the box around a node and a point. Returns null where the cut
+   * does not separate the two.
+   */
   #drawCut(node: number, index: number): { axis: number; at: number } | null {
     let beyond = 0
     for (let d = 0; d < this.#width; d++) beyond += this.#gapOf(node, index, d)
-    // The cut falls anywhere in the box around both. It separates them where it falls outside the node's own box.
+    // The cut falls anywhere in the box around both. It separates them where it falls
+    // outside the node's own box.
     const isLeaf = node >= this.#leafBase
     const reach = isLeaf ? 0 : at(this.#reach, node)
     let rest = this.#uniform() * (reach + beyond)
@@ -271,7 +277,8 @@ class CutTree {
     const value = at(this.#values, index - axis)
     const low = this.#lowOf(node, axis)
     const high = this.#highOf(node, axis)
-    // Only a rounding error can move the cut past the gap. A cut at the lower end of the gap always separates the two.
+    // Only a rounding error can move the cut past the gap. A cut at the lower end of the gap
+    // always separates the two.
     if (value < low) return { axis, at: value + rest < low ? value + rest : value }
     return { axis, at: high + rest < value ? high + rest : high }
   }
@@ -333,7 +340,9 @@ class CutTree {
     this.#reach[node] = reach
   }
 
-  /** Subtracts one point from a node and all nodes above it, and shrinks their boxes until one stays as it is. */
+  /**
+   * Subtracts one point from a node and all nodes above it, and shrinks their boxes until one stays as it is.
+   */
   #removeUpwards(from: number, mayShrink: boolean): void {
     let shrinks = mayShrink
     for (let node = from; node !== none; node = this.#parent[node] ?? none) {

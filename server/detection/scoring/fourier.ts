@@ -1,5 +1,6 @@
-// The discrete Fourier transform of a fixed power-of-two size, in place: iterative radix 2 (Cooley and Tukey 1965)
-// with its roots of unity computed once. Calling it with the two arrays exchanged gives the inverse, times the size.
+// The discrete Fourier transform of a fixed power-of-two size, in place: iterative radix 2 (Cooley and
+// Tukey 1965) with its roots of unity computed once. Calling it with the two arrays exchanged gives the
+// inverse, times the size.
 
 import { at } from './series.ts'
 

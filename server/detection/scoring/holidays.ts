@@ -1,11 +1,12 @@
-// Which days are holidays, and what is usual on one. Holidays have a history of their own and are left out of every
-// other: a bank holiday must not lower what is expected of the Mondays after it.
+// Which days are holidays, and what is usual on one. Holidays have a history of their own and are left out of
+// every other: a bank holiday must not lower what is expected of the Mondays after it.
 //
-// The band of a holiday comes from all earlier holidays, whatever their names: they are few, and most are alike. The
-// first one has no earlier one to compare with, and nobody says which kind it is: a day off, half a day off, or an
-// ordinary day at this place. So its band covers both what is usual at this time on the day's own schedule, and what is
-// usual on the day of the week that differs most from the others. That day shows what a day off looks like in this
-// series; mostly it is Sunday. docs/decisions/0017 lists what else was tried.
+// The band of a holiday comes from all earlier holidays, whatever their names: they are few, and most
+// are alike. The first one has no earlier one to compare with, and nobody says which kind it is: a day
+// off, half a day off, or an ordinary day at this place. So its band covers both what is usual at this
+// time on the day's own schedule, and what is usual on the day of the week that differs most from the
+// others. That day shows what a day off looks like in this series; mostly it is Sunday.
+// docs/decisions/0017 lists what else was tried.
 
 import { SeasonalPast, type Usual } from './season.ts'
 
@@ -22,8 +23,9 @@ export interface Band {
 }
 
 /**
- * Returns a function that tells whether a local day, counted from 1970-01-01, is one of `entries`: `2026-12-25`, or
- * `12-25` for every year. An entry for a day that a year does not have (02-29) has no effect in that year.
+ * Returns a function that tells whether a local day, counted from 1970-01-01, is one of `entries`:
+ * `2026-12-25`, or `12-25` for every year. An entry for a day that a year does not have (02-29)
+ * has no effect in that year.
  */
 export function holidayTest(entries: readonly string[]): (day: number) => boolean {
   if (entries.length === 0) return () => false
@@ -43,7 +45,10 @@ export function holidayTest(entries: readonly string[]): (day: number) => boolea
 export interface HolidayEstimates {
   /** At the same time of earlier holidays; null for the first holiday. */
   readonly earlier: Usual | null
-  /** At the same time of the day of the week that differs most from the others; null while too few weeks are known. */
+  /**
+   * At the same time of the day of the week that differs most from the others; null while
+   * too few weeks are known.
+   */
   readonly dayOff: Usual | null
   /** What would be expected on an ordinary day. */
   readonly ordinary: Usual
@@ -53,8 +58,9 @@ export interface HolidayEstimates {
 export type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
 
 /**
- * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to, because a few of
- * them do not show how much holidays vary. Without: the band from a day off to a working day at this time.
+ * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to,
+ * because a few of them do not show how much holidays vary. Without: the band from a day off to a
+ * working day at this time.
  */
 export const holidayBand: HolidayRule = ({ dayOff, earlier, ordinary }, k) => {
   const other = dayOff ?? ordinary
@@ -111,8 +117,8 @@ export class HolidayPast {
 }
 
 /**
- * The day of the week, from 0 for Monday. Null while fewer than three days of the week are known, which is too few to
- * find the one that differs.
+ * The day of the week, from 0 for Monday. Null while fewer than three days of the week are known, which is
+ * too few to find the one that differs.
  */
 function dayUnlikeOthers(week: SeasonalPast): number | null {
   const distances = new Map<number, number>()

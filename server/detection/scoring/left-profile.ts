@@ -1,19 +1,21 @@
-// The distance from the newest stretch of a series to the most similar earlier stretch. This is the left matrix profile
-// (Yeh et al. 2016; with the past only, on streams: DAMP, Lu et al. 2022). A stretch with a large distance is a
-// discord: it resembles nothing before it. Values are not normalised per stretch, because to an operator the same shape
-// at another level is a different shape.
+// The distance from the newest stretch of a series to the most similar earlier stretch. This is the left
+// matrix profile (Yeh et al. 2016; with the past only, on streams: DAMP, Lu et al. 2022). A stretch with a
+// large distance is a discord: it resembles nothing before it. Values are not normalised per stretch, because
+// to an operator the same shape at another level is a different shape.
 //
-// For one lag, the squared distance of two stretches of length m is a sum of m squared differences. From one value to
-// the next, one difference enters the sum and one leaves it. So each new value costs one addition per lag and length,
-// whatever the length: the result is exact, needs no index and no pruning, and costs the same on every kind of data.
-// DAMP's pruning is faster on smooth data and no faster on noise, and the time limit must hold for both.
+// For one lag, the squared distance of two stretches of length m is a sum of m squared differences. From one
+// value to the next, one difference enters the sum and one leaves it. So each new value costs one addition
+// per lag and length, whatever the length: the result is exact, needs no index and no pruning, and costs the
+// same on every kind of data. DAMP's pruning is faster on smooth data and no faster on noise, and the time
+// limit must hold for both.
 //
-// The outer loop is over lags and not over values: along a lag the sums stay in registers, a difference that leaves a
-// short sum leaves the longer ones later, and memory is read in order. Three lengths are summed in one loop, because
-// one alone waits for its previous sum.
+// The outer loop is over lags and not over values: along a lag the sums stay in registers, a difference that
+// leaves a short sum leaves the longer ones later, and memory is read in order. Three lengths are summed in
+// one loop, because one alone waits for its previous sum.
 //
-// Sums that are only added to and subtracted from drift, and squares of 1e300 overflow. So values are scaled by their
-// own spread and limited far outside it, and the sums are rebuilt every thousand values: the drift stays below 1e-10.
+// Sums that are only added to and subtracted from drift, and squares of 1e300 overflow. So values are
+// scaled by their own spread and limited far outside it, and the sums are rebuilt every thousand values:
+// the drift stays below 1e-10.
 
 import type { DenseValues } from './dense-values.ts'
 import { at } from './series.ts'
@@ -24,12 +26,13 @@ const cutOff = 1e3
 
 interface LeftProfile {
   /**
-   * Per length: the distance per value to the nearest earlier stretch that does not overlap; NaN where there is none.
+   * Per length: the distance per value to the nearest earlier stretch that does not overlap;
+   * NaN where there is none.
    */
   readonly distances: readonly Float64Array[]
   /**
-   * The value that followed the stretch most similar to the values before (of the shortest length, without the value
-   * itself); NaN where there is none.
+   * The value that followed the stretch most similar to the values before (of the shortest length, without
+   * the value itself); NaN where there is none.
    */
   readonly expected: Float64Array
 }
@@ -75,7 +78,8 @@ class ScaledValues {
   }
 
   /**
-   * Scales the values of the block that begins at `from`, and `reach` values before it. Returns the end of the block.
+   * Scales the values of the block that begins at `from`, and `reach` values before it.
+   * Returns the end of the block.
    */
   scaleBlock(from: number, reach: number): number {
     const first = Math.max(0, from - reach)
@@ -103,8 +107,8 @@ class ScaledValues {
 }
 
 /**
- * The squared difference of each value from `first` on to the value one lag earlier. It is 0 where there is no earlier
- * value, so that every difference can enter and leave a sum.
+ * The squared difference of each value from `first` on to the value one lag earlier. It is 0 where there is
+ * no earlier value, so that every difference can enter and leave a sum.
  */
 function squareDifferences(values: Float64Array, lag: number, squares: Float64Array, first: number): void {
   const begin = Math.max(first, lag)
@@ -181,8 +185,8 @@ class Search {
 }
 
 /**
- * Compares the stretches of a block with those one lag earlier. Only the shortest length looks for the value that
- * followed.
+ * Compares the stretches of a block with those one lag earlier. Only the shortest length looks for
+ * the value that followed.
  */
 function slideAll(searches: readonly Search[], squares: Float64Array, lag: number): void {
   const [shortest, middle, long] = searches

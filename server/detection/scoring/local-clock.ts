@@ -1,6 +1,6 @@
-// The position of a bucket in its local day and week, for series that follow local time. Summer time moves the local
-// day against UTC, so the time zone database is asked for the offset once per hour of UTC: offsets change only at full
-// hours.
+// The position of a bucket in its local day and week, for series that follow local time. Summer time moves
+// the local day against UTC, so the time zone database is asked for the offset once per hour of UTC: offsets
+// change only at full hours.
 
 import type { Series } from './series.ts'
 import { bucketStartNs } from './series.ts'
@@ -35,8 +35,8 @@ export function localClock(
 }
 
 /**
- * The buckets at which the offset to UTC changes, as it does where summer time begins or ends; oldest first. A day with
- * the same offset at both ends is not searched.
+ * The buckets at which the offset to UTC changes, as it does where summer time begins or ends; oldest first.
+ * A day with the same offset at both ends is not searched.
  */
 export function clockChanges(
   series: Pick<Series, 'startNs' | 'stepMinutes' | 'values'>,

@@ -1,4 +1,5 @@
-// Peers in a bucket: which series count as peers, how they are summarised, and the state of a series that has too few.
+// Peers in a bucket: which series count as peers, how they are summarised, and the state of a
+// series that has too few.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +19,9 @@ function seriesOf(values: readonly number[]): Series {
 
 const buckets = 300
 const busy = (i: number) => 300 + 100 * Math.sin(i / 40)
-/** Hosts whose latency follows the same load, each with its own noise. `change` makes some of them different. */
+/**
+ * Hosts whose latency follows the same load, each with its own noise. `change` makes some of them different.
+ */
 function hosts(
   count: number,
   change: (host: number, i: number, usual: number) => number = (_, __, v) => v,

@@ -1,11 +1,14 @@
 // What the other series of a group show in one bucket. Peers are the other series that a detector made by its
-// `group_by`, in the same buckets. The same policies (evidence.ts) apply to each, so a series that is thin, missing or
-// erased in a bucket is no peer there. A series is never its own peer: an outlier must not move the band by which it is
-// judged.
+// `group_by`, in the same buckets. The same policies (evidence.ts) apply to each, so a series that is thin,
+// missing or erased in a bucket is no peer there. A series is never its own peer: an outlier must not move
+// the band by which it is judged.
 
 import { at, type Series } from './series.ts'
 
-/** Writes the values of peers in a bucket to the front of `into`, in ascending order. Returns how many there are. */
+/**
+ * Writes the values of peers in a bucket to the front of `into`, in ascending order.
+ * Returns how many there are.
+ */
 export function peerValuesAt(peers: readonly Series[], bucket: number, into: Float64Array): number {
   let count = 0
   for (const { values } of peers) {

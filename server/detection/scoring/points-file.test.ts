@@ -1,4 +1,5 @@
-// Files in the forms in which people and benchmarks write them, and input that is rejected instead of guessed.
+// Files in the forms in which people and benchmarks write them, and input that is
+// rejected instead of guessed.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

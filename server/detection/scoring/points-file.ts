@@ -1,21 +1,22 @@
-// Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with the name
-// of a group between them. A file that is read wrongly gives a wrong result without any sign of it, so every line that
-// cannot be read is an error with its number.
+// Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with
+// the name of a group between them. A file that is read wrongly gives a wrong result without any sign of it,
+// so every line that cannot be read is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/instant.ts'
 import type { SeriesPoint } from './series.ts'
 
 /**
- * Reads lines of `timestamp,value`, with or without a header line. A timestamp is RFC 3339, `2026-09-11 12:00:00`
- * (taken as UTC), or seconds or milliseconds since 1970. An empty value, or NaN, is no data. Throws an Error that names
- * the line.
+ * Reads lines of `timestamp,value`, with or without a header line. A timestamp is RFC 3339,
+ * `2026-09-11 12:00:00` (taken as UTC), or seconds or milliseconds since 1970. An empty value, or NaN, is no
+ * data. Throws an Error that names the line.
  */
 export function parsePoints(text: string): SeriesPoint[] {
   return readLines(text, false).map(({ timeNs, value }) => ({ timeNs, value }))
 }
 
 /**
- * The same for lines of `timestamp,group,value`. Returns points by group, in the order in which groups first appear.
+ * The same for lines of `timestamp,group,value`. Returns points by group, in the order in
+ * which groups first appear.
  */
 export function parseGroupedPoints(text: string): Map<string, SeriesPoint[]> {
   return Map.groupBy(readLines(text, true), ({ group }) => group)

@@ -1,5 +1,5 @@
-// Statistics over the last few values of a run, one per value, computed from that value and those before it; NaN until
-// there are enough values. Values lie within ±1e300, and so do all results.
+// Statistics over the last few values of a run, one per value, computed from that value and those before it;
+// NaN until there are enough values. Values lie within ±1e300, and so do all results.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'

@@ -1,6 +1,6 @@
-// What was usual at this time of the day or of the week: the values at the same moment of earlier seasons and at its
-// close neighbours, summarised by median and MAD, so that an outage last Tuesday does not change what is expected on
-// Tuesdays. Memory is bounded: each moment keeps only its newest values.
+// What was usual at this time of the day or of the week: the values at the same moment of earlier seasons and
+// at its close neighbours, summarised by median and MAD, so that an outage last Tuesday does not change what
+// is expected on Tuesdays. Memory is bounded: each moment keeps only its newest values.
 
 import { at } from './series.ts'
 
@@ -31,7 +31,8 @@ export class SeasonalPast {
   readonly #fewestSeasons: number
 
   /**
-   * `depth`: how many earlier seasons are kept. `fewest`: how many seasons `usualAt` needs; with one, sigma may be 0.
+   * `depth`: how many earlier seasons are kept. `fewest`: how many seasons `usualAt` needs;
+   * with one, sigma may be 0.
    */
   constructor(seasonMinutes: number, stepMinutes: number, depth: number, fewest = fewestSeasons) {
     this.#fewestSeasons = fewest

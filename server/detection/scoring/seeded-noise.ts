@@ -1,5 +1,5 @@
-// Repeatable noise for tests, benchmarks and demonstrations: the same seed gives the same numbers on every machine,
-// because a false-alarm rate must be measurable a second time.
+// Repeatable noise for tests, benchmarks and demonstrations: the same seed gives the same numbers on every
+// machine, because a false-alarm rate must be measurable a second time.
 
 import { seededUniform } from './seeded-random.ts'
 
@@ -9,7 +9,10 @@ export function seededNormal(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
 }
 
-/** Families of noise, from well-behaved ones to those that break simple detectors. Scale is about 1, mean about 0. */
+/**
+ * Families of noise, from well-behaved ones to those that break simple detectors. Scale
+ * is about 1, mean about 0.
+ */
 export const noises = {
   normal: seededNormal,
   /** Laplace: exponential tails, as latencies have. */

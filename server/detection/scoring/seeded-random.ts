@@ -1,5 +1,5 @@
-// Repeatable random numbers: the same seed gives the same numbers on every machine. A method that uses chance must draw
-// the same numbers at each run; otherwise the same telemetry would alarm today and not tomorrow.
+// Repeatable random numbers: the same seed gives the same numbers on every machine. A method that uses chance
+// must draw the same numbers at each run; otherwise the same telemetry would alarm today and not tomorrow.
 
 /** Uniform in [0, 1): mulberry32 with 32 bits of state. Good enough for cuts and noise, not for secrets. */
 export function seededUniform(seed: number): () => number {

@@ -1,4 +1,5 @@
-// Sorts points into buckets: three kinds of absence (no data, unknown, outside) that must not be taken for zero.
+// Sorts points into buckets: three kinds of absence (no data, unknown, outside) that
+// must not be taken for zero.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

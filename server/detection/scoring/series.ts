@@ -1,7 +1,7 @@
-// The regular series that a detection method receives: one metric of one group, in equal buckets from oldest to newest.
-// Three cases that look alike are kept apart, because a detector that confuses them gives wrong results: a bucket with
-// a value, a bucket in which nothing arrived (missing), and a bucket whose telemetry was erased (unknown). An unknown
-// bucket never has a value, so no method can use one.
+// The regular series that a detection method receives: one metric of one group, in equal buckets from oldest
+// to newest. Three cases that look alike are kept apart, because a detector that confuses them gives wrong
+// results: a bucket with a value, a bucket in which nothing arrived (missing), and a bucket whose telemetry
+// was erased (unknown). An unknown bucket never has a value, so no method can use one.
 //
 // A bucket is unknown as a whole if an erased range touches it: the rest of its values would look like a dip.
 
@@ -13,7 +13,10 @@ const nsPerMinute = 60_000_000_000n
 export const largestValue = 1e300
 
 export interface Series {
-  /** Start of bucket 0, nanoseconds since 1970. Bucket i covers `[startNs + i * step, startNs + (i + 1) * step)`. */
+  /**
+   * Start of bucket 0, nanoseconds since 1970. Bucket i covers `[startNs + i * step,
+   * startNs + (i + 1) * step)`.
+   */
   readonly startNs: bigint
   /** Width of a bucket: a positive integer. */
   readonly stepMinutes: number
@@ -39,9 +42,9 @@ export interface SeriesSpan {
 }
 
 /**
- * Sorts points into buckets. Points may come in any order. Points outside the span are ignored; the last point given
- * for a bucket wins. NaN is no data; infinities become ±1e300. Every bucket that an `erased` range touches becomes
- * unknown, whatever its points. A null bound of a range is open.
+ * Sorts points into buckets. Points may come in any order. Points outside the span are ignored; the last
+ * point given for a bucket wins. NaN is no data; infinities become ±1e300. Every bucket that an `erased`
+ * range touches becomes unknown, whatever its points. A null bound of a range is open.
  */
 export function buildSeries(
   span: SeriesSpan,
@@ -89,7 +92,10 @@ export function at(values: Float64Array, i: number): number {
   return values[i] ?? Number.NaN
 }
 
-/** Index of the first bucket that the range touches, and of the one after the last, which may lie beyond the series. */
+/**
+ * Index of the first bucket that the range touches, and of the one after the last, which
+ * may lie beyond the series.
+ */
 function bucketsTouchedBy(series: Series, range: TimeRange): [number, number] {
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const sinceStart = (ns: bigint) => (ns > series.startNs ? ns - series.startNs : 0n)

@@ -1,8 +1,8 @@
-// The last `capacity` numbers, both in ascending order and in order of arrival, so that a rolling median or any other
-// rank is an array access instead of a sort. A new number finds its position by binary search, and one block move
-// shifts the numbers between it and the position of the number that is removed. The time is linear, but the move is a
-// few kilobytes. Up to some thousand numbers this is faster than balanced trees or paired heaps, which have better
-// complexity, and it needs no rebalancing and no deletion marks.
+// The last `capacity` numbers, both in ascending order and in order of arrival, so that a rolling median or
+// any other rank is an array access instead of a sort. A new number finds its position by binary search, and
+// one block move shifts the numbers between it and the position of the number that is removed. The time is
+// linear, but the move is a few kilobytes. Up to some thousand numbers this is faster than balanced trees or
+// paired heaps, which have better complexity, and it needs no rebalancing and no deletion marks.
 
 import { at } from './series.ts'
 
@@ -52,8 +52,9 @@ export class SortedWindow {
   }
 
   /**
-   * Median of the distances to `centre`, the higher of the two middle ones for an even count; NaN when empty. The
-   * nearest half of the numbers are neighbours in `#sorted`, so a binary search for the first of them is enough.
+   * Median of the distances to `centre`, the higher of the two middle ones for an even count; NaN when
+   * empty. The nearest half of the numbers are neighbours in `#sorted`, so a binary search for the
+   * first of them is enough.
    */
   medianDistanceTo(centre: number): number {
     if (this.#size === 0) return Number.NaN

@@ -1,5 +1,5 @@
-// A standstill is distinguished from a series that never changed, from one that pauses regularly, and from a short
-// coincidence.
+// A standstill is distinguished from a series that never changed, from one that pauses regularly, and
+// from a short coincidence.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
-// A standstill: the same value again and again in a series that used to change. It is neither high nor low, so an alarm
-// must say that it is a standstill. It is detected from the data and not by a method, because several methods react to
-// it.
+// A standstill: the same value again and again in a series that used to change. It is neither high nor low,
+// so an alarm must say that it is a standstill. It is detected from the data and not by a method, because
+// several methods react to it.
 
 import type { Series } from './series.ts'
 import { at } from './series.ts'
@@ -11,8 +11,8 @@ const fewestEqual = 6
 const timesUsual = 3
 
 /**
- * Whether the value of bucket i is part of a standstill. False for a series that never changed. Buckets without a value
- * neither start nor end a standstill. Uses no bucket after i.
+ * Whether the value of bucket i is part of a standstill. False for a series that never changed. Buckets
+ * without a value neither start nor end a standstill. Uses no bucket after i.
  */
 export function standsStillAt(series: Series, i: number): boolean {
   const past = series.values.subarray(0, i + 1).filter((value) => !Number.isNaN(value))

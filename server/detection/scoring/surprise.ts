@@ -1,12 +1,13 @@
-// Surprise: how unusual a number is, in a unit that all methods share. It is minus the decimal logarithm of the
-// probability, according to the past of the same series, of a number at least as large: 2 means one in a hundred.
-// Distances, residuals and spreads have units that cannot be added; their surprises can. Averaging calibrated scores of
-// simple detectors was among the best of 73 ways to choose or combine detectors (TSB-AutoAD 2025).
+// Surprise: how unusual a number is, in a unit that all methods share. It is minus the decimal logarithm of
+// the probability, according to the past of the same series, of a number at least as large: 2 means one in
+// a hundred. Distances, residuals and spreads have units that cannot be added; their surprises can.
+// Averaging calibrated scores of simple detectors was among the best of 73 ways to choose or combine
+// detectors (TSB-AutoAD 2025).
 //
-// The probability is counted, by rank, among the numbers seen recently. There are no ranks above the largest of them,
-// so there the tail is extended as an exponential one, with the mean excess over the 98 % quantile (peaks over
-// threshold as in tail-calibration.ts, with shape 0). The extension is limited to `mostBeyond` digits: one member may
-// not outweigh all others, however large its spike.
+// The probability is counted, by rank, among the numbers seen recently. There are no ranks above the largest
+// of them, so there the tail is extended as an exponential one, with the mean excess over the 98 % quantile
+// (peaks over threshold as in tail-calibration.ts, with shape 0). The extension is limited to `mostBeyond`
+// digits: one member may not outweigh all others, however large its spike.
 
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
@@ -58,13 +59,16 @@ function twoSidedSurprise(past: SortedWindow, number: number): number {
   return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
 }
 
-/** Among fewer numbers than this, records are common, and the range is too small to tell what is far outside it. */
+/**
+ * Among fewer numbers than this, records are common, and the range is too small to tell what is far outside
+ * it.
+ */
 const fewestForRecord = 144
 
 /**
- * Surprise of values outside the range seen before, by more than `tolerance` times that range; 0 for all others, and
- * until enough values were seen. Among n values in random order the newest is the highest or the lowest with
- * probability 2/n. The distance outside the range adds up to 3.
+ * Surprise of values outside the range seen before, by more than `tolerance` times that range; 0 for all
+ * others, and until enough values were seen. Among n values in random order the newest is the highest or the
+ * lowest with probability 2/n. The distance outside the range adds up to 3.
  */
 export function recordSurprisesOf(values: Float64Array, tolerance: number): Float64Array {
   let lowest = Number.POSITIVE_INFINITY
@@ -83,9 +87,9 @@ export function recordSurprisesOf(values: Float64Array, tolerance: number): Floa
 }
 
 /**
- * Combines the surprises of several members: the quadratic mean, element by element, of arrays of equal length. It lies
- * between the plain mean, in which seven low members hide a high one, and the maximum, in which one wrong member
- * decides.
+ * Combines the surprises of several members: the quadratic mean, element by element, of arrays of equal
+ * length. It lies between the plain mean, in which seven low members hide a high one, and the maximum, in
+ * which one wrong member decides.
  */
 export function combinedSurprise(members: readonly Float64Array[]): Float64Array {
   const squares = new Float64Array(members[0]?.length ?? 0)

@@ -1,5 +1,5 @@
-// Clients over real sockets that ask and do not read. Time is moved by hand; what the systems' buffers take of an answer
-// is not known here, so answers are larger than they are.
+// Clients over real sockets that ask and do not read. Time is moved by hand; what the systems' buffers take
+// of an answer is not known here, so answers are larger than they are.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

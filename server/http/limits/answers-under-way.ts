@@ -1,7 +1,8 @@
-// Answers that are on their way to a client, and how much of them may lie here unread. An answer is written in pieces as
-// the client takes them, so it is known when it takes none. Whoever has too much unread gets no further large answer;
-// whoever takes too little of one in a while loses the connection; and of all answers together the largest holder's
-// oldest one goes first. So nobody fills the memory by asking and not reading, and nobody else pays for it.
+// Answers that are on their way to a client, and how much of them may lie here unread. An answer is written
+// in pieces as the client takes them, so it is known when it takes none. Whoever has too much unread gets no
+// further large answer; whoever takes too little of one in a while loses the connection; and of all answers
+// together the largest holder's oldest one goes first. So nobody fills the memory by asking and not reading,
+// and nobody else pays for it.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -31,7 +32,9 @@ export const answerLimits: AnswerLimits = {
   leastBytes: 512 * 1024,
 }
 
-/** What is written at once. An answer that is no larger is never held back: the system's own buffers take it. */
+/**
+ * What is written at once. An answer that is no larger is never held back: the system's own buffers take it.
+ */
 const pieceBytes = 64 * 1024
 
 /** Clients read within seconds, or not at all. */

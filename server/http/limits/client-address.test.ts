@@ -1,5 +1,5 @@
-// Whose address counts: the connection's own, unless a proxy that the operator has named says otherwise, and then what
-// the proxy itself wrote and nothing that its client could have.
+// Whose address counts: the connection's own, unless a proxy that the operator has named says otherwise, and
+// then what the proxy itself wrote and nothing that its client could have.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,10 +1,13 @@
-// Which client a request comes from, as the key that limits are counted by. The address of the connection is what
-// counts, because a client can't choose it. A reverse proxy puts its own address there, so the header in which it
-// names its client is believed where the operator has named the proxy, and nowhere else.
+// Which client a request comes from, as the key that limits are counted by. The address of the connection is
+// what counts, because a client can't choose it. A reverse proxy puts its own address there, so the header in
+// which it names its client is believed where the operator has named the proxy, and nowhere else.
 
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
-/** Headers in which proxies name their clients. Only one is read, because a proxy passes on the other one unread. */
+/**
+ * Headers in which proxies name their clients. Only one is read, because a proxy passes
+ * on the other one unread.
+ */
 export const proxyHeaders = ['x-forwarded-for', 'forwarded'] as const
 export type ProxyHeader = (typeof proxyHeaders)[number]
 
@@ -28,8 +31,9 @@ export class ClientAddresses {
   }
 
   /**
-   * The key of the client: its IPv4 address, or the /64 network of its IPv6 address, which is what one customer gets.
-   * The header is read from its end, where the nearest proxy wrote, up to the first address that is no proxy's.
+   * The key of the client: its IPv4 address, or the /64 network of its IPv6 address, which is what one
+   * customer gets. The header is read from its end, where the nearest proxy wrote, up to the first
+   * address that is no proxy's.
    *
    * @param named the value of {@link header}
    */
@@ -53,7 +57,10 @@ export class ClientAddresses {
   }
 }
 
-/** An IP address without brackets, port or zone; that of IPv4 where it is mapped into IPv6; null for anything else. */
+/**
+ * An IP address without brackets, port or zone; that of IPv4 where it is mapped into
+ * IPv6; null for anything else.
+ */
 function addressIn(text: string): string | null {
   const bare = text.trim()
   const inside = /^\[([^\]]*)\](?::\d+)?$/.exec(bare)?.[1] ?? (/^([\d.]+):\d+$/.exec(bare)?.[1] || bare)

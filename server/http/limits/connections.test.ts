@@ -1,5 +1,6 @@
-// What one connection, and many, can make the service do, over real sockets on loopback: pipelined requests whose
-// connection is gone, more of them than may wait, connections that say nothing, and what can't be read as HTTP.
+// What one connection, and many, can make the service do, over real sockets on loopback: pipelined
+// requests whose connection is gone, more of them than may wait, connections that say nothing, and
+// what can't be read as HTTP.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,8 +1,9 @@
-// The connections of a listener: how many there may be, in all and from one address, and what one of them may have
-// under way. A connection is served one request at a time, in the order of HTTP/1.1; those who ask take turns on the event
-// loop (core/loop-turns.ts); and a request whose connection is gone is dropped before it begins. So neither pipelining nor
-// many connections make others wait. Where there are too many connections one is closed for the next: first one that has shown no valid token, then one of the organisation that has the most, so
-// that neither idle connections nor unfinished requests of an attacker keep a sender out.
+// The connections of a listener: how many there may be, in all and from one address, and what one of them may
+// have under way. A connection is served one request at a time, in the order of HTTP/1.1; those who ask take
+// turns on the event loop (core/loop-turns.ts); and a request whose connection is gone is dropped before it
+// begins. So neither pipelining nor many connections make others wait. Where there are too many connections
+// one is closed for the next: first one that has shown no valid token, then one of the organisation that has
+// the most, so that neither idle connections nor unfinished requests of an attacker keep a sender out.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -14,7 +15,10 @@ import { refuse } from './raw-refusal.ts'
 export interface ConnectionLimits {
   /** Connections of the listener. */
   readonly total: number
-  /** Connections from one address; those from a proxy that the operator has named count for {@link total} only. */
+  /**
+   * Connections from one address; those from a proxy that the operator has named count for {@link total}
+   * only.
+   */
   readonly perAddress: number
 }
 
@@ -22,8 +26,8 @@ export interface ConnectionLimits {
 const waitingMax = 32
 
 /**
- * Requests past {@link waitingMax} that one read may still bring. Node keeps some 2 kB for each until the connection
- * ends, so that more of them end it at once, without an answer.
+ * Requests past {@link waitingMax} that one read may still bring. Node keeps some 2 kB for each until the
+ * connection ends, so that more of them end it at once, without an answer.
  */
 const excessMax = 128
 
@@ -52,7 +56,10 @@ export class Connections {
   /** The one that was used least recently first. */
   readonly #open = new Map<Socket, Connection>()
   readonly #byAddress = new Map<string, Set<Connection>>()
-  /** Since the start: connections that were not taken, or closed to make room, and requests dropped with theirs. */
+  /**
+   * Since the start: connections that were not taken, or closed to make room, and
+   * requests dropped with theirs.
+   */
   readonly totals = { refused: 0, evicted: 0, dropped: 0 }
 
   constructor(limits: ConnectionLimits, addresses: ClientAddresses, turns: LoopTurns) {
@@ -76,7 +83,10 @@ export class Connections {
     if (connection !== undefined) connection.tenantId = tenantId
   }
 
-  /** Counts a request that ends without an answer because nobody is there to read it. Returns what it is given. */
+  /**
+   * Counts a request that ends without an answer because nobody is there to read it.
+   * Returns what it is given.
+   */
   drop<T>(request: T): T {
     this.totals.dropped += 1
     return request
@@ -112,8 +122,9 @@ export class Connections {
   }
 
   /**
-   * Whether an answer may be written to the connection past its requests: there is none under way, or the one that is
-   * still arriving has not been answered. Otherwise it would be taken for the answer to another request.
+   * Whether an answer may be written to the connection past its requests: there is none under way,
+   * or the one that is still arriving has not been answered. Otherwise it would be taken for the
+   * answer to another request.
    */
   canAnswer(socket: Socket): boolean {
     const { current, waiting } = this.#open.get(socket) ?? { current: null, waiting: [] }
@@ -199,9 +210,9 @@ export class Connections {
 }
 
 /**
- * What would be missed least. Without a valid token: the first that is idle, or else the first. With one: of the
- * organisation that has the most, the first that is idle, or else the first whose request is still arriving. Null where
- * all are at work for callers. The one that was used least recently counts as first.
+ * What would be missed least. Without a valid token: the first that is idle, or else the first. With one: of
+ * the organisation that has the most, the first that is idle, or else the first whose request is still
+ * arriving. Null where all are at work for callers. The one that was used least recently counts as first.
  */
 function leastWorth(among: Iterable<Connection>): Connection | null {
   const byTenant = new Map<string, Connection[]>()
@@ -226,7 +237,10 @@ function leastWorth(among: Iterable<Connection>): Connection | null {
   return null
 }
 
-/** Who takes the turns of a connection on the event loop. Clients behind a proxy that show no token share theirs. */
+/**
+ * Who takes the turns of a connection on the event loop. Clients behind a proxy that
+ * show no token share theirs.
+ */
 function holderOf({ tenantId, address }: Connection): string {
   return tenantId ?? `address ${address ?? 'behind a proxy'}`
 }
@@ -235,7 +249,10 @@ function isArriving({ current }: Connection): boolean {
   return current !== null && !current.request.complete
 }
 
-/** Whether nobody can be answered on this connection any more. A socket that stands in for one in a test never goes. */
+/**
+ * Whether nobody can be answered on this connection any more. A socket that stands in for
+ * one in a test never goes.
+ */
 export function isGone(socket: Pick<Socket, 'destroyed' | 'writableEnded'>): boolean {
   return socket.destroyed === true || socket.writableEnded === true
 }

@@ -1,6 +1,6 @@
-// Node makes an error for each request of a connection that ends before its answer, and formats its stack, which nobody
-// reads. A client that pipelines and closes, again and again, kept half of the event loop busy with that. So errors that
-// are made while the end of a connection is handled have no stack.
+// Node makes an error for each request of a connection that ends before its answer, and formats its stack,
+// which nobody reads. A client that pipelines and closes, again and again, kept half of the event loop busy
+// with that. So errors that are made while the end of a connection is handled have no stack.
 
 import type { Socket } from 'node:net'
 

@@ -1,6 +1,6 @@
-// How often something may happen for each key, such as an address: a burst at once, and then so many a second. The
-// generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and what is kept is bounded, so that nobody
-// fills the memory with keys.
+// How often something may happen for each key, such as an address: a burst at once, and then so many a
+// second. The generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and what is kept is
+// bounded, so that nobody fills the memory with keys.
 
 import type { Clock } from '../../core/clock.ts'
 
@@ -23,7 +23,10 @@ export class RateLimit {
     this.#options = options
   }
 
-  /** Counts one. Returns null where it is within the limit, and otherwise after how many seconds the next one is. */
+  /**
+   * Counts one. Returns null where it is within the limit, and otherwise after how many
+   * seconds the next one is.
+   */
   take(key: string): number | null {
     const { burst, clock, perSecond } = this.#options
     const nowMs = clock.steady().ms

@@ -1,5 +1,6 @@
-// How often an organisation may ask for what is dear: counting a selection, replaying a detector, signing. Each operation
-// has a rate of its own per organisation, so that one asked for too often leaves the others as they were.
+// How often an organisation may ask for what is dear: counting a selection, replaying a detector,
+// signing. Each operation has a rate of its own per organisation, so that one asked for too often leaves
+// the others as they were.
 
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'

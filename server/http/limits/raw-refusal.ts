@@ -1,5 +1,6 @@
-// Refusals below the framework: what can't be read as HTTP, what comes too often on a connection. They have the body of
-// every other refusal, and end the connection, because nobody knows where the next request would begin.
+// Refusals below the framework: what can't be read as HTTP, what comes too often on a connection.
+// They have the body of every other refusal, and end the connection, because nobody knows where the
+// next request would begin.
 
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'

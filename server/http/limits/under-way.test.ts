@@ -1,5 +1,5 @@
-// How much an organisation may ask at once and how often, over real connections: who is refused, who is not, and that
-// what was given up counts no more.
+// How much an organisation may ask at once and how often, over real connections: who is refused, who is not,
+// and that what was given up counts no more.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

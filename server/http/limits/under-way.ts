@@ -1,6 +1,7 @@
-// How many requests are under way at once: of one token, of one organisation, and in all. Each holds memory until it is
-// answered, also while it only waits, so what goes past a bound is refused before anything is read of it. A token has a
-// bound of its own so that a viewer's program doesn't keep the owner of the same organisation from an erasure.
+// How many requests are under way at once: of one token, of one organisation, and in all. Each holds memory
+// until it is answered, also while it only waits, so what goes past a bound is refused before anything is
+// read of it. A token has a bound of its own so that a viewer's program doesn't keep the owner of the same
+// organisation from an erasure.
 
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -12,8 +13,9 @@ interface UnderWayLimits {
 }
 
 /**
- * A browser has six connections to a service and a program seldom more than its cores. 32 of one token is well above
- * either; three such programs may work for an organisation at once. A thousand wait in some megabytes.
+ * A browser has six connections to a service and a program seldom more than its cores. 32 of one
+ * token is well above either; three such programs may work for an organisation at once. A
+ * thousand wait in some megabytes.
  */
 export const underWayLimits: UnderWayLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
 

@@ -1,5 +1,6 @@
-// What the root address answers: which service this is and where to go on, for a person who opened the address that the
-// log prints, and for a program. Public, so it tells what the reference tells anybody and nothing of any organisation.
+// What the root address answers: which service this is and where to go on, for a person who opened the
+// address that the log prints, and for a program. Public, so it tells what the reference tells anybody and
+// nothing of any organisation.
 
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'

@@ -1,5 +1,6 @@
-// For those who run the service: alive, ready, and the Prometheus metrics page. Public, because a prober has no
-// token; nothing here tells of any organisation. Probers are answered however often somebody beside them asks.
+// For those who run the service: alive, ready, and the Prometheus metrics page. Public, because a
+// prober has no token; nothing here tells of any organisation. Probers are answered however often
+// somebody beside them asks.
 
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'

@@ -1,5 +1,5 @@
-// Every refusal that an operation can really answer is in the reference: each is provoked here over a real socket, for
-// every kind of operation, and looked up under the operation that it was sent to.
+// Every refusal that an operation can really answer is in the reference: each is provoked here over a real
+// socket, for every kind of operation, and looked up under the operation that it was sent to.
 
 import assert from 'node:assert/strict'
 import { type AddressInfo, connect } from 'node:net'

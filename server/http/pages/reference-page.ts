@@ -1,6 +1,6 @@
-// The reference of all operations as a page at /docs, and the document behind it at /openapi.json. People paste access
-// tokens into this page, so it loads nothing from elsewhere, talks to nobody but this service, and runs only scripts
-// that are files of this service: no script in the page, and no text that becomes one.
+// The reference of all operations as a page at /docs, and the document behind it at /openapi.json. People
+// paste access tokens into this page, so it loads nothing from elsewhere, talks to nobody but this service,
+// and runs only scripts that are files of this service: no script in the page, and no text that becomes one.
 
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -40,8 +40,8 @@ function script(make: () => Promise<string> | string): StaticAnswer {
 }
 
 /**
- * The library ships its browser script inside a server plugin. It is loaded when the first reader opens the page,
- * because it takes 4 MB that most processes never need.
+ * The library ships its browser script inside a server plugin. It is loaded when the first reader opens the
+ * page, because it takes 4 MB that most processes never need.
  */
 const scalar = script(async () => {
   const [{ default: Fastify }, { default: plugin }] = await Promise.all([
@@ -57,10 +57,11 @@ const scalar = script(async () => {
 })
 
 /**
- * Runs before the library. Several of its parts add style sheets by script and know no nonce, so each style element
- * that a script creates gets the one of this page; one that comes with markup gets none and stays blocked. A style
- * attribute that a script sets is set as a property, which the policy allows. Markup loses its style attributes (the
- * library counts lines of samples in them) before the policy would refuse them with an error in the console.
+ * Runs before the library. Several of its parts add style sheets by script and know no nonce, so each style
+ * element that a script creates gets the one of this page; one that comes with markup gets none and stays
+ * blocked. A style attribute that a script sets is set as a property, which the policy allows. Markup loses
+ * its style attributes (the library counts lines of samples in them) before the policy would refuse them with
+ * an error in the console.
  */
 function startScript(canTry: boolean): string {
   const configuration = {

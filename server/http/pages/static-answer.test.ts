@@ -1,5 +1,5 @@
-// What is the same for everybody is made once: asked for with and without compression, again with the tag that was
-// given, and by many at once.
+// What is the same for everybody is made once: asked for with and without compression, again with the tag
+// that was given, and by many at once.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'

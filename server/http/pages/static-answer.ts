@@ -1,6 +1,6 @@
-// A body that is the same for everybody, such as the OpenAPI document or a script: serialised once, compressed once,
-// and then sent from memory. Nobody can make the service spend time on it by asking often, and who holds it already
-// gets a 304 without a body.
+// A body that is the same for everybody, such as the OpenAPI document or a script: serialised once,
+// compressed once, and then sent from memory. Nobody can make the service spend time on it by asking often,
+// and who holds it already gets a 304 without a body.
 
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -25,8 +25,8 @@ interface Form {
 }
 
 /**
- * The browser asks again each time and gets a 304 while nothing has changed, so that a new version of the service is
- * seen at once. The content is public, so that a cache that many share may keep it.
+ * The browser asks again each time and gets a 304 while nothing has changed, so that a new version of the
+ * service is seen at once. The content is public, so that a cache that many share may keep it.
  */
 const cacheControl = 'public, no-cache'
 

@@ -1,4 +1,5 @@
-// Bodies from outside: damaged and hostile ones are refused without a crash, and both encodings give the same rows.
+// Bodies from outside: damaged and hostile ones are refused without a crash, and both
+// encodings give the same rows.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 // The door of the decoders: an OTLP request body, already uncompressed and within the size limit, becomes
-// rows. Pure: the time of arrival and whose rows they are come in. Every body ends in rows or in one OtlpDecodeError; an error of
-// any other kind is our own mistake and passes through unchanged.
+// rows. Pure: the time of arrival and whose rows they are come in. Every body ends in rows or in one
+// OtlpDecodeError; an error of any other kind is our own mistake and passes through unchanged.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'

@@ -1,5 +1,5 @@
-// The hand-written protobuf decoder against a second one, on random messages and on damaged and unusual forms of them.
-// `node bench/ingest/fuzz.ts` does the same for as long as one likes.
+// The hand-written protobuf decoder against a second one, on random messages and on damaged and unusual forms
+// of them. `node bench/ingest/fuzz.ts` does the same for as long as one likes.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,8 @@
 // Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as
-// integers), and everything the mapping tolerates: snake_case names, enum names, 64-bit integers as strings
-// or numbers, null for absent, unknown fields. A value of a wrong type is refused with its place. A body is measured
-// before it is parsed, and integers that JSON.parse would round are kept as they stand (see long-integers.ts).
+// integers), and everything the mapping tolerates: snake_case names, enum names, 64-bit integers as
+// strings or numbers, null for absent, unknown fields. A value of a wrong type is refused with its
+// place. A body is measured before it is parsed, and integers that JSON.parse would round are kept as
+// they stand (see long-integers.ts).
 
 import { excessSentence, type JsonBounds, jsonExcess } from '../../core/json-bounds.ts'
 import { type IdCell, type MapCell, TextCell } from '../rows/cells.ts'
@@ -29,9 +30,9 @@ const minInt64 = -(2n ** 63n)
 const maxInt64 = 2n ** 63n - 1n
 
 /**
- * What a body may cost to parse. A record that is nested a little too deeply costs only itself (see faults.ts); 32
- * levels of values are 130 of JSON. An honest body has an array or object in 20 bytes or more, and its objects begin in
- * a few hundred ways.
+ * What a body may cost to parse. A record that is nested a little too deeply costs only itself (see
+ * faults.ts); 32 levels of values are 130 of JSON. An honest body has an array or object in 20 bytes or more,
+ * and its objects begin in a few hundred ways.
  */
 function boundsOf({ length }: Buffer): JsonBounds {
   return {
@@ -43,8 +44,8 @@ function boundsOf({ length }: Buffer): JsonBounds {
 }
 
 /**
- * Parses a body. Integers that a double may round arrive as {@link longIntegerOf} reads them; invalid UTF-8 arrives as
- * U+FFFD. Throws OtlpDecodeError where it is no JSON or costs too much to parse.
+ * Parses a body. Integers that a double may round arrive as {@link longIntegerOf} reads them; invalid UTF-8
+ * arrives as U+FFFD. Throws OtlpDecodeError where it is no JSON or costs too much to parse.
  */
 export function parseJson(body: Buffer): unknown {
   const longIntegers: number[] = []

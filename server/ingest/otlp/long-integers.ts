@@ -1,9 +1,11 @@
-// Integers of OTLP/JSON that a double can't hold, such as nanoseconds written without quotes. JSON.parse would round
-// them, and its reviver, which sees the digits, is called for every value of the body: 16 MB of zeros behind one such
-// integer take it six seconds. So these integers are put in quotes before the body is parsed, behind a mark that
-// no text in UTF-8 can begin with.
+// Integers of OTLP/JSON that a double can't hold, such as nanoseconds written without quotes. JSON.parse
+// would round them, and its reviver, which sees the digits, is called for every value of the body: 16 MB of
+// zeros behind one such integer take it six seconds. So these integers are put in quotes before the body is
+// parsed, behind a mark that no text in UTF-8 can begin with.
 
-/** Half of a surrogate pair, as JSON spells it. A text that a sender begins so by hand has no UTF-8 either. */
+/**
+ * Half of a surrogate pair, as JSON spells it. A text that a sender begins so by hand has no UTF-8 either.
+ */
 const mark = Buffer.from('"\\ud800')
 const markUnit = 0xd800
 

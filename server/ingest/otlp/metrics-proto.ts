@@ -22,7 +22,10 @@ export class MetricProto {
   readonly reader: ProtoReader
   readonly #out: MetricRows
   readonly #number = new Uint64()
-  /** Where the messages of the metric's data start and stop, alternating: one pair unless a client split the message. */
+  /**
+   * Where the messages of the metric's data start and stop, alternating: one pair unless a
+   * client split the message.
+   */
   readonly #data: number[] = []
   #kind: MetricDataKind | null = null
 

@@ -1,5 +1,5 @@
-// Attributes and values of any type in protobuf, which all signals share. Of several values in one message the last
-// one wins, at every level.
+// Attributes and values of any type in protobuf, which all signals share. Of several values in one message
+// the last one wins, at every level.
 
 import type { MapCell, TextCell } from '../rows/cells.ts'
 import { fault, maxNesting, noFault } from '../rows/faults.ts'

@@ -1,9 +1,10 @@
-// Reading OTLP protobuf field by field, without an object tree in between: a text stays a place in the body until it
-// is copied into its row. Unknown fields are skipped, as proto3 says; a known field with another wire type is refused,
-// because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes U+FFFD: refusing, as protobuf
-// libraries do, would lose a whole batch for one log line cut in the middle of a character, and JSON bodies are read
-// the same way. In the readers a field is written `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits,
-// 2 = length-delimited, 5 = 32 bits. The fuzz in tests/otlp holds all this against another decoder.
+// Reading OTLP protobuf field by field, without an object tree in between: a text stays a place in the body
+// until it is copied into its row. Unknown fields are skipped, as proto3 says; a known field with another
+// wire type is refused, because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes
+// U+FFFD: refusing, as protobuf libraries do, would lose a whole batch for one log line cut in the middle of
+// a character, and JSON bodies are read the same way. In the readers a field is written
+// `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits. The fuzz in
+// tests/otlp holds all this against another decoder.
 
 import { AttributeMemo } from '../rows/attribute-memo.ts'
 import { type IdCell, type ListCell, TextCell } from '../rows/cells.ts'

@@ -1,5 +1,5 @@
-// The outer messages of the three signals in protobuf, which are the same but for their names: resources, in them
-// scopes, in them records.
+// The outer messages of the three signals in protobuf, which are the same but for their names: resources, in
+// them scopes, in them records.
 
 import { readAttribute } from './proto-attributes.ts'
 import type { ProtoReader } from './proto-reader.ts'
@@ -10,9 +10,9 @@ export interface ProtoRecordReader {
 }
 
 /**
- * Reads an `Export<Signal>ServiceRequest`. A resource may stand behind its records on the wire, so each outer message
- * is walked twice: once for its own fields, once for what it contains. The first walk jumps over the contents, so
- * reading stays linear in the size of the body.
+ * Reads an `Export<Signal>ServiceRequest`. A resource may stand behind its records on the wire, so each outer
+ * message is walked twice: once for its own fields, once for what it contains. The first walk jumps over the
+ * contents, so reading stays linear in the size of the body.
  *
  * @throws OtlpDecodeError
  */

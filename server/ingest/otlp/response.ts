@@ -15,7 +15,10 @@ const rejectedNames = {
   traces: 'rejectedSpans',
 } as const satisfies Record<Signal, string>
 
-/** Codes of google.rpc.Code by HTTP status, where the two vocabularies meet; other 4xx are INVALID_ARGUMENT, 5xx INTERNAL. */
+/**
+ * Codes of google.rpc.Code by HTTP status, where the two vocabularies meet; other 4xx are
+ * INVALID_ARGUMENT, 5xx INTERNAL.
+ */
 const rpcCodes: ReadonlyMap<number, number> = new Map([
   [401, 16],
   [403, 7],
@@ -38,7 +41,9 @@ export function otlpContentType(encoding: OtlpEncoding): string {
   return contentTypes[encoding]
 }
 
-/** Body after 200. Without rejections and message it is the empty message: no bytes in protobuf, `{}` in JSON. */
+/**
+ * Body after 200. Without rejections and message it is the empty message: no bytes in protobuf, `{}` in JSON.
+ */
 export function encodeExportResponse(signal: Signal, encoding: OtlpEncoding, result: PartialSuccess): Buffer {
   const isFull = result.rejected === 0 && result.message === ''
   if (encoding === 'json') return Buffer.from(isFull ? '{}' : partialSuccessJson(signal, result))

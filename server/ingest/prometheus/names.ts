@@ -1,6 +1,6 @@
-// What Prometheus says of a series in names and metadata, in the words of OpenTelemetry ("Prometheus and OpenMetrics
-// Compatibility" of its specification). Remote write is stateless, so each series is judged by itself: the type its
-// request states or, where it states none, the suffix of its name.
+// What Prometheus says of a series in names and metadata, in the words of OpenTelemetry ("Prometheus and
+// OpenMetrics Compatibility" of its specification). Remote write is stateless, so each series is judged by
+// itself: the type its request states or, where it states none, the suffix of its name.
 
 /** The numbers of `MetricType`, which both versions of the protocol share; 0 is unknown. */
 export const metricTypes = {
@@ -21,10 +21,10 @@ const countingSuffix = /_(?:total|count|sum|bucket)$/
 const partSuffix = /_(?:count|sum|bucket)$/
 
 /**
- * How a series of float samples is stored. Counters, and the counts, sums and buckets of histograms and summaries, are
- * cumulative monotonic sums; infos and state sets are sums that are not monotonic, as the specification has it;
- * `_created` series are times; everything else is a gauge. Without a type `_total`, `_count`, `_sum` and `_bucket`
- * mark a counter, which takes a gauge of such a name for one.
+ * How a series of float samples is stored. Counters, and the counts, sums and buckets of histograms and
+ * summaries, are cumulative monotonic sums; infos and state sets are sums that are not monotonic, as the
+ * specification has it; `_created` series are times; everything else is a gauge. Without a type `_total`,
+ * `_count`, `_sum` and `_bucket` mark a counter, which takes a gauge of such a name for one.
  */
 export function kindOfSeries(name: string, type: number): SeriesKind {
   if (name.endsWith('_created')) return 'gauge'

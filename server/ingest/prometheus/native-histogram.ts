@@ -1,6 +1,7 @@
-// Prometheus' native histograms as OpenTelemetry has them. Bucket i of a schema n reaches up to 2^(i·2^-n) in
-// Prometheus and begins there in OpenTelemetry, so indexes move by one; sparse spans become dense lists, whose length
-// is bounded before anything is filled in. Counts stay exact: what can't be an integer is refused, not rounded.
+// Prometheus' native histograms as OpenTelemetry has them. Bucket i of a schema n reaches up to 2^(i·2^-n)
+// in Prometheus and begins there in OpenTelemetry, so indexes move by one; sparse spans become dense
+// lists, whose length is bounded before anything is filled in. Counts stay exact: what can't be an integer
+// is refused, not rounded.
 
 import type { ListCell } from '../rows/cells.ts'
 import { type Fault, fault, maxListLength } from '../rows/faults.ts'

@@ -1,5 +1,5 @@
-// Remote write requests, written by another library, as rows: both versions give the same. What can't be stored is
-// counted with its reason and nothing else is lost.
+// Remote write requests, written by another library, as rows: both versions give the same. What can't be
+// stored is counted with its reason and nothing else is lost.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,7 +1,8 @@
-// A Prometheus remote write request, uncompressed, becomes rows of the metric tables; docs/prometheus.md has the whole
-// mapping. Each sample is a row of its own, also those of classic histograms and summaries, whose series may come in
-// different requests. The three kinds of record are counted apart, because the protocol's answer does so. An exemplar
-// is a row without a value beside its series: Prometheus sends it apart from the samples, often in another request.
+// A Prometheus remote write request, uncompressed, becomes rows of the metric tables; docs/prometheus.md has
+// the whole mapping. Each sample is a row of its own, also those of classic histograms and summaries, whose
+// series may come in different requests. The three kinds of record are counted apart, because the protocol's
+// answer does so. An exemplar is a row without a value beside its series: Prometheus sends it apart from the
+// samples, often in another request.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { type MapCell, TextCell } from '../rows/cells.ts'
@@ -29,8 +30,8 @@ const twoTo32 = 4_294_967_296
 type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
 
 /**
- * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be out of all
- * proportion to it; nothing of it may then be stored.
+ * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be
+ * out of all proportion to it; nothing of it may then be stored.
  */
 export function decodeRemoteWrite(
   version: RemoteWriteVersion,
@@ -221,7 +222,9 @@ function takeApart(pairs: Pairs): SeriesLabels {
   return { name, source, attributes, count: pairs.length / 2, isBroken: isBroken(pairs) }
 }
 
-/** Whether a label has no name, or two have the same. The protocol wants them sorted, which is quickly seen. */
+/**
+ * Whether a label has no name, or two have the same. The protocol wants them sorted, which is quickly seen.
+ */
 function isBroken(pairs: Pairs): boolean {
   let last = ''
   for (let i = 0; i < pairs.length; i += 2) {
@@ -261,7 +264,10 @@ function resourceOf({ job, instance }: Readonly<Source>): Pairs {
   return Object.entries(named).flatMap(([key, value]) => (value === '' ? [] : [key, value]))
 }
 
-/** Milliseconds as nanoseconds, exact; what no table holds becomes the largest time, which the collector refuses. */
+/**
+ * Milliseconds as nanoseconds, exact; what no table holds becomes the largest time,
+ * which the collector refuses.
+ */
 function setMs(into: Uint64, ms: number): void {
   if (ms < 0 || ms >= 2 ** 43) {
     into.hi = twoTo32 - 1

@@ -1,5 +1,5 @@
-// Snappy blocks: what another library compressed comes back, and whatever else is sent ends in an error or in exactly
-// the declared length, soon.
+// Snappy blocks: what another library compressed comes back, and whatever else is sent ends in an error or in
+// exactly the declared length, soon.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,12 +1,16 @@
-// Snappy's block format, as Prometheus remote write uses it (google/snappy, format_description.txt). The declared length
-// is looked at before anything is allocated, every element is held against both ends, and nothing is written past the
-// declared length: a body of any bytes ends in exactly that many bytes or in an error, in time linear in both lengths.
+// Snappy's block format, as Prometheus remote write uses it (google/snappy, format_description.txt). The
+// declared length is looked at before anything is allocated, every element is held against both ends, and
+// nothing is written past the declared length: a body of any bytes ends in exactly that many bytes or in an
+// error, in time linear in both lengths.
 
 import { AppError } from '../../core/app-error.ts'
 
 const broken = () => new AppError('bad_request', { sentence: 'The body is not valid Snappy (block format).' })
 
-/** The declared length of what is compressed. Throws `body_too_large` above the limit, `bad_request` where there is none. */
+/**
+ * The declared length of what is compressed. Throws `body_too_large` above the limit,
+ * `bad_request` where there is none.
+ */
 export function unsnappedLength(compressed: Buffer, limitBytes: number): number {
   const { value } = readLength(compressed)
   if (value > limitBytes) throw new AppError('body_too_large')

@@ -1,6 +1,6 @@
-// Attributes that are repeated in a body, held against the same points each sent alone: whatever a decoder remembers of
-// a body, a point must read the same behind others as by itself. Bodies are put together by hand, byte for byte, because
-// an encoder would make no invalid text, no repeated field and no unknown one.
+// Attributes that are repeated in a body, held against the same points each sent alone: whatever a decoder
+// remembers of a body, a point must read the same behind others as by itself. Bodies are put together by
+// hand, byte for byte, because an encoder would make no invalid text, no repeated field and no unknown one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

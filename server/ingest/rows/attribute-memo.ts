@@ -1,19 +1,24 @@
-// Attributes of a protobuf body that were read before. Most records of a body repeat attributes of earlier ones, byte
-// for byte: comparing some forty bytes and copying them at once is a third of the work of reading them anew
-// (docs/decisions/0021). A memo belongs to one body and goes with it, so nothing gets from one sender to another. What it
-// answers depends on the bytes of the attribute and on nothing else.
+// Attributes of a protobuf body that were read before. Most records of a body repeat attributes of earlier
+// ones, byte for byte: comparing some forty bytes and copying them at once is a third of the work of reading
+// them anew (docs/decisions/0021). A memo belongs to one body and goes with it, so nothing gets from one
+// sender to another. What it answers depends on the bytes of the attribute and on nothing else.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { type SeriesId, TextHash } from '../../telemetry/schema/series-id.ts'
 
-/** Powers of two. A small body gets few slots, because making many of them would cost it more than they save. */
+/**
+ * Powers of two. A small body gets few slots, because making many of them would cost it more than they save.
+ */
 const fewestSlots = 16
 const mostSlots = 1_024
 
 /** Of a body for each slot, bytes: about an attribute's. */
 const bytesPerSlot = 32
 
-/** Bytes of an attribute on the wire: its last two words are looked at, and a long one costs as much to copy either way. */
+/**
+ * Bytes of an attribute on the wire: its last two words are looked at, and a long one costs as
+ * much to copy either way.
+ */
 const shortest = 8
 const longest = 120
 
@@ -21,7 +26,10 @@ const longest = 120
 export class AttributeMemo {
   /** Of the body that all places below are in. */
   readonly #view: DataView
-  /** One more than the number of the attribute in it, 0 for none. Who comes first stays: what repeats comes early. */
+  /**
+   * One more than the number of the attribute in it, 0 for none. Who comes first stays:
+   * what repeats comes early.
+   */
   readonly #slots: Uint16Array
   readonly #starts: number[] = []
   readonly #lengths: number[] = []
@@ -109,7 +117,10 @@ export class AttributeMemo {
   }
 }
 
-/** Of an attribute's length and three of its words; the last ones tell most values apart, the middle one most keys. */
+/**
+ * Of an attribute's length and three of its words; the last ones tell most values apart,
+ * the middle one most keys.
+ */
 function hashOf(length: number, last: number, beforeLast: number, middle: number): number {
   const ends = Math.imul(last ^ length, 0x9e3779b1) ^ Math.imul(beforeLast, 0x85ebca77)
   const hash = Math.imul(ends ^ middle, 0xc2b2ae3d)

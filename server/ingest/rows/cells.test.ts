@@ -1,4 +1,5 @@
-// A set of attributes as it is filled and written again and again, against a map that keeps the last of equal keys.
+// A set of attributes as it is filled and written again and again, against a map that
+// keeps the last of equal keys.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,7 @@
-// What a record holds while it is read, in cells that are filled again and again: a decoder sees fields in any order,
-// the row wants them in its own. Cells keep bytes or places of bytes and make no objects; a text of a protobuf body
-// stays where it is until it is copied into the row. Both encodings fill the same cells, so they give the same rows.
+// What a record holds while it is read, in cells that are filled again and again: a decoder sees fields in
+// any order, the row wants them in its own. Cells keep bytes or places of bytes and make no objects; a text
+// of a protobuf body stays where it is until it is copied into the row. Both encodings fill the same cells,
+// so they give the same rows.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { pairMiddle, pairStart } from '../../telemetry/schema/attribute-pairs.ts'
@@ -170,9 +171,9 @@ export class ListsCell {
 const scannedEntries = 16
 
 /**
- * A set of attributes, as the engine stores it (telemetry/schema/attribute-pairs.ts), in the order they came. Of equal
- * keys the last one stays. After more than {@link maxAttributes} entries nothing is kept, because the record is refused;
- * that bounds the work as well.
+ * A set of attributes, as the engine stores it (telemetry/schema/attribute-pairs.ts), in the order they came.
+ * Of equal keys the last one stays. After more than {@link maxAttributes} entries nothing is kept, because
+ * the record is refused; that bounds the work as well.
  */
 export class MapCell {
   readonly #entries = new RowBinary()

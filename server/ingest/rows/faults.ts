@@ -7,21 +7,25 @@
 export const maxAttributes = 1_024
 
 /**
- * Length of an attribute key, in UTF-16 units. Keys go into a dictionary of the column, which must stay small;
- * the longest key of the semantic conventions is below 100.
+ * Length of an attribute key, in UTF-16 units. Keys go into a dictionary of the column, which must stay
+ * small; the longest key of the semantic conventions is below 100.
  */
 export const maxKeyLength = 1_024
 
-/** Length of a metric name, in UTF-16 units. The specification stops at 255; other sources are a little freer. */
+/**
+ * Length of a metric name, in UTF-16 units. The specification stops at 255; other sources are a little freer.
+ */
 export const maxMetricNameLength = 1_024
 
 /**
- * Length of every other text except a log body, in UTF-16 units: room for a stack trace (16 KiB are common), and
- * still small enough that a page of records fits into memory.
+ * Length of every other text except a log body, in UTF-16 units: room for a stack trace (16 KiB are common),
+ * and still small enough that a page of records fits into memory.
  */
 export const maxTextLength = 32_768
 
-/** Length of a log body, in UTF-16 units: as large as a request may be, so that a body is never the reason. */
+/**
+ * Length of a log body, in UTF-16 units: as large as a request may be, so that a body is never the reason.
+ */
 export const maxBodyLength = 1_048_576
 
 /**
@@ -34,18 +38,20 @@ export const maxNesting = 32
 export const maxListLength = 4_096
 
 /**
- * Exclusive end of the times the engine can hold, in nanoseconds since 1970: 2149-06-01. A week is named by its
- * Monday in a 16-bit day number, which ends on 2149-06-06.
+ * Exclusive end of the times the engine can hold, in nanoseconds since 1970: 2149-06-01. A week is named by
+ * its Monday in a 16-bit day number, which ends on 2149-06-06.
  */
 export const endOfTimeNs = 5_661_792_000_000_000_000n
 
 /**
- * Bytes of encoded rows of one request. A resource is written into each of its rows, so a hostile body of megabytes
- * could ask for terabytes; real ones grow about threefold.
+ * Bytes of encoded rows of one request. A resource is written into each of its rows, so a hostile body of
+ * megabytes could ask for terabytes; real ones grow about threefold.
  */
 export const maxEncodedBytes = 128 * 1024 * 1024
 
-/** Where bodies may be so large that real ones could meet that bound, they may grow this many times instead. */
+/**
+ * Where bodies may be so large that real ones could meet that bound, they may grow this many times instead.
+ */
 export const maxGrowth = 8
 
 /** Reasons in the order in which one wins over another; each follows "2 points: " in an answer. */
@@ -79,7 +85,9 @@ export const faultReasons = [
 /** An index of {@link faultReasons}, or {@link noFault}. The smaller of two faults is the one reported. */
 export type Fault = number
 
-/** Larger than every fault, so that `Math.min` joins the faults of a record with those of what it belongs to. */
+/**
+ * Larger than every fault, so that `Math.min` joins the faults of a record with those of what it belongs to.
+ */
 export const noFault: Fault = faultReasons.length
 
 export const fault = {

@@ -1,4 +1,5 @@
-// Rows against the ranges that are refused for good: exact to the nanosecond, per signal, and nothing else lost.
+// Rows against the ranges that are refused for good: exact to the nanosecond, per
+// signal, and nothing else lost.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

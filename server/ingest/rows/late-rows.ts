@@ -1,5 +1,6 @@
-// Leaves out of a batch what came too late: rows whose event time is erased and, because the organisation asked for
-// that, refused for good. Unlike a fence this is no reason to retry, so it is a rejection within a success.
+// Leaves out of a batch what came too late: rows whose event time is erased and, because the
+// organisation asked for that, refused for good. Unlike a fence this is no reason to retry, so it is a
+// rejection within a success.
 
 import type { TimeRange } from '../../core/time-range.ts'
 import { markLength, type RowBatch, type TableRows } from '../../telemetry/rows.ts'
@@ -23,8 +24,8 @@ interface InTime {
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
 /**
- * The batch itself where nothing of it is late, which costs a search per table. What is searched is prepared once per array
- * of selections, so the array is not to be changed afterwards.
+ * The batch itself where nothing of it is late, which costs a search per table. What is searched is prepared
+ * once per array of selections, so the array is not to be changed afterwards.
  */
 export function withoutLate(batch: RowBatch, selections: readonly LateSelection[]): InTime {
   const late = new Map<string, number>()
@@ -59,7 +60,10 @@ function partInTime(
   return { ...part, bytes: Buffer.concat(kept), marks: Uint32Array.from(marks), ...extentOf(times, part) }
 }
 
-/** Of the selections of an organisation, which change when a deletion with them completes: what was prepared of them. */
+/**
+ * Of the selections of an organisation, which change when a deletion with them completes:
+ * what was prepared of them.
+ */
 const prepared = new WeakMap<readonly LateSelection[], Map<Signal, LateTime>>()
 
 function lateTimeOf(selections: readonly LateSelection[], signal: Signal): LateTime {

@@ -1,5 +1,5 @@
-// Which deletion refuses an instant, among thousands: time is cut at all their bounds once, and a search by halving finds
-// the piece of an instant. Of several deletions that cover a piece the first given refuses it.
+// Which deletion refuses an instant, among thousands: time is cut at all their bounds once, and a search by
+// halving finds the piece of an instant. Of several deletions that cover a piece the first given refuses it.
 
 import type { TimeRange } from '../../core/time-range.ts'
 

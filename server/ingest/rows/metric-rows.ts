@@ -1,8 +1,8 @@
 // What a row of each metric table holds. A decoder fills one MetricPoint again and again, whatever the
-// encoding, and hands it over; the cells below stand in the insert order of telemetry/schema/tables.ts. Integer
-// points become Float64 as in the Collector's ClickHouse exporter: exact up to 2^53, the nearest double
-// above. Histogram counts stay exact. A point flagged as "no recorded value" (a series that ended) is kept
-// with its Flags and with NaN as Value or Sum: a reader skips it by `bitAnd(Flags, 1) = 0`, and one that
+// encoding, and hands it over; the cells below stand in the insert order of telemetry/schema/tables.ts.
+// Integer points become Float64 as in the Collector's ClickHouse exporter: exact up to 2^53, the nearest
+// double above. Histogram counts stay exact. A point flagged as "no recorded value" (a series that ended) is
+// kept with its Flags and with NaN as Value or Sum: a reader skips it by `bitAnd(Flags, 1) = 0`, and one that
 // forgets gets NaN and not a zero that was never measured. For the same reason a Sum the client left out is
 // NaN (the exporter writes 0). An unknown id is '' and never a row of zeros.
 

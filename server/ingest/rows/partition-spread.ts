@@ -1,6 +1,6 @@
-// A bound on the weeks that one request may touch. Each week of a table is a partition, and each partition that a
-// commit touches costs the engine some 12 ms whatever is in it, so a few kilobytes of rows that are a week apart would
-// keep every organisation waiting: 2,000 of them for 24 seconds, where this was measured.
+// A bound on the weeks that one request may touch. Each week of a table is a partition, and each partition
+// that a commit touches costs the engine some 12 ms whatever is in it, so a few kilobytes of rows that are a
+// week apart would keep every organisation waiting: 2,000 of them for 24 seconds, where this was measured.
 
 import { AppError } from '../../core/app-error.ts'
 import { markLength, type RowBatch, type TableRows } from '../../telemetry/rows.ts'
@@ -13,7 +13,10 @@ const nsPerWeek = 604_800_000_000_000n
 /** 1970-01-01 was a Thursday; weeks begin on Mondays. */
 const mondayShiftNs = 3n * 86_400_000_000_000n
 
-/** Throws `body_too_large` where the rows are spread over more than {@link partitionsMax} weeks, table by table. */
+/**
+ * Throws `body_too_large` where the rows are spread over more than {@link partitionsMax} weeks, table by
+ * table.
+ */
 export function requireFewPartitions(batch: RowBatch): void {
   // Where even the whole extent has few weeks, which is nearly always so, no row is looked at.
   const atMost = batch.reduce(

@@ -1,8 +1,9 @@
-// What a request turns into while it is read: rows by table in the engine's own bytes, counts of what was refused and
-// why, and the resource and scope that the current record belongs to. Both encodings write into it, so everything that
-// decides what a row holds stands on this side and an encoding can only differ in how bytes are read. What the rows of
-// a scope have in common, placement and tenant first, is written once and copied. A record is read to its end before
-// the first byte of its row is written, so a rejected one leaves nothing behind.
+// What a request turns into while it is read: rows by table in the engine's own bytes, counts of what was
+// refused and why, and the resource and scope that the current record belongs to. Both encodings write
+// into it, so everything that decides what a row holds stands on this side and an encoding can only differ
+// in how bytes are read. What the rows of a scope have in common, placement and tenant first, is written
+// once and copied. A record is read to its end before the first byte of its row is written, so a rejected
+// one leaves nothing behind.
 
 import { AppError } from '../../core/app-error.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
@@ -36,7 +37,9 @@ export interface DecodedExport {
   readonly accepted: number
   /** Records left out one by one; what OTLP calls rejected in a partial success. */
   readonly rejected: number
-  /** Counts by reason, `2 points: time is 0; 1 point: point has no value`; empty when nothing was rejected. */
+  /**
+   * Counts by reason, `2 points: time is 0; 1 point: point has no value`; empty when nothing was rejected.
+   */
   readonly reasons: string
 }
 
@@ -71,8 +74,8 @@ class Scope {
 }
 
 /**
- * Memory that rows are written to before their size is known, used by one request after the other and wiped in
- * between: nothing of one organisation may outlast its erasure or be seen by another.
+ * Memory that rows are written to before their size is known, used by one request after the other and wiped
+ * in between: nothing of one organisation may outlast its erasure or be seen by another.
  */
 const scratch: RowBinary[] = []
 
@@ -189,12 +192,15 @@ export class RowCollector {
   readonly #origin: RowOrigin
   readonly #shape: SignalShape
   /**
-   * What all rows of the current scope begin with; written with the first of them, because a body may have a million
-   * scopes without records, and a resource of megabytes that each would copy.
+   * What all rows of the current scope begin with; written with the first of them, because a body may have a
+   * million scopes without records, and a resource of megabytes that each would copy.
    */
   readonly #prefix = new RowBinary()
   #prefixBytes: Uint8Array = Buffer.alloc(0)
-  /** What the resource adds to the identity of its series; hashed once, because scopes may be many and resources large. */
+  /**
+   * What the resource adds to the identity of its series; hashed once, because scopes may be
+   * many and resources large.
+   */
   readonly #resourceSeries = new SeriesId()
   readonly #tables = new Map<TableName, OpenTable>()
   readonly #rejections = new Map<Fault, number>()
@@ -228,7 +234,10 @@ export class RowCollector {
     if (this.#shape.signal === 'metrics' && this.resource.fault === noFault) this.#identifyResource()
   }
 
-  /** Called when the scope's own fields are read and before its first record. A scope inherits its resource's fault. */
+  /**
+   * Called when the scope's own fields are read and before its first record. A scope
+   * inherits its resource's fault.
+   */
   finishScope(): void {
     this.noteLongText(this.scope.name)
     this.noteLongText(this.scope.version)
@@ -267,9 +276,9 @@ export class RowCollector {
   }
 
   /**
-   * Ends the reading of a record: counts it as rejected and returns null when anything noted since the last record, or
-   * `inherited`, says so. Else begins its row: what the scope's rows have in common is written, the caller writes the
-   * rest in the order of the table's insert columns and calls {@link finishRow}.
+   * Ends the reading of a record: counts it as rejected and returns null when anything noted since the last
+   * record, or `inherited`, says so. Else begins its row: what the scope's rows have in common is written,
+   * the caller writes the rest in the order of the table's insert columns and calls {@link finishRow}.
    */
   startRow(table: TableName, inherited: Fault): RowBinary | null {
     const found = Math.min(this.takeFault(), inherited)

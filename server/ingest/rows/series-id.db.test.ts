@@ -1,5 +1,5 @@
-// The identity that is written with a row is the one that the engine gives a row without: random exports, in tables of
-// the same columns, so that rows of before the column and after it belong to the same series.
+// The identity that is written with a row is the one that the engine gives a row without: random exports, in
+// tables of the same columns, so that rows of before the column and after it belong to the same series.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// What tells one series from another when its points are written: nothing but metric, service, resource, scope and
-// attributes does, whichever protocol and order they come in. That the number itself is right is asked of every row
-// that a test of a decoder reads (tests/otlp/named-cells.ts).
+// What tells one series from another when its points are written: nothing but metric, service, resource,
+// scope and attributes does, whichever protocol and order they come in. That the number itself is right is
+// asked of every row that a test of a decoder reads (tests/otlp/named-cells.ts).
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -76,7 +76,10 @@ class Span {
   }
 }
 
-/** Turns spans into rows of the collector; {@link span}, {@link event} and {@link link} are filled again and again. */
+/**
+ * Turns spans into rows of the collector; {@link span}, {@link event} and {@link link}
+ * are filled again and again.
+ */
 export class SpanRows {
   readonly rows: RowCollector
   readonly span = new Span()

@@ -1,5 +1,6 @@
-// Unsigned 64-bit integers as two 32-bit halves, because OTLP has several per record and a BigInt for each is an
-// allocation and a slow division. All arithmetic below stays inside the integers that a double holds exactly.
+// Unsigned 64-bit integers as two 32-bit halves, because OTLP has several per record and a BigInt
+// for each is an allocation and a slow division. All arithmetic below stays inside the integers
+// that a double holds exactly.
 
 const twoTo32 = 4_294_967_296
 const maxUint64 = 18_446_744_073_709_551_615n

@@ -1,5 +1,5 @@
-// Grouped commits on the real engine, on a clock that is moved by hand. Where a test needs the engine to fail or to
-// be slow, a thin wrapper does that and hands everything else to the real one.
+// Grouped commits on the real engine, on a clock that is moved by hand. Where a test needs the engine to fail
+// or to be slow, a thin wrapper does that and hands everything else to the real one.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

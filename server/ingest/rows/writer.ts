@@ -1,10 +1,10 @@
-// Grouped commits: many small requests, few inserts. Every partition a commit touches costs the engine about as
-// much as a thousand rows, so what arrives for a placement within a short while goes in together, and a commit
-// takes few placements, the longest waiting first, and of one that has much waiting only a part, so that nobody waits
-// behind all of it. Behind, groups grow by themselves instead of parts. A request is acknowledged when all its rows are
-// committed, never before. The buffer is bounded, and organisations share it fairly (core/fair-shares): past the bound
-// requests of those that hold the most are refused with a retryable answer instead of growing the process.
-// docs/decisions/0001 and 0033 have the measurements.
+// Grouped commits: many small requests, few inserts. Every partition a commit touches costs the engine about
+// as much as a thousand rows, so what arrives for a placement within a short while goes in together, and a
+// commit takes few placements, the longest waiting first, and of one that has much waiting only a part, so
+// that nobody waits behind all of it. Behind, groups grow by themselves instead of parts. A request is
+// acknowledged when all its rows are committed, never before. The buffer is bounded, and organisations share
+// it fairly (core/fair-shares): past the bound requests of those that hold the most are refused with a
+// retryable answer instead of growing the process. docs/decisions/0001 and 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -27,7 +27,10 @@ interface WriterOptions {
   readonly commitDelayMs: number
   /** Bound on what waits and what is being committed, bytes of encoded rows. */
   readonly bufferBytes: number
-  /** What a failed commit says of the disk; null where the disk is not the cause. Nobody is asked where absent. */
+  /**
+   * What a failed commit says of the disk; null where the disk is not the cause. Nobody is asked where
+   * absent.
+   */
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 
@@ -57,24 +60,29 @@ interface Queue {
 const commitsMax = 2
 
 /**
- * Placements in one commit. An insert costs as much as several partitions before it has written one, so that few of them
- * cost more for each row; with many the first to be written waits for the last (docs/decisions/0022).
+ * Placements in one commit. An insert costs as much as several partitions before it has written
+ * one, so that few of them cost more for each row; with many the first to be written waits for the
+ * last (docs/decisions/0022).
  */
 const placementsMax = 8
 
 /**
- * A commit takes no more than this, or one batch, bytes of encoded rows: what the engine holds at once, and for how long
- * others may have to wait for a commit, some four tenths of a second.
+ * A commit takes no more than this, or one batch, bytes of encoded rows: what the engine holds at once, and
+ * for how long others may have to wait for a commit, some four tenths of a second.
  */
 const groupBytes = 32 * 1024 * 1024
 
 /**
- * From here on the rows of a table go in as two inserts side by side, bytes: most of an insert computes on one core, but
- * each costs some 6 ms however small it is. So logs and spans are halved, and of metrics the tables go side by side.
+ * From here on the rows of a table go in as two inserts side by side, bytes: most of an insert computes
+ * on one core, but each costs some 6 ms however small it is. So logs and spans are halved, and of metrics
+ * the tables go side by side.
  */
 const halvedBytes = 16 * 1024 * 1024
 
-/** Pause before looking again at placements that an erasure holds; it usually does so for some tens of milliseconds. */
+/**
+ * Pause before looking again at placements that an erasure holds; it usually does so for
+ * some tens of milliseconds.
+ */
 const heldPollMs = 5
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand of them. */
@@ -109,15 +117,18 @@ export class IngestWriter {
     return this.#shares.held
   }
 
-  /** Throws `overloaded` where the organisation's next row would be refused, so that it need not be decoded. */
+  /**
+   * Throws `overloaded` where the organisation's next row would be refused, so that it need not be decoded.
+   */
   requireRoom({ tenantId }: TenantPlace): void {
     if (this.#shares.refuses(tenantId, 1)) throw new AppError('overloaded', { retryAfterSeconds })
   }
 
   /**
-   * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws `erasing` where a fence covers some row,
-   * `overloaded` where the organisation's share of the buffer is full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part committed, and
-   * repeating it is right.
+   * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws
+   * `erasing` where a fence covers some row, `overloaded` where the organisation's share of the buffer is
+   * full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part
+   * committed, and repeating it is right.
    */
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
     if (batch.every(({ bytes }) => bytes.length === 0)) return
@@ -237,8 +248,9 @@ export class IngestWriter {
   }
 
   /**
-   * Until a commit ends, a placement is due that may be begun, or something has come for another one. Whether a
-   * placement is still held is asked again when a commit ends, and every now and then where none is under way.
+   * Until a commit ends, a placement is due that may be begun, or something has come for another
+   * one. Whether a placement is still held is asked again when a commit ends, and every now and then
+   * where none is under way.
    */
   async #waitForDue(): Promise<void> {
     this.#pause = new AbortController()
@@ -253,7 +265,10 @@ export class IngestWriter {
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), signal)
   }
 
-  /** A clock that stepped back must not make anyone wait longer than the delay, counted from when that is noticed. */
+  /**
+   * A clock that stepped back must not make anyone wait longer than the delay, counted
+   * from when that is noticed.
+   */
   #dueInMs(queue: Queue, nowMs: number): number {
     queue.sinceMs = Math.min(queue.sinceMs, nowMs)
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
@@ -297,7 +312,10 @@ export class IngestWriter {
       : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
   }
 
-  /** The tables side by side, then the disk. Settles when all have, also where one fails: an erasure waits for this. */
+  /**
+   * The tables side by side, then the disk. Settles when all have, also where one fails:
+   * an erasure waits for this.
+   */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
@@ -312,7 +330,10 @@ export class IngestWriter {
   }
 }
 
-/** As many batches as a commit takes: the next is always one of the organisation that has the fewest bytes in it. */
+/**
+ * As many batches as a commit takes: the next is always one of the organisation that has the fewest bytes in
+ * it.
+ */
 function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
     own: own.values(),
@@ -346,7 +367,9 @@ function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
   return [rows.slice(0, cut), rows.slice(cut)]
 }
 
-/** The fence is asked for one place and the rows carry theirs: a difference would put rows past an erasure. */
+/**
+ * The fence is asked for one place and the rows carry theirs: a difference would put rows past an erasure.
+ */
 function assertOwn(place: TenantPlace, batch: RowBatch): void {
   for (const { table, place: written } of batch) {
     if (written.tenantId !== place.tenantId || written.placement !== place.placement) {

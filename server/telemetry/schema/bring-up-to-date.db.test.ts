@@ -1,5 +1,5 @@
-// Data folders of earlier builds, opened by this one: every row answers as before, new rows belong to the same series,
-// and an opening that was cut short anywhere is made up for by the next.
+// Data folders of earlier builds, opened by this one: every row answers as before, new rows belong to the
+// same series, and an opening that was cut short anywhere is made up for by the next.
 
 import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
@@ -50,7 +50,10 @@ const list = (columns: readonly string[]) => columns.map((name) => `\`${name}\``
 const mapsOf = (table: TableSpec) =>
   table.columns.flatMap(({ map, name }) => (map === undefined ? [] : [{ ...map, pairs: name }]))
 
-/** Rows whose attributes are all of {@link maps} in turn, one pair of maps a row, and whose lists have up to two items. */
+/**
+ * Rows whose attributes are all of {@link maps} in turn, one pair of maps a row, and whose
+ * lists have up to two items.
+ */
 function rowsOf(table: TableSpec): Record<string, Cell | bigint>[] {
   return maps.map((_, row) => {
     const cellOf = ({ name, type, map }: ColumnSpec, at: number): Cell | undefined => {
@@ -100,7 +103,10 @@ const isStoringMaps = ({ tables: older }: OlderBuild) =>
 
 const at = (row: number) => `fromUnixTimestamp64Nano(toInt64(${monday + BigInt(row)}), 'UTC')`
 
-/** A folder that an earlier build left, with rows in some of its tables and with what an erasure was about to swap in. */
+/**
+ * A folder that an earlier build left, with rows in some of its tables and with what an
+ * erasure was about to swap in.
+ */
 async function olderFolder(
   build: OlderBuild,
   isIn: (table: TableSpec) => boolean = () => true,
@@ -134,7 +140,10 @@ async function mapsOnDisk(
   return found.flatMap(({ column }) => (names.has(column) ? [column] : []))
 }
 
-/** All rows of a table, in the order of {@link rowsOf}, as far as those name columns; by its view where it has one. */
+/**
+ * All rows of a table, in the order of {@link rowsOf}, as far as those name columns; by
+ * its view where it has one.
+ */
 async function storedRows(engine: TelemetryEngine, name: string, table: TableSpec): Promise<FixtureRow[]> {
   const hasView = name === table.name
   const columns = mapsOf(table).map((map) =>
@@ -176,7 +185,10 @@ async function assertUpToDate(engine: TelemetryEngine, name: string, table: Tabl
 
 const identityOf = (row: FixtureRow) => seriesIdOf(row as Readonly<Record<string, Cell>>)
 
-/** What a reader is told of an attribute, of the record's own or its resource's, and which rows it finds by it. */
+/**
+ * What a reader is told of an attribute, of the record's own or its resource's, and
+ * which rows it finds by it.
+ */
 async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise<void> {
   const own = mapsOf(table).find(({ isList, name }) => !isList && !/^(?:Resource|Scope)/.test(name))
   assert.ok(own)
@@ -214,7 +226,10 @@ async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise
   }
 }
 
-/** A removal of columns that was cut short goes on beside everything else, so it is waited for, and for the files of before. */
+/**
+ * A removal of columns that was cut short goes on beside everything else, so it is waited for, and
+ * for the files of before.
+ */
 async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
   const folder = (await engine.tableFolder(name)) ?? assert.fail()
   const until = async (isSo: () => Promise<boolean>) => {
@@ -224,8 +239,8 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
     async () =>
       (await openMutations(engine, name)) === 0 && (await mapsOnDisk(engine, name, table)).length === 0,
   )
-  // Dropping a partition, also one that isn't there, has the engine clear all it can at once. Not before, because it
-  // breaks off the changes that go on, and they begin again later each time.
+  // Dropping a partition, also one that isn't there, has the engine clear all it can at once. Not before,
+  // because it breaks off the changes that go on, and they begin again later each time.
   await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '0-00000000'`))
   await until(async () => {
     const active = await engine.select<{ part: string }>(
@@ -240,8 +255,9 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
 }
 
 /**
- * An engine that takes so many changes and then behaves as if the process had ended, with the next one written down and
- * not carried out or not even begun. Merges of its table then stand still; `begun` is what waits for them.
+ * An engine that takes so many changes and then behaves as if the process had ended, with the next
+ * one written down and not carried out or not even begun. Merges of its table then stand still;
+ * `begun` is what waits for them.
  */
 function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: boolean) {
   let left = changes
@@ -278,8 +294,9 @@ async function openMutations(engine: TelemetryEngine, table: string): Promise<nu
 }
 
 /**
- * A folder with what a process leaves on the disk that is killed now. The engine goes on removing the parts of before, so
- * a copy that one of them left meanwhile is begun again: killed, a process leaves a part whole or by another name.
+ * A folder with what a process leaves on the disk that is killed now. The engine goes on removing the parts
+ * of before, so a copy that one of them left meanwhile is begun again: killed, a process leaves a part
+ * whole or by another name.
  */
 async function imageOf(folder: string): Promise<string> {
   for (let copies = 1; ; copies++) {

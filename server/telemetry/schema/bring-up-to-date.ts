@@ -1,8 +1,9 @@
-// Tables of earlier builds, made like those of this one where the engine can do it by itself: a column that it can fill
-// is added, attributes that were stored as maps are rewritten as texts of pairs, and maps that were computed of such texts
-// in the table itself are left to its view. Every step leaves tables that hold the same and can be repeated, so a start
-// that is killed in between is made up for by the next. The side tables of an erasure that did not end bear the name of
-// their table at the end; they can only be swapped in with the same columns.
+// Tables of earlier builds, made like those of this one where the engine can do it by itself: a column that
+// it can fill is added, attributes that were stored as maps are rewritten as texts of pairs, and maps that
+// were computed of such texts in the table itself are left to its view. Every step leaves tables that hold
+// the same and can be repeated, so a start that is killed in between is made up for by the next. The side
+// tables of an erasure that did not end bear the name of their table at the end; they can only be swapped
+// in with the same columns.
 
 import type { TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
@@ -10,7 +11,10 @@ import { type MapColumn, pairColumnExpression } from './attribute-pairs.ts'
 import { columnText, type FoundColumn, foundColumns } from './column-text.ts'
 import type { ColumnSpec, TableSpec } from './tables.ts'
 
-/** Does nothing where there is nothing to do. Texts of pairs are made before it resolves, which reads all there is. */
+/**
+ * Does nothing where there is nothing to do. Texts of pairs are made before it resolves,
+ * which reads all there is.
+ */
 export async function bringUpToDate(engine: TelemetryEngine, spec: TableSpec): Promise<void> {
   const tables = await engine.select<{ name: string }>(
     sql`select name from system.tables where database = currentDatabase() and (name = ${spec.name} or endsWith(name, ${`_${spec.name}`}))`,
@@ -44,8 +48,9 @@ class OlderTable {
   }
 
   /**
-   * The pairs are added as what is computed of the maps, written down, and only then on their own; then the maps go. Of
-   * maps that were computed of the pairs nothing is stored, so only the definition of the table changes.
+   * The pairs are added as what is computed of the maps, written down, and only then on their own;
+   * then the maps go. Of maps that were computed of the pairs nothing is stored, so only the
+   * definition of the table changes.
    *
    * @param fallbacks columns that the engine fills, until now from the maps
    */

@@ -1,6 +1,7 @@
-// Makes the telemetry tables and the views of them, and refuses to run on tables that differ from this program's: a
-// missing or foreign column would turn into silently lost values, and an unknown partition key into an erasure that
-// misses. Only tables of before that can be brought up to date without losing anything are.
+// Makes the telemetry tables and the views of them, and refuses to run on tables that differ from this
+// program's: a missing or foreign column would turn into silently lost values, and an unknown
+// partition key into an erasure that misses. Only tables of before that can be brought up to date
+// without losing anything are.
 
 import { EngineError, type TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
@@ -14,7 +15,9 @@ interface SchemaOptions {
   readonly syncFiles: boolean
 }
 
-/** Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be. */
+/**
+ * Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be.
+ */
 export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
@@ -28,8 +31,8 @@ export async function createSchema(engine: TelemetryEngine, options: SchemaOptio
 }
 
 /**
- * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have in
- * common, which a decoder writes once and copies, then the rest.
+ * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have
+ * in common, which a decoder writes once and copies, then the rest.
  */
 export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
   const isShared = ({ name }: ColumnSpec) => /^(Resource|Scope|ServiceName$)/.test(name)
@@ -41,9 +44,9 @@ export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
 }
 
 /**
- * The text of one table. The partition key puts an organisation's weeks into partitions that it shares with no
- * or few others, so that erasing is mostly a metadata step. The settings let removed parts leave the disk within
- * seconds instead of minutes, and keep no record of finished mutations beyond the last.
+ * The text of one table. The partition key puts an organisation's weeks into partitions that it shares with
+ * no or few others, so that erasing is mostly a metadata step. The settings let removed parts leave the disk
+ * within seconds instead of minutes, and keep no record of finished mutations beyond the last.
  */
 export function createTableText(table: TableSpec): string {
   const lines = [
@@ -82,24 +85,28 @@ const tableSettings = {
   finished_mutations_to_keep: 1,
   // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
   min_rows_to_fsync_after_merge: 1,
-  // Ten parts of a size are merged, not five: each row is then written again less often (docs/decisions/0014).
+  // Ten parts of a size are merged, not five: each row is then written again less often
+  // (docs/decisions/0014).
   merge_selector_base: 10,
-  // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of every merge
-  // (docs/decisions/0021).
+  // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of
+  // every merge (docs/decisions/0021).
   auto_statistics_types: "''",
 }
 
 /**
- * Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at when all are
- * loaded, instead of the start being refused (docs/decisions/0022). Not in the text of a table, which names those that a
- * backup can be put back into.
+ * Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at
+ * when all are loaded, instead of the start being refused (docs/decisions/0022). Not in the text of a table,
+ * which names those that a backup can be put back into.
  */
 const brokenPartSettings = {
   max_suspicious_broken_parts: 1_000_000,
   max_suspicious_broken_parts_bytes: 1_000_000_000_000_000,
 }
 
-/** Settings of a table that was made by an earlier build, or before the operator changed how commits are synced. */
+/**
+ * Settings of a table that was made by an earlier build, or before the operator changed how commits are
+ * synced.
+ */
 async function settleSettings(
   engine: TelemetryEngine,
   table: TableSpec,

@@ -1,5 +1,5 @@
-// The exporter's tables as others read them: its columns, types, order and values whatever attributes say, at every start,
-// with nothing left over of views that were made anew.
+// The exporter's tables as others read them: its columns, types, order and values whatever attributes say, at
+// every start, with nothing left over of views that were made anew.
 
 import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'

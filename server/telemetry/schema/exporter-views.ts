@@ -1,6 +1,7 @@
-// The tables of the OpenTelemetry Collector's ClickHouse exporter, as views in a database of their own: its names, columns,
-// types and order, with attributes as maps. They hold nothing and answer what the tables hold, and no statement of the
-// service names them, so what maps cost to plan and to compute is paid by whoever asks for them (docs/decisions/0018).
+// The tables of the OpenTelemetry Collector's ClickHouse exporter, as views in a database of their own: its
+// names, columns, types and order, with attributes as maps. They hold nothing and answer what the tables
+// hold, and no statement of the service names them, so what maps cost to plan and to compute is paid by
+// whoever asks for them (docs/decisions/0018).
 
 import { createHash } from 'node:crypto'
 import type { TelemetryEngine } from '../engine.ts'
@@ -15,9 +16,9 @@ export const exporterDatabase = 'otel'
 const tableDatabase = 'default'
 
 /**
- * Makes the views that are missing, and anew those that another build made otherwise. One that is there as it should be
- * costs nothing but a look at what it says of itself. One that was dropped to be made anew when the process ended is
- * missing at the next start.
+ * Makes the views that are missing, and anew those that another build made otherwise. One that is there as it
+ * should be costs nothing but a look at what it says of itself. One that was dropped to be made anew when the
+ * process ended is missing at the next start.
  */
 export async function createViews(engine: TelemetryEngine, tables: readonly TableSpec[]): Promise<void> {
   const found = await engine.select<{ name: string; comment: string }>(
@@ -34,7 +35,10 @@ export async function createViews(engine: TelemetryEngine, tables: readonly Tabl
   }
 }
 
-/** Placement and tenant stand first, the identity of a metric's series last; what is between is the exporter's. */
+/**
+ * Placement and tenant stand first, the identity of a metric's series last; what is
+ * between is the exporter's.
+ */
 function viewText(table: TableSpec): string {
   const columns = [...placeColumns, ...table.columns]
   const definitions = columns.map((column) => `  \`${viewName(column)}\` ${viewType(column)}`)

@@ -1,6 +1,7 @@
-// The telemetry tables of earlier builds, for tests of what becomes of them: the exporter's maps computed in the tables
-// themselves, before that stored, and before that no identity of a series either. Derived from the tables of this build,
-// so whoever changes a column of those sees by its hash (backup/manifest.ts) that it has to be taken back here.
+// The telemetry tables of earlier builds, for tests of what becomes of them: the exporter's maps computed in
+// the tables themselves, before that stored, and before that no identity of a series either. Derived from the
+// tables of this build, so whoever changes a column of those sees by its hash (backup/manifest.ts) that it
+// has to be taken back here.
 
 import { mapColumnExpression, mapColumnType } from './attribute-pairs.ts'
 import { columnText } from './column-text.ts'
@@ -64,7 +65,10 @@ function columnBefore(column: ColumnSpec): ColumnSpec {
   return column.name === 'SeriesId' ? { ...column, fallback: identityBefore } : column
 }
 
-/** The text of a table that keeps statistics of all columns, which is how the engine begins and earlier builds left it. */
+/**
+ * The text of a table that keeps statistics of all columns, which is how the engine begins
+ * and earlier builds left it.
+ */
 export function textWithStatistics(table: TableSpec): string {
   return createTableText(table).replace(`, auto_statistics_types = ''`, '')
 }

@@ -1,11 +1,13 @@
-// The number that a metric point carries of its series, in the column SeriesId: a hash of what makes a series one
-// (metric, service, resource, scope name and attributes, in any order). It is computed over the bytes of a row while
-// that is written, because two maps hashed for each point are what reading else costs most; and by the engine, to the
-// same number, for rows that came without one (`seriesIdExpression`). A test holds the two against each other over
-// random rows, so neither may change without the other, nor at all while rows of before are kept.
+// The number that a metric point carries of its series, in the column SeriesId: a hash of what makes a
+// series one (metric, service, resource, scope name and attributes, in any order). It is computed over the
+// bytes of a row while that is written, because two maps hashed for each point are what reading else costs
+// most; and by the engine, to the same number, for rows that came without one (`seriesIdExpression`). A test
+// holds the two against each other over random rows, so neither may change without the other, nor at all
+// while rows of before are kept.
 //
-// Two 32-bit hashes side by side (Appleby's MurmurHash3 and MurmurHash2, seed 0) because JavaScript has no quick 64-bit
-// arithmetic. Hashes of attributes are added up, so that their order does not matter; what they are of multiplies them.
+// Two 32-bit hashes side by side (Appleby's MurmurHash3 and MurmurHash2, seed 0) because JavaScript has no
+// quick 64-bit arithmetic. Hashes of attributes are added up, so that their order does not matter; what
+// they are of multiplies them.
 
 import type { RowBinary } from '../row-binary.ts'
 import { pairsIn } from './attribute-pairs.ts'
@@ -29,7 +31,10 @@ function laneOf(hash: string): string {
   return `toUInt32(${ofPairs('AttributesPairs')} + ${ofPairs('ResourceAttributesPairs')} * ${resource} + ${hash}(ServiceName) * ${service} + ${hash}(ScopeName) * ${scope} + ${hash}(MetricName) * ${metric})`
 }
 
-/** Both hashes of one text, of which the identities of series are sums. Texts are taken from where they stand in RowBinary. */
+/**
+ * Both hashes of one text, of which the identities of series are sums. Texts are taken from where
+ * they stand in RowBinary.
+ */
 export class TextHash {
   upper = 0
   lower = 0

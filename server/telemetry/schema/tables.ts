@@ -1,10 +1,10 @@
 // The seven telemetry tables, each written down once: the table text, the row encoder, the eraser and the
 // verifier are all derived from this list, so a table that is missing here can't exist and one that is added
 // here can't be forgotten by an erasure. Names, order and types follow the OpenTelemetry Collector's
-// ClickHouse exporter; `Placement` and `TenantId` come
-// first in every table and are written by the engine port, never by a decoder. Codecs and sort keys differ from the
-// exporter's where docs/decisions/0006 measured better ones; attributes are stored as texts of pairs (docs/decisions/0018).
-// Existing ClickHouse dashboards read views of these tables, which have the exporter's maps (exporter-views.ts).
+// ClickHouse exporter; `Placement` and `TenantId` come first in every table and are written by the engine
+// port, never by a decoder. Codecs and sort keys differ from the exporter's where docs/decisions/0006
+// measured better ones; attributes are stored as texts of pairs (docs/decisions/0018). Existing ClickHouse
+// dashboards read views of these tables, which have the exporter's maps (exporter-views.ts).
 
 import type { MapColumn } from './attribute-pairs.ts'
 import { seriesIdExpression } from './series-id.ts'
@@ -28,7 +28,10 @@ export interface ColumnSpec {
   readonly type: string
   /** Column codec; the engine's default where absent. */
   readonly codec?: string
-  /** What the engine puts into rows that came without it. Tables of before the column get it with the next start. */
+  /**
+   * What the engine puts into rows that came without it. Tables of before the column get it with the next
+   * start.
+   */
   readonly fallback?: string
   /** Of attributes: the exporter's column that the view of the table computes from this one. */
   readonly map?: MapColumn
@@ -37,7 +40,9 @@ export interface ColumnSpec {
 export interface TableSpec {
   readonly name: TableName
   readonly signal: Signal
-  /** The event time that a range deletion selects by: `Timestamp` or `TimeUnix`, always DateTime64(9, 'UTC'). */
+  /**
+   * The event time that a range deletion selects by: `Timestamp` or `TimeUnix`, always DateTime64(9, 'UTC').
+   */
   readonly timeColumn: 'Timestamp' | 'TimeUnix'
   /** Sort key after `TenantId`. */
   readonly orderBy: readonly string[]
@@ -46,8 +51,8 @@ export interface TableSpec {
   /** Data-skipping indexes, as they stand in the table text. */
   readonly indexes: readonly string[]
   /**
-   * Rows that are read together, 8,192 where absent. It can't be changed of a table that is there, so one of an earlier
-   * build keeps its own, and answers the same.
+   * Rows that are read together, 8,192 where absent. It can't be changed of a table that is there, so one of
+   * an earlier build keeps its own, and answers the same.
    */
   readonly granuleRows?: number
 }
