@@ -6,8 +6,8 @@
 //   open     see the selection             add to it                              as stored
 //   hidden   do not see it                 add to it                              unknown
 //   fenced   do not see it                 are refused with a 503                 unknown
-//   erased   see what arrived afterwards   add to it; with `refuse_late`, late    unknown up to the completion
-//                                          rows are left out
+//   erased   see what arrived afterwards   add to it; with `refuse_late`,         unknown up to completion
+//                                          late rows are left out
 //
 //   from \ to   open      hidden      fenced                      erased
 //   (none)      create    create      create, take up             take up, where it was done

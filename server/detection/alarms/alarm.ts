@@ -1,7 +1,5 @@
 // The alarm layer, which all methods share: it turns scores into incidents that somebody should hear of.
-// Ranking buckets and raising alarms are different tasks: with a fixed limit, even a method that ranks well
-// raises far too many alarms. So methods only score, and this layer decides, in four steps.
-//
+// With a fixed limit, even a method that ranks buckets well raises too many alarms. So methods only score:
 // 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget
 //    (tail-calibration.ts), and at least to the smallest deviations that the user cares about. A value
 //    outside these edges violates. A chart shows the same edges, so what it shows is what alarms. Methods
@@ -11,9 +9,8 @@
 //    buckets in a row close it.
 // 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated.
 //    After it has closed, the cool-down mutes violations that are not clearly worse. Until sixteen buckets
-//    were judged, it is not known how high the scores of this series usually are: an incident that ends
-//    before is not reported, and one that lasts is reported at its first violation from then on. The
-//    calibration learns from both.
+//    were judged, the usual scores are not known: an incident that ends before is not reported, one that
+//    lasts is reported at its first violation from then on. The calibration learns from both.
 // 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are
 //    erased, thin or merely missing give no evidence: they count neither for nor against an incident,
 //    and are not among the m.
@@ -25,17 +22,13 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// The result is computed over the whole window, without memory between runs: the same window gives the
-// same incidents, and erased data has no influence on the decision either. Of an incident, open or
-// muted, the calibration learns only the score that opened it: it is one alarm, and its length must not
-// make its scores usual. Feedback that an anomaly was none widens the edge on its side once more, after
-// the budget has (feedback.ts).
+// The result is computed over the whole window, without memory between runs, so erased data has no
+// influence. Of an incident the calibration learns only the score that opened it: its length must not make
+// its scores usual. Feedback that an anomaly was none widens the edge on its side after the budget has.
 
-import type { Scores } from '../methods/method.ts'
-import { scoreOf } from '../methods/method.ts'
+import { type Scores, scoreOf } from '../methods/method.ts'
 import { at } from '../scoring/series.ts'
-import type { Evidence } from './evidence.ts'
-import { bucketKind } from './evidence.ts'
+import { bucketKind, type Evidence } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
 /** During a cool-down, only a peak this many times the last one opens an incident. */
@@ -118,10 +111,7 @@ export interface Evaluation {
   readonly scores: Scores
 }
 
-/**
- * Decides over a whole window, oldest bucket first. `scores` are those of a method, with the same
- * buckets as the evidence.
- */
+/** Decides over a whole window, oldest bucket first. The scores have the same buckets as the evidence. */
 export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
   const edges = copyOf(scores)
   const budget = policy.budgetPerBucket
@@ -173,9 +163,7 @@ interface Violation {
 class IncidentTracker {
   readonly incidents: Incident[] = []
   readonly #policy: AlarmPolicy
-  /**
-   * The violating buckets among the last `windowM` judged ones, with their ordinals among all judged buckets.
-   */
+  /** The violating buckets among the last `windowM` judged ones, with ordinals among all judged ones. */
   #recent: { ordinal: number; index: number; violation: Violation }[] = []
   #judged = 0
   #open: Incident | null = null
