@@ -5,7 +5,8 @@
 // exactly those points. Everybody's bytes are watched from outside in the same way (files.ts). Times depend
 // on the machine, so read the ratios.
 //
-//   npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
+//   npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only
+//     engine,postgresql]
 //     [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
 //
 // On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave

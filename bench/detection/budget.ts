@@ -14,7 +14,8 @@
 // whole. A method that compares peers judges one of eight series of the same family, each with noise of its
 // own. Reported are each family and a summary by method.
 //
-//   [LETHE_NAB_DIR=...] npm run bench -- detection/budget [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
+//   [LETHE_NAB_DIR=...] npm run bench -- detection/budget [only these methods, by comma, or ""] [budget per
+//     week, 7] [seeds, 3]
 //     [--families "low counts,skewed"] [--ways whole,sliding,short,often,rare]
 
 import { join } from 'node:path'

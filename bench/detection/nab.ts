@@ -8,7 +8,8 @@
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
 //   held out   each group at the threshold that is best on the other groups.
-//   shipped    no threshold at all: the alarms of the default parameters, one false alarm per series and week.
+//   shipped    no threshold at all: the alarms of the default parameters, one false alarm per series and
+//     week.
 //   VUS-PR     no threshold either, ranking only. On NAB's windows: not comparable with TSB-AD's own labels.
 // A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
 

@@ -10,7 +10,8 @@
 // begun at rest, gives the latency that is promised. CPU and memory of the service are read from the kernel.
 // LETHE_FSYNC=off is for both sides; otherwise the engine alone syncs as it can, file by file.
 //
-//   npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1] [--seconds 40]
+//   npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1]
+//     [--seconds 40]
 //     [--clients 64] [--seed 1]
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -4,7 +4,8 @@
 // service, and how long one organisation waits for a chart and for its newest logs meanwhile. The comparison
 // is the same traffic from few organisations, in the same program. Senders and service share the machine.
 //
-//   npm run bench -- ingest/many-organisations [--organisations 16,500] [--rate 500] [--minutes 3] [--root /tmp]
+//   npm run bench -- ingest/many-organisations [--organisations 16,500] [--rate 500] [--minutes 3] [--root
+//     /tmp]
 
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'

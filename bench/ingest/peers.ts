@@ -5,7 +5,8 @@
 // allows, so clients don't count. The first rounds warm up and are not measured. A store that is not
 // installed is reported as absent.
 //
-//   npm run bench -- ingest/peers [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120] [--warm 12]
+//   npm run bench -- ingest/peers [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120]
+//     [--warm 12]
 //     [--seed 1] [--root /tmp]
 
 import { type ChildProcess, fork } from 'node:child_process'
