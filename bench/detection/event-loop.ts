@@ -6,8 +6,8 @@
 
 import { rmSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { serializerCompiler } from 'fastify-type-provider-zod'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -15,6 +15,7 @@ import { acme, definitionOf, insertSpans } from '../../server/detection/detectio
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
+import { answerWriter } from '../../server/http/answer-text.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
@@ -65,8 +66,8 @@ try {
     const computing = await watched(async () => {
       preview = await backtest(reader, definition, range, { clock: systemClock, evaluate })
     })
-    const serialize = serializerCompiler({ schema: DetectorPreview, method: 'POST', url: '/' })
-    const answering = await watched(async () => void serialize(preview))
+    const write = answerWriter(DetectorPreview)
+    const answering = await watched(async () => void (await write(preview, nextRound)))
     report(
       'The event loop during a preview',
       { work: 'the preview', 'judged in': name, ...computing },
