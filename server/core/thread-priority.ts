@@ -3,11 +3,12 @@
 // where a core is free they run as before, and where none is the loop comes first.
 
 import { readlinkSync } from 'node:fs'
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
 
-/** Of Linux's nice values: a third of the weight of a thread with the usual value 0 (sched(7)). */
-const backgroundNice = 5
+/** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
+const niceSteps = 5
+const mostNice = 19
 
 /**
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
@@ -15,7 +16,8 @@ const backgroundNice = 5
  */
 export function lowerThreadPriority(): void {
   try {
-    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), backgroundNice)
+    const threadId = Number(basename(readlinkSync('/proc/thread-self')))
+    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + niceSteps))
   } catch {
     // The thread works as well with the usual priority.
   }
