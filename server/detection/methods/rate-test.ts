@@ -19,7 +19,7 @@ import { blankScores, scoreOf } from './method.ts'
 const minutesPerDay = 1440
 /** Dispersion is averaged over about this many values. */
 const dispersionMemory = 200
-/** One value counts at most this many times the dispersion so far: an incident must not raise it. */
+/** One value counts at most this many times the dispersion so far: an episode must not raise it. */
 const mostSurprise = 9
 const mostDispersion = 1e6
 
