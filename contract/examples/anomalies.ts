@@ -6,7 +6,7 @@ import type { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
 import type { CreateMute, GiveFeedback, Mute } from '../detection-feedback.ts'
 import { ada, anomalyId, ben, detectorId, holdId } from './acme.ts'
 
-export const anomalyExample: Anomaly = {
+const anomaly: Anomaly = {
   id: anomalyId,
   detector_id: detectorId,
   metric_key: 'spans.error_ratio',
@@ -31,7 +31,7 @@ export const anomalyExample: Anomaly = {
 
 const relatedId = 'ano_01m7ynn12wawsh8vhtpre95b9e'
 
-export const listedAnomalyExample: ListedAnomaly = { ...anomalyExample, related_ids: [relatedId] }
+export const listedAnomalyExample: ListedAnomaly = { ...anomaly, related_ids: [relatedId] }
 
 export const anomalyWithContextExample: z.output<typeof AnomalyWithContext> = {
   ...listedAnomalyExample,
@@ -67,7 +67,8 @@ export const anomalyWithContextExample: z.output<typeof AnomalyWithContext> = {
           started_at: '2026-11-21T09:01:00Z',
           metric_key: 'spans.latency_p95',
           group: { service: 'storefront' },
-          reason: 'latency p95 of storefront 2,140 ms, expected 180 to 420 ms; 4 minutes high since 09:01 UTC',
+          reason:
+            'latency p95 of storefront 2,140 ms, expected 180 to 420 ms; 4 minutes high since 09:01 UTC',
           because: ['began_together'],
         },
       ],
@@ -81,7 +82,7 @@ export const giveFeedbackExample: z.input<typeof GiveFeedback> = {
 }
 
 export const judgedAnomalyExample: Anomaly = {
-  ...anomalyExample,
+  ...anomaly,
   feedback: {
     verdict: 'real',
     note: 'The payment provider was down',
@@ -96,7 +97,7 @@ export const anomalyVersionExample: AnomalyVersion = {
   replaced_at: '2026-11-21T09:20:04.301Z',
   replaced_by: ben,
   held_by: [holdId],
-  anomaly: anomalyExample,
+  anomaly,
 }
 
 export const createMuteExample: z.input<typeof CreateMute> = {

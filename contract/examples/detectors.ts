@@ -1,5 +1,5 @@
-// Examples of detectors: one that watches the error ratio of each service, what it would have done, and what is
-// suggested for another metric.
+// Examples of detectors: one that watches the error ratio of each service, what it would have done, and what
+// is suggested for another metric.
 
 import type { z } from 'zod'
 import type { CreateDetector, Detector, MetricChoice, PatchDetector } from '../detection.ts'
@@ -150,11 +150,11 @@ export const suggestionExample: DetectorSuggestion = {
   reasons: ['99 % of buckets of 5 minutes have data; narrower buckets have too many gaps.'],
 }
 
-export const methodsExample: readonly DetectionMethod[] = describeMethods().filter(
+export const methodsExample: DetectionMethod[] = describeMethods().filter(
   ({ method_key }) => method_key === 'threshold',
 )
 
-export const metricChoicesExample: readonly MetricChoice[] = [
+export const metricChoicesExample: MetricChoice[] = [
   {
     metric_key: 'spans.error_ratio',
     description: 'Share of requests with an error status, 0 to 1.',

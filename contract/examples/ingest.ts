@@ -1,10 +1,13 @@
-// Examples of OTLP export requests in JSON, as SDKs and Collectors send them: a point, a log record and a span of
-// one service. Integers of 64 bits are text, as the protobuf JSON mapping has them.
+// Examples of OTLP export requests in JSON, as SDKs and Collectors send them: a point, a log record and a
+// span of one service. Integers of 64 bits are text, as the protobuf JSON mapping has them.
 
 import { resourceAttributes, spanId, traceId } from './acme.ts'
 
 const resource = {
-  attributes: Object.entries(resourceAttributes).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+  attributes: Object.entries(resourceAttributes).map(([key, stringValue]) => ({
+    key,
+    value: { stringValue },
+  })),
 }
 const scope = { name: 'shop.checkout', version: '2.3.1' }
 

@@ -1,4 +1,5 @@
-// Examples of an organisation: who the caller is, its access tokens, its end, what it stores and what it sends.
+// Examples of an organisation: who the caller is, its access tokens, its end, what it stores and what it
+// sends.
 
 import type { z } from 'zod'
 import type {

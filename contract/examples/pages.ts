@@ -12,12 +12,8 @@ export const frontPageExample: FrontPage = {
   readiness: '/readyz',
 }
 
-export const healthExample: Health = { status: 'ok' }
+export const healthExample: z.output<typeof Health> = { status: 'ok' }
 
 export const readyExample: z.output<typeof Readiness> = { status: 'ok', clock: 'ok' }
 
-export const notReadyExample: z.output<typeof Readiness> = {
-  status: 'starting',
-  detail: 'The service is starting.',
-  clock: 'ok',
-}
+export const notReadyExample: z.output<typeof Readiness> = { status: 'starting', clock: 'ok' }

@@ -1,5 +1,5 @@
-// What scenarios of erasing share: minutes of the sample telemetry by their number, the deletion request in an
-// answer, and a barrier at which erasures wait, so that a test can look before anything is erased.
+// What scenarios of erasing share: minutes of the sample telemetry by their number, the deletion request in
+// an answer, and a barrier at which erasures wait, so that a test can look before anything is erased.
 
 import assert from 'node:assert/strict'
 import { DeletionRequest } from '../../contract/deletion.ts'
