@@ -17,12 +17,12 @@
 //   so all the largest distances from its middle would be those of small latencies.
 // - Scores of counts come in steps, and any threshold between two steps lets the same values pass. So where
 //   scores repeat, a score stands for its whole step up to the next score seen.
-// - Of a peak that opened an incident only the beginning was learnt, so it counts as a lower bound.
+// - Of a peak that opened an episode only the beginning was learnt, so it counts as a lower bound.
 // - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay
 //   the same. Where more alarms were raised than the budget allows so far, the budget for later ones shrinks
 //   in proportion (the idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not
 //   only the intended one).
-// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where
+// - A tail of few peaks is uncertain, and scores of episodes that were not reported make it longer. Where
 //   the distribution of a score is known beforehand, as for surprises, the edge moves out at most to
 //   `mostThreshold`, and beyond that only as the budget is exceeded.
 //
@@ -41,7 +41,7 @@ const fewestExceedances = 32
 /** At most this share of the history is the tail, also for bursts, which merge into few peaks. */
 const thickestTailShare = 0.25
 /**
- * The fit is repeated when the history has grown by this factor, and after each incident, because that may
+ * The fit is repeated when the history has grown by this factor, and after each episode, because that may
  * show that the threshold is too low.
  */
 const refitGrowth = 1.25
@@ -105,7 +105,7 @@ export class TailCalibration {
     return Math.max(this.allTail.threshold, this.belowTail?.threshold ?? 0)
   }
 
-  /** Learns the score (not NaN) of a bucket outside any incident, or of the bucket that `opens` one. */
+  /** Learns the score (not NaN) of a bucket outside any episode, or of the bucket that `opens` one. */
   learn(score: number, opens = false, side: Side = 'none'): void {
     this.scores++
     if (opens) this.openings++
@@ -152,7 +152,7 @@ class ScoreTail {
     const opening = this.recent.rank(this.recent.size - this.policy.violateN)
     this.isOpening[this.length] = opens ? 1 : 0
     this.history[this.length++] = Number.isNaN(opening) ? 0 : opening
-    // An incident keeps the edge it began with; what it shows applies to later incidents.
+    // An episode keeps the edge it began with; what it shows applies to later episodes.
     if (opens) this.hasOpened = true
     if (opens || this.length < (this.hasOpened ? fewestScores : this.nextFit)) return
     this.hasOpened = false
@@ -166,7 +166,7 @@ class ScoreTail {
 interface ScoreHistory {
   /** In order of time. */
   readonly scores: Float64Array
-  /** 1 where an incident opened: the score is then a lower bound of its peak. */
+  /** 1 where an episode opened: the score is then a lower bound of its peak. */
   readonly isOpening: Uint8Array
   /** Length of the history, including buckets without a score. */
   readonly buckets: number

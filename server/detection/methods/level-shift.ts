@@ -5,7 +5,7 @@
 //
 // There is no band, because the value itself may look ordinary. The score is the larger sum divided by `h`;
 // `expected` is the level before. When the sum has exceeded `h` for `min_run` values, the new level becomes
-// the baseline and the sums restart: one incident per shift. The baseline is the median and MAD of the last
+// the baseline and the sums restart: one episode per shift. The baseline is the median and MAD of the last
 // `window_points` accepted values. About 1 microsecond per value; the state is two numbers and the window.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'

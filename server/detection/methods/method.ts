@@ -23,7 +23,7 @@ export interface Scores {
   readonly score: Float64Array
   /**
    * For methods that report a thing once: the score where it was not reported before, else 0; NaN where the
-   * score is. Where this is given, only an unreported score opens an incident, and the score keeps it open.
+   * score is. Where this is given, only an unreported score opens an episode, and the score keeps it open.
    */
   readonly unreported?: Float64Array
   /**

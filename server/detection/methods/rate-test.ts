@@ -18,7 +18,7 @@ import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './meth
 const minutesPerDay = 1440
 /** Dispersion is averaged over about this many values. */
 const dispersionMemory = 200
-/** One value counts at most this many times the dispersion so far: an incident must not raise it. */
+/** One value counts at most this many times the dispersion so far: an episode must not raise it. */
 const mostSurprise = 9
 const mostDispersion = 1e6
 

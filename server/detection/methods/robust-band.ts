@@ -8,9 +8,9 @@
 //   the nearest other value in the window is the width, so a value that was seen before does not alarm.
 //   If there is no other value, any change scores high, and the least deviations of the alarm layer
 //   decide whether it matters.
-// - An incident must not change the baseline, but a lasting new level must. So values outside the band are on
+// - An episode must not change the baseline, but a lasting new level must. So values outside the band are on
 //   trial as long as they stay on one side. A trial of one or two values was the tail of ordinary noise and
-//   is accepted afterwards. A longer one was an incident and is dropped. One that lasts half a window
+//   is accepted afterwards. A longer one was an episode and is dropped. One that lasts half a window
 //   replaces the baseline: it is the new level. Two alternatives were rejected. Leaving out *every* value
 //   outside the band cuts the tails off, so the band shrinks and cuts more. Clipping values to the edge lets
 //   the baseline follow a level shift only slowly.
