@@ -91,7 +91,8 @@ async function bindByHand(id: string, madeWith: string, lineExpiresAtMs: number)
 }
 
 const works = async (token: Token) => (await ask(token, 'GET', '/me')).status === 200
-const revoke = (by: Token, { id }: Token, query = '') => ask(by, 'DELETE', `/tokens/${id}${query}`)
+const revoke = (by: Token, { id }: Pick<Token, 'id'>, query = '') =>
+  ask(by, 'DELETE', `/tokens/${id}${query}`)
 const inDays = (days: number) => new Date(clock.nowMs() + days * msPerDay).toISOString()
 
 describe('the number of tokens', () => {
@@ -114,7 +115,7 @@ describe('the number of tokens', () => {
     tenantId = own
     const expiring = await operatorToken('ingest', 1)
     assert.equal((await revoke(owner, expiring)).status, 200)
-    const [oldest] = (await store.listTokens(tenantId, { limit: 1, beforeId: null })) ?? []
+    const [oldest] = await store.listTokens(tenantId, { limit: 1, beforeId: null })
     assert.ok(oldest)
     await revoke(owner, oldest)
     assert.equal((await tryMake(owner)).status, 201, 'a revoked one makes room')
