@@ -16,7 +16,7 @@ import {
   roles,
 } from '../tenancy.ts'
 
-/** Each token is a row and an audit entry for good. A program that rotates those of a fleet makes one a second. */
+/** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
 const tokenRate = { perMinute: 60, burst: 300 }
 
 export const tenancyOperations = {
