@@ -157,7 +157,7 @@ export const retriedDeletionExample: DeletionRequest = {
   detail: { ...untouched, attempts: 4, steps: [] },
 }
 
-export const readBackExample: ReadBackResult = {
+export const readBackExample: z.output<typeof ReadBackResult> = {
   request_id: requestId,
   checked_at: '2026-11-24T08:00:00.131Z',
   is_clean: true,

@@ -25,6 +25,9 @@ import {
   roles,
 } from '../tenancy.ts'
 
+/** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
+const tokenRate = { perMinute: 60, burst: 300 }
+
 export const tenancyOperations = {
   me: operation({
     id: 'getMe',
@@ -55,7 +58,8 @@ export const tenancyOperations = {
     body: CreateAccessToken,
     bodyExample: createTokenExample,
     results: { 201: { body: CreatedAccessToken, example: createdTokenExample } },
-    refusals: ['token_line_expired'],
+    refusals: ['token_line_expired', 'too_many_tokens'],
+    rate: tokenRate,
   }),
   revokeToken: operation({
     id: 'deleteTokensByTokenId',
