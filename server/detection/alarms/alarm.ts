@@ -162,31 +162,31 @@ interface Violation {
  */
 class EpisodeTracker {
   readonly episodes: Episode[] = []
-  readonly #policy: AlarmPolicy
+  private readonly policy: AlarmPolicy
   /** The violating buckets among the last `windowM` judged ones, with ordinals among all judged ones. */
-  #recent: { ordinal: number; index: number; violation: Violation }[] = []
-  #judged = 0
-  #open: Episode | null = null
-  #isReporting = false
-  #calm = 0
-  #mutedUntil = -1
-  #mutedBelow = 0
+  private recent: { ordinal: number; index: number; violation: Violation }[] = []
+  private judged = 0
+  private open: Episode | null = null
+  private isReporting = false
+  private calm = 0
+  private mutedUntil = -1
+  private mutedBelow = 0
   isMuted = false
 
   constructor(policy: AlarmPolicy) {
-    this.#policy = policy
+    this.policy = policy
   }
 
   get isOpen(): boolean {
-    return this.#open !== null
+    return this.open !== null
   }
 
   get isUnreported(): boolean {
-    return this.#open !== null && this.episodes.at(-1) !== this.#open
+    return this.open !== null && this.episodes.at(-1) !== this.open
   }
 
   get isRecovering(): boolean {
-    return this.#open !== null && this.#calm > 0
+    return this.open !== null && this.calm > 0
   }
 
   get isAlarming(): boolean {
@@ -195,58 +195,58 @@ class EpisodeTracker {
 
   /** From the next judged bucket on, episodes are reported. */
   startReporting(): void {
-    this.#isReporting = true
+    this.isReporting = true
   }
 
   /** Adds the next judged bucket: its violation, or null for a calm bucket. */
   judge(index: number, violation: Violation | null, edges: Scores): void {
-    this.#judged++
-    if (this.#open) this.#continueEpisode(this.#open, index, violation, edges)
-    else this.#openIfDue(index, violation, edges)
+    this.judged++
+    if (this.open) this.goOn(this.open, index, violation, edges)
+    else this.openIfDue(index, violation, edges)
   }
 
-  #openIfDue(index: number, violation: Violation | null, edges: Scores): void {
-    if (violation) this.#recent.push({ ordinal: this.#judged, index, violation })
-    const oldest = this.#judged - this.#policy.windowM
-    if (this.#recent[0] && this.#recent[0].ordinal <= oldest) this.#recent.shift()
+  private openIfDue(index: number, violation: Violation | null, edges: Scores): void {
+    if (violation) this.recent.push({ ordinal: this.judged, index, violation })
+    const oldest = this.judged - this.policy.windowM
+    if (this.recent[0] && this.recent[0].ordinal <= oldest) this.recent.shift()
     this.isMuted = false
-    const first = this.#recent[0]
-    if (!first || this.#recent.length < this.#policy.violateN) return
-    const worst = this.#recent.reduce((a, b) => (b.violation.score > a.violation.score ? b : a))
-    if (index <= this.#mutedUntil && worst.violation.score < this.#mutedBelow) {
+    const first = this.recent[0]
+    if (!first || this.recent.length < this.policy.violateN) return
+    const worst = this.recent.reduce((a, b) => (b.violation.score > a.violation.score ? b : a))
+    if (index <= this.mutedUntil && worst.violation.score < this.mutedBelow) {
       this.isMuted = true
       return
     }
-    const lastIndex = this.#recent.at(-1)?.index ?? index
+    const lastIndex = this.recent.at(-1)?.index ?? index
     const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#mayReport(violation))
-    this.#calm = 0
+    this.write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.mayReport(violation))
+    this.calm = 0
   }
 
-  #continueEpisode(episode: Episode, index: number, violation: Violation | null, edges: Scores): void {
+  private goOn(episode: Episode, index: number, violation: Violation | null, edges: Scores): void {
     if (violation) {
-      this.#calm = 0
+      this.calm = 0
       const worse = violation.score > episode.score ? peakAt(index, violation, edges) : {}
-      const isFirstReport = this.isUnreported && this.#mayReport(violation)
+      const isFirstReport = this.isUnreported && this.mayReport(violation)
       const opened = isFirstReport ? { openedIndex: index } : {}
-      this.#write({ ...episode, ...worse, ...opened, lastIndex: index }, isFirstReport)
-    } else if (++this.#calm >= this.#policy.clearN) {
-      this.#write({ ...episode, endIndex: episode.lastIndex }, false)
-      this.#recent = []
-      this.#mutedUntil = index + this.#policy.cooldownBuckets
-      this.#mutedBelow = episode.score * clearlyWorse
+      this.write({ ...episode, ...worse, ...opened, lastIndex: index }, isFirstReport)
+    } else if (++this.calm >= this.policy.clearN) {
+      this.write({ ...episode, endIndex: episode.lastIndex }, false)
+      this.recent = []
+      this.mutedUntil = index + this.policy.cooldownBuckets
+      this.mutedBelow = episode.score * clearlyWorse
     }
   }
 
-  #mayReport(violation: Violation | null): boolean {
-    return this.#isReporting || violation?.kind === 'silent'
+  private mayReport(violation: Violation | null): boolean {
+    return this.isReporting || violation?.kind === 'silent'
   }
 
-  #write(episode: Episode, isFirstReport: boolean): void {
+  private write(episode: Episode, isFirstReport: boolean): void {
     const isReported = this.isOpen && !this.isUnreported
     if (isReported) this.episodes.pop()
     if (isReported || isFirstReport) this.episodes.push(episode)
-    this.#open = episode.endIndex === null ? episode : null
+    this.open = episode.endIndex === null ? episode : null
   }
 }
 

@@ -24,6 +24,7 @@ import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf }
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 const shapeLengths = [12, 96]
 /**
@@ -57,6 +58,7 @@ type MemberName = (typeof memberNames)[number]
 
 export const auto: Method<'auto'> = {
   key: 'auto',
+  start: (params) => new TailScorer((series) => auto.score(series, params), params.history_points),
   score(series: Series, params: MethodParams<'auto'>): Scores {
     const members = autoMembers(series, params)
     return combineMembers(Object.values(members.surprises), members, params)
