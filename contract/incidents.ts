@@ -1,5 +1,6 @@
-// Incidents on the wire: anomalies of one organisation that belong together. They are computed from the anomalies
-// and spans that are visible when somebody asks. Nothing of them is stored, so an erasure has nothing to forget.
+// Incidents on the wire: anomalies of one organisation that belong together. They are computed from the
+// anomalies and spans that are visible when somebody asks. Nothing of them is stored, so an erasure has
+// nothing to forget.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -8,13 +9,7 @@ import { Verdict } from './detection-feedback.ts'
 import { MomentInput, momentForms } from './instant.ts'
 
 /** Why an anomaly belongs to an incident, beside the overlap in time. */
-export const memberLinks = [
-  'same_service',
-  'same_attributes',
-  'calls',
-  'same_deploy',
-  'began_together',
-] as const
+const memberLinks = ['same_service', 'same_attributes', 'calls', 'same_deploy', 'began_together'] as const
 export const MemberLink = z.enum(memberLinks).meta({ id: 'MemberLink' })
 export type MemberLink = z.infer<typeof MemberLink>
 
@@ -88,9 +83,7 @@ export const IncidentMember = Anomaly.pick({
     anomaly_id: z.string(),
     service,
     verdict: Verdict.nullable(),
-    because: z
-      .array(MemberLink)
-      .describe('Why it belongs to the others; empty where it is the only one.'),
+    because: z.array(MemberLink).describe('Why it belongs to the others; empty where it is the only one.'),
   })
   .meta({ id: 'IncidentMember' })
 export type IncidentMember = z.infer<typeof IncidentMember>

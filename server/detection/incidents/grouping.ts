@@ -2,11 +2,12 @@
 // attribute, are of services of which one calls the other, followed the same deploy, or began together. What
 // belongs to the same third belongs together. No I/O.
 //
-// An incident has the id of its oldest record. Anomalies that are recorded later have later ids, so an incident
-// keeps its id when they join, and two that become one have the older id of the two.
+// An incident has the id of its oldest record. Anomalies that are recorded later have later ids, so an
+// incident keeps its id when they join, and two that become one have the older id of the two.
 
 import type { MemberLink } from '../../../contract/incidents.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/instant.ts'
+import type { KnownDeploy } from '../../deploys/deploys.ts'
 import type { CallGraph } from './call-graph.ts'
 import type { TimedAnomaly } from './timed-anomalies.ts'
 
@@ -25,18 +26,10 @@ const sameServiceNs = 12n * 60n * nsPerMinute
 /** Releases of several services that belong together are rolled out within this time. */
 const releaseNs = 15n * nsPerMinute
 
-/** A change of the version of a service. */
-export interface DeployMark {
-  readonly service: string
-  readonly version: string | null
-  readonly previousVersion: string | null
-  readonly atNs: Ns
-}
-
 /** What is known beside the anomalies. */
 export interface Surroundings {
   readonly graph: CallGraph
-  readonly deploys: readonly DeployMark[]
+  readonly deploys: readonly KnownDeploy[]
 }
 
 export interface IncidentGroup {
@@ -48,7 +41,7 @@ export interface IncidentGroup {
 }
 
 /** The incident that has this anomaly as its oldest record. */
-export function incidentIdOf(anomalyId: string): string {
+function incidentIdOf(anomalyId: string): string {
   return `inc_${anomalyId.replace(/^ano_/, '')}`
 }
 
@@ -57,7 +50,7 @@ export function anomalyIdOf(incidentId: string): string | null {
   return incidentId.startsWith('inc_') ? `ano_${incidentId.slice(4)}` : null
 }
 
-/** Incidents by start, then by id. `around` is asked for pairs of anomalies whose time alone does not decide. */
+/** By start, then by id. `around` is asked for pairs of anomalies whose times alone do not decide. */
 export function groupAnomalies(
   anomalies: readonly TimedAnomaly[],
   around: (one: TimedAnomaly) => Surroundings,
@@ -88,7 +81,7 @@ export function groupAnomalies(
 }
 
 /** Why two anomalies belong together; empty where they don't. `one` is the one that began first. */
-export function linksOf(one: TimedAnomaly, other: TimedAnomaly, around: () => Surroundings): MemberLink[] {
+function linksOf(one: TimedAnomaly, other: TimedAnomaly, around: () => Surroundings): MemberLink[] {
   const apartNs = other.startedNs - one.startedNs
   if (other.startedNs > one.seenUntilNs + slackNs || apartNs > sameServiceNs) return []
   if (one.service !== null && one.service === other.service) return ['same_service']
@@ -115,11 +108,11 @@ export function byStart(one: TimedAnomaly, other: TimedAnomaly): number {
 }
 
 function idOf(members: readonly TimedAnomaly[]): string {
-  const ids = members.map(({ anomaly }) => anomaly.id)
-  return incidentIdOf(ids.reduce((oldest, id) => (id < oldest ? id : oldest)))
+  const [oldest = ''] = members.map(({ anomaly }) => anomaly.id).sort()
+  return incidentIdOf(oldest)
 }
 
-/** Whether both series have a label, other than the service, with the same value: a host, a region, a queue. */
+/** Whether both series have a label with the same value, other than the service: a host, a region. */
 function shareAttribute({ anomaly: { group } }: TimedAnomaly, other: TimedAnomaly): boolean {
   return Object.entries(group).some(
     ([key, value]) =>
@@ -131,11 +124,13 @@ function shareAttribute({ anomaly: { group } }: TimedAnomaly, other: TimedAnomal
 }
 
 /** Whether both services were deployed at about the same time, and both anomalies began soon after that. */
-function followOneRelease(one: TimedAnomaly, other: TimedAnomaly, deploys: readonly DeployMark[]): boolean {
+function followOneRelease(one: TimedAnomaly, other: TimedAnomaly, deploys: readonly KnownDeploy[]): boolean {
   const before = ({ service, startedNs }: TimedAnomaly) =>
     deploys.filter(
       (deploy) =>
-        deploy.service === service && deploy.atNs <= startedNs + slackNs && deploy.atNs + spreadNs >= startedNs,
+        deploy.service === service &&
+        deploy.atNs <= startedNs + slackNs &&
+        deploy.atNs + spreadNs >= startedNs,
     )
   return before(one).some(({ atNs }) =>
     before(other).some((deploy) => {

@@ -50,3 +50,15 @@ export function nsOf(text: string): Ns {
   if ('ns' in read) return read.ns
   throw new Error(`Not an instant: ${text}`)
 }
+
+export function earliest(one: Ns, ...others: readonly Ns[]): Ns {
+  let first = one
+  for (const other of others) if (other < first) first = other
+  return first
+}
+
+export function latest(one: Ns, ...others: readonly Ns[]): Ns {
+  let last = one
+  for (const other of others) if (other > last) last = other
+  return last
+}
