@@ -1,4 +1,5 @@
-// Reading telemetry back, for people and tokens of the organisation, never for tokens that only send.
+// Reading telemetry, for people and tokens of the organisation. Tokens that only send telemetry cannot read
+// it.
 
 import { operation } from '../operation.ts'
 import {
