@@ -112,7 +112,7 @@ describe('what was erased after a backup', () => {
     const since = await erasedSinceBackup()
     const { dirs, backupId, requestId } = since
     const out = await restored(dirs, backupId)
-    assert.match(out, /The control plane that was there is kept\./)
+    assert.match(out, /The control plane was not changed\./)
     const service = await assertGuarded(dirs, since)
     const events = await eventsOf(service, requestId)
     assert.ok(
