@@ -130,8 +130,8 @@ describe('what was erased after a backup', () => {
   test('is erased again by the journal, where the control plane is the backup’s', async () => {
     const since = await erasedSinceBackup()
     const out = await restored(since.dirs, since.backupId, '--control-plane', 'from-backup')
-    assert.match(out, /It knows 2 organisations and 2 live access tokens/)
-    assert.match(out, /The journal names 1 erasure/)
+    assert.match(out, /It has 2 organisations and 2 valid access tokens/)
+    assert.match(out, /The journal has 1 erasure/)
     const service = await assertGuarded(since.dirs, since)
     const events = await eventsOf(service, since.requestId)
     assert.match(events[0] ?? '', /^system:restore-guard /)
