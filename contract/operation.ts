@@ -22,7 +22,7 @@ export const tags = {
 type Tag = keyof typeof tags
 
 /** The roles that may call it, or `public` where no access token is required. */
-type Access = readonly Role[] | 'public'
+export type Access = readonly Role[] | 'public'
 
 /** The rate limit of a costly operation, per organisation. Each operation is counted separately. */
 export interface Rate {

@@ -10,7 +10,7 @@ import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 const Attributes = labelMap()
 
 /** Characters; ingest accepts metric names and attribute keys up to this length. */
-const longestName = 1_024
+export const longestName = 1_024
 
 /** `key=value` pairs, each parameter one pair; repeat the parameter for more. */
 const attributeFilter = z
@@ -35,7 +35,7 @@ const groupKeys = z
   .optional()
   .transform((given) => (given === undefined ? undefined : [...new Set([given].flat())]))
 
-const range = {
+export const rangeQuery = {
   range_start: MomentInput.optional().describe(
     `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
   ),
@@ -79,7 +79,7 @@ const SeriesQueryFields = z.strictObject({
     .describe(
       'A metric name, or a built-in key such as `spans.error_ratio`. A classic Prometheus histogram may be named with or without `_bucket`.',
     ),
-  ...range,
+  ...rangeQuery,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
   aggregation: Aggregation.optional().describe(
     'What is computed per step; where absent, the kind of metric decides. `avg`, `min`, `max`, `count` and quantiles are computed over all points of the step in all underlying series (for histograms over the observed values). `sum` adds up the increase of each series (counters, histograms) or its mean (gauges). `rate` and `increase` add up those of each series. `last` combines the latest value of each series as `across` says.',
@@ -178,7 +178,7 @@ function searchPageOf<T extends z.ZodType>(item: T) {
 }
 
 const LogQueryFields = z.strictObject({
-  ...range,
+  ...rangeQuery,
   limit: limitQuery,
   cursor: cursorQuery,
   service: z.string().max(longestName).optional(),
@@ -212,7 +212,7 @@ export const LogRecord = z
 export const LogPage = searchPageOf(LogRecord).meta({ id: 'LogPage' })
 
 const SpanQueryFields = z.strictObject({
-  ...range,
+  ...rangeQuery,
   limit: limitQuery,
   cursor: cursorQuery,
   service: z.string().max(longestName).optional(),
@@ -269,7 +269,7 @@ export const Trace = z
   .meta({ id: 'Trace' })
 
 export const CatalogueQuery = withOldNames(
-  z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
+  z.strictObject({ ...rangeQuery, limit: limitQuery, cursor: cursorQuery }),
   oldRangeNames,
 )
 

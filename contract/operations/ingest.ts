@@ -2,6 +2,7 @@
 // success means that the engine has committed.
 
 import { z } from 'zod'
+import { exportExamples } from '../examples/ingest.ts'
 import { ExportResult, RpcStatus } from '../ingest.ts'
 import { type Operation, operation } from '../operation.ts'
 import { senders } from '../tenancy.ts'
@@ -23,11 +24,13 @@ function otlpExport(id: string, signal: 'metrics' | 'logs' | 'traces', request: 
       'A refusal is a google.rpc.Status in the encoding of the request. A 400 names the location of the error; do not retry it.',
     protocol: 'OTLP/HTTP',
     body: z.unknown().describe(`An OTLP ${request}.`),
+    bodyExample: exportExamples[signal],
     bodyTypes: otlpTypes,
     results: {
       200: {
         meaning: 'Committed. An ExportServiceResponse; rejected records are in partial_success.',
         body: ExportResult,
+        example: {},
         types: otlpTypes,
       },
     },
