@@ -125,8 +125,8 @@ const versionOf = (column: string): Sql => pairIn(column, 'service.version')
 const shortVersion = (version: Sql): Sql => sql`substringUTF8(${version}, 1, 200)`
 
 /**
- * A row for each version that a service showed in a window. The tables hand out their rows and what is computed
- * is written once, because to plan it for each table would take longer than to read a window.
+ * A row for each version that a service showed in a window. The tables hand out their rows and what is
+ * computed is written once, because to plan it for each table would take longer than to read a window.
  */
 function versionsStatement(from: From, frame: Frame, services: readonly string[] | undefined): Sql {
   const rows = tables.map((table) => sightingsIn(from, table, frame, services))

@@ -1,7 +1,7 @@
-// Which deploy an anomaly began with, and how its reason says so. It is computed when the anomaly is asked for,
-// from telemetry as it is visible then, and stored with none: so an erasure of that telemetry leaves
-// nothing of it. That a deploy came just before is a fact, and whether it is the cause a guess for people; the
-// reason says `since version 2.3.1`, not `because of`.
+// Which deploy an anomaly began with, and how its reason says so. It is computed when the anomaly is asked
+// for, from telemetry as it is visible then, and stored with none: so an erasure of that telemetry leaves
+// nothing of it. That a deploy came just before is a fact, and whether it is the cause a guess for people;
+// the reason says `since version 2.3.1`, not `because of`.
 
 import type { Deploy } from '../../contract/deploys.ts'
 import type { Anomaly } from '../../contract/detection.ts'
