@@ -1,10 +1,10 @@
-// The bound on bodies in memory, by organisation; core/fair-shares.test.ts has what is fair.
+// The limit of bodies in memory, by organisation; core/fair-shares.test.ts tests what is fair.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { BodyBudget, type BodyHold, emptyBodyBytes } from './body-budget.ts'
+import { BodyBudget, type BodyReservation, emptyBodyBytes } from './body-budget.ts'
 
 const megabyte = 1024 * 1024
 
@@ -18,19 +18,19 @@ function refusalOf(work: () => void): string | null {
   }
 }
 
-/** Bodies of organisations, with what was said of those that ended from here. */
+/** Bodies of organisations, with the reasons of those that the budget ended. */
 class Bodies {
   readonly budget = new BodyBudget(megabyte, new ManualClock(0))
   readonly ended: string[] = []
 
-  open(tenantId: string, bytes: number): BodyHold {
-    const hold = this.budget.open(tenantId, ({ code }) => this.ended.push(`${tenantId} ${code}`))
-    hold.grow(bytes - emptyBodyBytes)
-    return hold
+  open(tenantId: string, bytes: number): BodyReservation {
+    const reservation = this.budget.open(tenantId, ({ code }) => this.ended.push(`${tenantId} ${code}`))
+    reservation.grow(bytes - emptyBodyBytes)
+    return reservation
   }
 }
 
-test('bodies of one organisation fit up to the bound, and what is released makes room', () => {
+test('bodies of one organisation fit up to the limit, and a release makes room', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', 600_000)
   const b = bodies.open('acme', 400_000)
@@ -45,7 +45,7 @@ test('bodies of one organisation fit up to the bound, and what is released makes
   assert.deepEqual(bodies.ended, [])
 })
 
-test('one that is alone is let in whatever its size, so that a small bound refuses nobody for ever', () => {
+test('a single body is admitted whatever its size, so that a small limit refuses nobody for ever', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', 10 * megabyte)
   a.grow(megabyte)
@@ -57,7 +57,7 @@ test('one that is alone is let in whatever its size, so that a small bound refus
   assert.equal(bodies.budget.heldBytes, 0)
 })
 
-test('a body of a neighbour is let in, and the youngest one of who holds the most ends for it', () => {
+test('a body of a neighbour is admitted, and the youngest one of the organisation with the most ends for it', () => {
   const bodies = new Bodies()
   for (let i = 0; i < 10; i++) bodies.open('flood', 100_000)
   bodies.open('calm', 200_000)
@@ -80,7 +80,7 @@ test('a body counts before its first byte, and no organisation has more than 512
   open('acme')
 })
 
-test('a body that was let go takes no more', () => {
+test('a released body reserves nothing more', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', emptyBodyBytes)
   a.release()

@@ -1,15 +1,15 @@
-// Uncompresses a request body on its way to the parser. A few kilobytes of gzip can hold gigabytes, and
-// whoever reads the stream stops listening once it has refused it, so this stream keeps two promises by
-// itself: it stops uncompressing at the limit, and what goes wrong after the refusal reaches nobody.
+// Uncompresses a request body on its way to the parser. A few kilobytes of gzip can contain gigabytes, and
+// the reader stops listening to the stream after it has refused it. So this stream itself stops uncompressing
+// at the limit, and ignores errors after the refusal.
 
 import { pipeline, type Readable, Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { AppError } from '../core/app-error.ts'
 
 /**
- * The uncompressed bytes of `payload`. Fails with `body_too_large` beyond `limitBytes`, and with an
- * error whose code begins with `Z_` where the bytes aren't gzip. `payload` itself is never destroyed:
- * the answer goes out on it.
+ * Returns the uncompressed bytes of `payload`. Fails with `body_too_large` above `limitBytes`, and with an
+ * error whose code begins with `Z_` where the bytes are not gzip. `payload` itself is never destroyed,
+ * because the response uses its connection.
  */
 export function gunzipBody(payload: Readable, limitBytes: number): Readable {
   let produced = 0
@@ -21,10 +21,10 @@ export function gunzipBody(payload: Readable, limitBytes: number): Readable {
       else done(null, chunk)
     },
   })
-  // Fastify holds this against Content-Length.
+  // Fastify compares this with Content-Length.
   Object.defineProperty(limited, 'receivedEncodedLength', { get: () => gunzip.bytesWritten })
   payload.on('error', (error) => gunzip.destroy(error))
-  // Ends both streams when one of them fails; the failure itself is for the reader of the second.
+  // Ends both streams when one of them fails; the reader of the second handles the error.
   pipeline(gunzip, limited, () => {})
   limited.on('error', () => {})
   payload.pipe(gunzip)

@@ -1,5 +1,4 @@
-// A body on its way from a sender: whole whatever its pieces are, and no more memory than
-// its sender has paid for.
+// Receives bodies: complete whatever their pieces are, and with no more memory than has arrived.
 
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
@@ -12,7 +11,7 @@ import { type IngestBody, readBody } from './read-body.ts'
 
 const megabyte = 1024 * 1024
 
-/** What a sender sends, by pieces, after a header that says how much it will be. */
+/** A body in pieces, after a header that declares its length. */
 function sent(
   declaredBytes: number | undefined,
   budget = new BodyBudget(64 * megabyte, new ManualClock(0)),
@@ -26,7 +25,7 @@ function sent(
 
 const isRefusedAs = (code: string) => (error: unknown) => error instanceof AppError && error.code === code
 
-test('a body is what was sent, however it was cut and whatever was declared', async () => {
+test('a body is what was sent, whatever its pieces and its declared length', async () => {
   const bytes = fc.uint8Array({ maxLength: 3000 })
   const pieces = fc.array(
     fc.oneof(
@@ -54,7 +53,7 @@ test('a body is what was sent, however it was cut and whatever was declared', as
   )
 })
 
-test('a body counts as it arrives, whatever its sender declares, and goes with its sender', async () => {
+test('a body counts as it arrives, whatever its sender declares, and is freed when its sender disconnects', async () => {
   const { payload, budget, body } = sent(16 * megabyte)
   assert.equal(budget.heldBytes, emptyBodyBytes)
   payload.write(Buffer.alloc(1000))
@@ -69,7 +68,7 @@ test('a body counts as it arrives, whatever its sender declares, and goes with i
   assert.equal(budget.heldBytes, 0)
 })
 
-test('a sender who goes when its body is whole takes nothing from the others', async () => {
+test('a sender that disconnects after its body is complete takes nothing from the others', async () => {
   const gone = sent(40_000)
   gone.payload.write(Buffer.alloc(40_000, 'gone'))
   gone.payload.end()
@@ -85,7 +84,7 @@ test('a sender who goes when its body is whole takes nothing from the others', a
   for (const body of [whole, stays]) body.release()
 })
 
-test('what is too large or finds no room is refused, and holds nothing from then on', async () => {
+test('a body that is too large, or finds no memory, is refused and reserves nothing afterwards', async () => {
   const declared = sent(2 * megabyte, undefined, megabyte)
   await assert.rejects(declared.body, isRefusedAs('body_too_large'))
   const undeclared = sent(undefined, undefined, megabyte)
@@ -107,7 +106,7 @@ test('what is too large or finds no room is refused, and holds nothing from then
   for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.heldBytes, 0)
 })
 
-test('a body of single bytes holds about as much memory as one in large pieces', async () => {
+test('a body of single bytes reserves about as much memory as one in large pieces', async () => {
   const { payload, budget, body } = sent(undefined)
   for (let i = 0; i < 20_000; i++) payload.write(Buffer.from([i & 0xff]))
   await new Promise(setImmediate)
@@ -118,7 +117,7 @@ test('a body of single bytes holds about as much memory as one in large pieces',
   read.release()
 })
 
-test('a body that stops ends with request_timeout, and its memory is let go', async () => {
+test('a body that stops ends with request_timeout, and its memory is freed', async () => {
   const clock = new ManualClock(0)
   const budget = new BodyBudget(64 * megabyte, clock)
   const { payload, body } = sent(6 * megabyte, budget)
@@ -134,7 +133,7 @@ test('a body that stops ends with request_timeout, and its memory is let go', as
   assert.equal(budget.heldBytes, 0)
 })
 
-test('a whole body that waits is taken away for a neighbour, and never read as an empty one', async () => {
+test('a complete body that waits is ended for a neighbour, and never read as an empty one', async () => {
   const budget = new BodyBudget(megabyte, new ManualClock(0))
   const flood = sent(900_000, budget)
   flood.payload.end(Buffer.alloc(900_000))
