@@ -21,7 +21,7 @@ test('one holder may have everything, and is refused more', () => {
   assert.equal(first.grow(1), true, 'a share that is alone is let in whatever its size')
   first.release()
   first.release()
-  assert.equal(shares.held, 0)
+  assert.equal(shares.reserved, 0)
 })
 
 test('a holder with less is let in, and the youngest shares of the one with the most go for it', () => {
@@ -30,7 +30,7 @@ test('a holder with less is let in, and the youngest shares of the one with the 
   for (const units of [50, 20, 30]) assert.ok(opened(shares, 'a', units, cut))
   assert.ok(opened(shares, 'b', 40, cut))
   assert.deepEqual(cut, ['a 30', 'a 20'])
-  assert.deepEqual([shares.heldBy('a'), shares.heldBy('b')], [50, 40])
+  assert.deepEqual([shares.reservedBy('a'), shares.reservedBy('b')], [50, 40])
   assert.equal(opened(shares, 'b', 15, cut), null, 'b would hold more than anybody else')
   assert.deepEqual(cut, ['a 30', 'a 20'], 'nothing is cut for one that is refused')
 })
@@ -54,8 +54,8 @@ for (const holders of [2, 64, 500]) {
     }
     const equal = limit / holders
     for (let i = 0; i < holders; i++) {
-      const held = shares.heldBy(`holder ${i}`)
-      assert.ok(Math.abs(held - equal) <= 64, `${held} of ${equal}`)
+      const reserved = shares.reservedBy(`holder ${i}`)
+      assert.ok(Math.abs(reserved - equal) <= 64, `${reserved} of ${equal}`)
     }
     assert.ok(opened(shares, 'newcomer', 64))
   })
@@ -79,7 +79,7 @@ test('whatever comes and goes, the limit holds, sums are right, and who is below
           live = live.filter((one) => one !== picked)
           picked.share.release()
         } else {
-          const before = shares.heldBy(name)
+          const before = shares.reservedBy(name)
           const names = new Set([...live.map((one) => one.name), name])
           const wouldRefuse = shares.refuses(name, units)
           const share = shares.open(name, () => {
@@ -93,12 +93,12 @@ test('whatever comes and goes, the limit holds, sums are right, and who is below
             assert.ok(isIn, `${name} with ${before} was refused ${units}`)
         }
         const sum = live.reduce((total, one) => total + one.share.units, 0)
-        assert.equal(shares.held, sum)
+        assert.equal(shares.reserved, sum)
         assert.ok(sum <= 100)
         for (const each of [0, 1, 2, 3]) {
           const own = live.filter((one) => one.name === `holder ${each}`)
           assert.equal(
-            shares.heldBy(`holder ${each}`),
+            shares.reservedBy(`holder ${each}`),
             own.reduce((total, one) => total + one.share.units, 0),
           )
           assert.equal(shares.countOf(`holder ${each}`), own.length)

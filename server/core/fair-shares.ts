@@ -15,7 +15,7 @@ interface Holder {
 export class FairShares {
   readonly #limit: number
   readonly #holders = new Map<string, Holder>()
-  #held = 0
+  #reserved = 0
 
   /** @param limit units, such as bytes, of all holders together */
   constructor(limit: number) {
@@ -23,11 +23,11 @@ export class FairShares {
   }
 
   /** Of all holders, units. */
-  get held(): number {
-    return this.#held
+  get reserved(): number {
+    return this.#reserved
   }
 
-  heldBy(name: string): number {
+  reservedBy(name: string): number {
     return this.#holders.get(name)?.units ?? 0
   }
 
@@ -56,27 +56,31 @@ export class FairShares {
 
   /** True where a new share of so many units would be refused now. */
   refuses(name: string, units: number): boolean {
-    const missing = this.#held + units - this.#limit
-    return missing > 0 && this.#held > 0 && this.#planCuts(name, this.heldBy(name) + units, missing) === null
+    const missing = this.#reserved + units - this.#limit
+    return (
+      missing > 0 &&
+      this.#reserved > 0 &&
+      this.#planCuts(name, this.reservedBy(name) + units, missing) === null
+    )
   }
 
   #take(holder: Holder, share: Share, units: number): boolean {
-    const missing = this.#held + units - this.#limit
-    const isAlone = this.#held === share.units
+    const missing = this.#reserved + units - this.#limit
+    const isAlone = this.#reserved === share.units
     if (missing > 0 && units > 0 && !isAlone) {
       const cuts = this.#planCuts(holder.name, holder.units + units, missing)
       if (cuts === null) return false
       for (const other of cuts) other.cut()
     }
     holder.units += units
-    this.#held += units
+    this.#reserved += units
     return true
   }
 
   #leave(holder: Holder, share: Share): void {
     if (!holder.shares.delete(share)) return
     holder.units -= share.units
-    this.#held -= share.units
+    this.#reserved -= share.units
     if (holder.shares.size === 0) this.#holders.delete(holder.name)
   }
 

@@ -40,7 +40,7 @@ test('bodies of one organisation fit up to the limit, and a release makes room',
   )
   a.release()
   a.release()
-  assert.equal(bodies.budget.heldBytes, 400_000)
+  assert.equal(bodies.budget.reservedBytes, 400_000)
   b.grow(600_000)
   assert.deepEqual(bodies.ended, [])
 })
@@ -54,7 +54,7 @@ test('a single body is admitted whatever its size, so that a small limit refuses
     'overloaded',
   )
   a.release()
-  assert.equal(bodies.budget.heldBytes, 0)
+  assert.equal(bodies.budget.reservedBytes, 0)
 })
 
 test('a body of a neighbour is admitted, and the youngest one of the organisation with the most ends for it', () => {
@@ -62,7 +62,7 @@ test('a body of a neighbour is admitted, and the youngest one of the organisatio
   for (let i = 0; i < 10; i++) bodies.open('flood', 100_000)
   bodies.open('calm', 200_000)
   assert.deepEqual(bodies.ended, ['flood overloaded', 'flood overloaded'])
-  assert.deepEqual([bodies.budget.heldBy('flood'), bodies.budget.heldBy('calm')], [800_000, 200_000])
+  assert.deepEqual([bodies.budget.reservedBy('flood'), bodies.budget.reservedBy('calm')], [800_000, 200_000])
 })
 
 test('a body counts before its first byte, and no organisation has more than 512 of them', () => {
@@ -70,7 +70,7 @@ test('a body counts before its first byte, and no organisation has more than 512
   const open = (tenantId: string) => budget.open(tenantId, () => {})
   const first = open('acme')
   for (let i = 1; i < 512; i++) open('acme')
-  assert.equal(budget.heldBytes, 512 * emptyBodyBytes)
+  assert.equal(budget.reservedBytes, 512 * emptyBodyBytes)
   assert.equal(
     refusalOf(() => open('acme')),
     'too_many_requests',
@@ -85,5 +85,5 @@ test('a released body reserves nothing more', () => {
   const a = bodies.open('acme', emptyBodyBytes)
   a.release()
   a.grow(50)
-  assert.equal(bodies.budget.heldBytes, 0)
+  assert.equal(bodies.budget.reservedBytes, 0)
 })

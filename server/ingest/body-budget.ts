@@ -35,12 +35,12 @@ export class BodyBudget {
     this.#arrivals = new Arrivals(clock)
   }
 
-  get heldBytes(): number {
-    return this.#shares.held
+  get reservedBytes(): number {
+    return this.#shares.reserved
   }
 
-  heldBy(tenantId: string): number {
-    return this.#shares.heldBy(tenantId)
+  reservedBy(tenantId: string): number {
+    return this.#shares.reservedBy(tenantId)
   }
 
   /**

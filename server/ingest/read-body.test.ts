@@ -43,29 +43,29 @@ test('a body is what was sent, whatever its pieces and its declared length', asy
       payload.end()
       const read: IngestBody = await body
       assert.ok(whole.equals(read.bytes))
-      const held = budget.heldBytes - emptyBodyBytes
-      assert.ok(held >= whole.length && held <= 2 * whole.length + 16 * 1024, `${held} held`)
+      const reserved = budget.reservedBytes - emptyBodyBytes
+      assert.ok(reserved >= whole.length && reserved <= 2 * whole.length + 16 * 1024, `${reserved} reserved`)
       read.release()
       read.release()
       assert.equal(read.bytes.length, 0)
-      assert.equal(budget.heldBytes, 0)
+      assert.equal(budget.reservedBytes, 0)
     }),
   )
 })
 
 test('a body counts as it arrives, whatever its sender declares, and is freed when its sender disconnects', async () => {
   const { payload, budget, body } = sent(16 * megabyte)
-  assert.equal(budget.heldBytes, emptyBodyBytes)
+  assert.equal(budget.reservedBytes, emptyBodyBytes)
   payload.write(Buffer.alloc(1000))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes, emptyBodyBytes + 16 * 1024)
+  assert.equal(budget.reservedBytes, emptyBodyBytes + 16 * 1024)
   payload.write(Buffer.alloc(megabyte))
   await new Promise(setImmediate)
-  const held = budget.heldBytes - emptyBodyBytes
-  assert.ok(held >= megabyte + 1000 && held <= 2 * megabyte, `${held} held`)
+  const reserved = budget.reservedBytes - emptyBodyBytes
+  assert.ok(reserved >= megabyte + 1000 && reserved <= 2 * megabyte, `${reserved} reserved`)
   payload.destroy(new Error('the sender has gone'))
   await assert.rejects(body, isRefusedAs('bad_request'))
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })
 
 test('a sender that disconnects after its body is complete takes nothing from the others', async () => {
@@ -98,19 +98,19 @@ test('a body that is too large, or finds no memory, is refused and reserves noth
   const second = sent(400_000, budget)
   second.payload.write(Buffer.alloc(400_000))
   await assert.rejects(second.body, isRefusedAs('overloaded'))
-  assert.equal(budget.heldBytes, emptyBodyBytes + 800_000)
+  assert.equal(budget.reservedBytes, emptyBodyBytes + 800_000)
   first.payload.end()
   const body = await first.body
   assert.equal(body.bytes.length, 800_000)
   body.release()
-  for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.heldBytes, 0)
+  for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.reservedBytes, 0)
 })
 
 test('a body of single bytes reserves about as much memory as one in large pieces', async () => {
   const { payload, budget, body } = sent(undefined)
   for (let i = 0; i < 20_000; i++) payload.write(Buffer.from([i & 0xff]))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes - emptyBodyBytes, 32 * 1024)
+  assert.equal(budget.reservedBytes - emptyBodyBytes, 32 * 1024)
   payload.end()
   const read = await body
   assert.ok(read.bytes.equals(Buffer.from(Array.from({ length: 20_000 }, (_, i) => i & 0xff))))
@@ -130,7 +130,7 @@ test('a body that stops ends with request_timeout, and its memory is freed', asy
     await new Promise(setImmediate)
   }
   await refused
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })
 
 test('a complete body that waits is ended for a neighbour, and never read as an empty one', async () => {
@@ -144,5 +144,5 @@ test('a complete body that waits is ended for a neighbour, and never read as an 
   assert.throws(() => waiting.bytes, isRefusedAs('overloaded'))
   waiting.release()
   body.release()
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })

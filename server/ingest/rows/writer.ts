@@ -112,7 +112,7 @@ export class IngestWriter {
 
   /** Bytes that wait or are being committed. */
   get bufferedBytes(): number {
-    return this.#shares.held
+    return this.#shares.reserved
   }
 
   /**
