@@ -16,6 +16,9 @@ import {
   roles,
 } from '../tenancy.ts'
 
+/** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
+const tokenRate = { perMinute: 60, burst: 300 }
+
 export const tenancyOperations = {
   me: operation({
     id: 'getMe',
@@ -45,7 +48,8 @@ export const tenancyOperations = {
     summary: 'Create an access token; its secret is in this answer and nowhere else',
     body: CreateAccessToken,
     results: { 201: { body: CreatedAccessToken } },
-    refusals: ['token_line_expired'],
+    refusals: ['token_line_expired', 'too_many_tokens'],
+    rate: tokenRate,
   }),
   revokeToken: operation({
     id: 'deleteTokensByTokenId',

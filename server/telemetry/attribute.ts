@@ -76,6 +76,18 @@ export function knowsAttribute(column: string, key: string): Sql {
   )})`
 }
 
+/** Replaces a key and the bytes around it while a value is cut out. Like those it never occurs in UTF-8. */
+const keyMark = bytes(0xfd)
+
+/**
+ * The value of a key in a set; empty where the set does not have it. Only the column varies in the
+ * expression, so the engine computes it once for each entry where the column has a dictionary.
+ */
+export function pairIn(column: string, key: string): Sql {
+  const marked = sql`replaceOne(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}, ${keyMark})`
+  return sql`substringIndex(substringIndex(${marked}, ${keyMark}, -1), ${bytes(pairStart)}, 1)`
+}
+
 /** Whether a record itself has an attribute. */
 export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`

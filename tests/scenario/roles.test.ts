@@ -82,6 +82,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/telemetry/traces/:trace_id', access: readers, status: 404 },
   { method: 'GET', url: '/telemetry/services', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/metrics', access: readers, status: 200 },
+  { method: 'GET', url: '/telemetry/deploys', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/methods', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/metrics', access: readers, status: 200 },

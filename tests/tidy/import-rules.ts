@@ -11,7 +11,7 @@ const floors: readonly (readonly string[])[] = [
   ['contract'],
   ['core'],
   ['control', 'telemetry', 'http', 'disk'],
-  ['audit', 'series', 'worker'],
+  ['audit', 'deploys', 'series', 'worker'],
   ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup', 'demo'],
   ['config', 'metrics'],
   ['app'],

@@ -73,10 +73,7 @@ const noMetadata: SeriesMetadata = { type: metricTypes.unknown, help: '', unit: 
 /** `HistogramResetHint` of a gauge. */
 const gaugeHint = 3
 
-/**
- * Reads a request and passes each series on, in order. Throws `bad_request` where the body is not such a
- * message.
- */
+/** Reads a request and passes each series on, in order. Throws `bad_request` for any other body. */
 export function readRemoteWrite(
   version: RemoteWriteVersion,
   body: Buffer,

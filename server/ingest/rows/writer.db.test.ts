@@ -207,8 +207,11 @@ describe('acknowledging', () => {
   test('rows that are written for one organisation are never committed for another', async () => {
     const { writer } = scene()
     const [own, neighbour] = [newPlace(), newPlace()]
-    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another place/)
-    await assert.rejects(writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))), /another place/)
+    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another organisation/)
+    await assert.rejects(
+      writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))),
+      /another organisation/,
+    )
     assert.deepEqual([await count(own), await count(neighbour)], [0, 0])
   })
 
