@@ -1,6 +1,15 @@
-// Reading telemetry back, for people and tokens of the organisation, never for tokens that only send.
+// Reading telemetry, for people and tokens of the organisation. Tokens that only send telemetry cannot read
+// it.
 
 import { DeployPage, DeployQuery } from '../deploys.ts'
+import {
+  logPageExample,
+  metricPageExample,
+  seriesExample,
+  servicePageExample,
+  spanPageExample,
+  traceExample,
+} from '../examples/telemetry.ts'
 import { operation } from '../operation.ts'
 import {
   CatalogueQuery,
@@ -27,7 +36,7 @@ export const telemetryOperations = {
     path: '/telemetry/series',
     summary: 'A metric or a built-in series over time, a point per step',
     query: SeriesQuery,
-    results: { 200: { body: SeriesAnswer } },
+    results: { 200: { body: SeriesAnswer, example: seriesExample } },
     refusals: ['query_too_expensive'],
   }),
   logs: operation({
@@ -36,7 +45,7 @@ export const telemetryOperations = {
     path: '/telemetry/logs',
     summary: 'Log records, newest first',
     query: LogQuery,
-    results: { 200: { body: LogPage } },
+    results: { 200: { body: LogPage, example: logPageExample } },
     refusals: ['query_too_expensive'],
   }),
   spans: operation({
@@ -45,7 +54,7 @@ export const telemetryOperations = {
     path: '/telemetry/spans',
     summary: 'Spans, newest first',
     query: SpanQuery,
-    results: { 200: { body: SpanPage } },
+    results: { 200: { body: SpanPage, example: spanPageExample } },
     refusals: ['query_too_expensive'],
   }),
   trace: operation({
@@ -55,7 +64,7 @@ export const telemetryOperations = {
     summary: 'The spans of one trace by start time',
     params: TraceParams,
     query: TraceQuery,
-    results: { 200: { body: Trace } },
+    results: { 200: { body: Trace, example: traceExample } },
     refusals: ['not_found', 'query_too_expensive'],
   }),
   services: operation({
@@ -64,7 +73,7 @@ export const telemetryOperations = {
     path: '/telemetry/services',
     summary: 'Services with telemetry in a time range, by name',
     query: CatalogueQuery,
-    results: { 200: { body: ServicePage } },
+    results: { 200: { body: ServicePage, example: servicePageExample } },
     refusals: ['query_too_expensive'],
   }),
   metrics: operation({
@@ -73,7 +82,7 @@ export const telemetryOperations = {
     path: '/telemetry/metrics',
     summary: 'Metric names with points in a time range, by name',
     query: CatalogueQuery,
-    results: { 200: { body: MetricPage } },
+    results: { 200: { body: MetricPage, example: metricPageExample } },
     refusals: ['query_too_expensive'],
   }),
   deploys: operation({
