@@ -88,8 +88,8 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
       text: `${anomaly.metric_key} of ${service ?? 'the organisation'} ${when}, at ${anomaly.started_at}.`,
     }
   })
-  // Many metrics of one service are hardly more proof than one: the strongest counts whole, each other half of
-  // the one before.
+  // Many metrics of one service are hardly more proof than one: the strongest counts whole, each other half
+  // of the one before.
   const ranked = [...Map.groupBy(hints, ({ service }) => service).values()].flatMap((own) =>
     own
       .toSorted((a, b) => b.amount - a.amount)
