@@ -80,7 +80,9 @@ export class DailyPast {
     this.coarse = coarse
     this.coarseCount++
     this.coarseMean =
-      this.coarseCount === 1 ? value : this.coarseMean + (value / this.coarseCount - this.coarseMean / this.coarseCount)
+      this.coarseCount === 1
+        ? value
+        : this.coarseMean + (value / this.coarseCount - this.coarseMean / this.coarseCount)
     this.means.set(coarse, this.coarseMean)
     this.hours.set(coarse, this.meanBefore(bucket + 1))
   }

@@ -130,17 +130,17 @@ export class Deviations {
   }
 
   /** Predicts the value, in deviations from the level of the last hour; NaN without one. */
-  private predict({ atThisLevel, atThisTime, lastHour, onThisWeekday }: DailyExpectation, scale: number): number {
+  private predict(
+    { atThisLevel, atThisTime, lastHour, onThisWeekday }: DailyExpectation,
+    scale: number,
+  ): number {
     const [one = 0, two = 0, three = 0, four = 0, five] = this.last
     this.error = Number.NaN
     if (Number.isNaN(lastHour) || Number.isNaN(scale) || five === undefined) return Number.NaN
     const input = (level: number) =>
       Number.isNaN(level) ? 0 : Math.max(-mostInput, Math.min(mostInput, (level - lastHour) / scale))
     const mean = one / 5 + two / 5 + three / 5 + four / 5 + five / 5
-    this.inputs.set([
-      1,
-      ...[one, two, three, four, mean, atThisLevel, atThisTime, onThisWeekday].map(input),
-    ])
+    this.inputs.set([1, ...[one, two, three, four, mean, atThisLevel, atThisTime, onThisWeekday].map(input)])
     const predicted = this.forecast.predict(this.inputs)
     this.error = (this.value - lastHour) / scale - predicted
     return lastHour + predicted * scale

@@ -34,8 +34,7 @@ export class ResidualScale {
   /** One robust standard deviation at a local minute; NaN until ten residuals were learnt. */
   at(minute: number): number {
     this.moveTo(minute)
-    const recent =
-      this.recent.size < fewestRecent ? Number.NaN : sigmaPerMedian * this.recent.median()
+    const recent = this.recent.size < fewestRecent ? Number.NaN : sigmaPerMedian * this.recent.median()
     if (Number.isNaN(this.atThisTime)) return recent
     return Number.isNaN(recent) ? this.atThisTime : Math.hypot(recent, this.atThisTime) * Math.SQRT1_2
   }
