@@ -34,7 +34,9 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { Fences } from '../telemetry/fences.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { derivedStores } from './derived-stores.ts'
@@ -52,6 +54,8 @@ interface DeletionNeeds {
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
   readonly tenancy: TenancyStore
   readonly journalSeal: string
 }
@@ -74,7 +78,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
-  const visibility = new Visibility(needs.gate, clock)
+  const visibility = new Visibility(needs.fences, clock)
   const requestStore = new RequestStore({
     control,
     clock,
@@ -142,7 +146,7 @@ interface Rooms {
 }
 
 function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms): void {
-  const { clock, control, gate } = needs
+  const { clock, control, locks } = needs
   const { backups, holds, worker } = rooms
   const previews = new Previews({
     ...needs,
@@ -166,7 +170,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     policies: new DeletionPolicies(control, clock),
     // Nothing is erased from the placement meanwhile, so no step acts that has not read the hold.
     placeHold: ({ tenantId, placement, requester }, body) =>
-      gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
+      locks.writes.exclusively([placement], () => holds.place(tenantId, body, requester)),
   })
   addRetentionRoutes(http, { ...rooms, retention: rooms.retentionStore })
 }
@@ -180,8 +184,10 @@ function createWorker(
     engine,
     erasuresAtOnce,
     failpoint,
+    fences,
     gate,
     journalSeal,
+    locks,
     logger,
     tenancy,
     trustedNowMs,
@@ -200,6 +206,8 @@ function createWorker(
     completionMarks: new CompletionMarks(engine),
     engine,
     gate,
+    fences,
+    locks,
     clock,
     trustedNowMs,
     logger,

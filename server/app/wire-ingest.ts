@@ -17,6 +17,7 @@ import { addIngestRoutes } from '../ingest/routes.ts'
 import { IngestWriter } from '../ingest/rows/writer.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { IngestQuotas } from '../usage/ingest-quotas.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 
@@ -27,6 +28,7 @@ interface IngestNeeds {
   readonly engine: TelemetryEngine
   readonly control: Control
   readonly gate: TelemetryGate
+  readonly locks: ErasureLocks
   readonly disk: DiskWatch
   readonly onLate: IntakeOptions['onLate']
   readonly clients: ClientLimits
@@ -54,6 +56,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const { clock, config, control, disk, gate, logger } = needs
   const writer = new IngestWriter({
     ...needs,
+    locks: needs.locks.writes,
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
     faultBehind: (error) => disk.faultBehind(error),

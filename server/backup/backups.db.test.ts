@@ -24,6 +24,7 @@ import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { LeaseLost } from '../worker/lease.ts'
 import { Backups, type BackupsDeps } from './backups.ts'
@@ -90,6 +91,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     controlPath,
     copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: async () => [],
+    whileNothingErases: (_signal, work) => work(),
     failpoint: async () => {},
     ...changes,
   })
@@ -173,6 +175,26 @@ test('ingest goes on while the engine is copied', async () => {
 test('while an erasure is unfinished nothing is copied', async () => {
   const row = await taken({ sideTables: async () => [{ name: 'erasure_swap_otel_logs' }] })
   await assertFailed(row, /^An erasure was interrupted/)
+})
+
+test('a backup is copied when no attempt of an erasure is in progress', async () => {
+  const locks = new MemoryPlacementLocks()
+  const ended = Promise.withResolvers<void>()
+  const attempt = locks.exclusively([0], () => ended.promise)
+  const points: string[] = []
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const taking = round(
+    newBackups({
+      whileNothingErases: (signal, work) => locks.exclusively([0, 1], work, signal),
+      failpoint: async (name) => void points.push(name),
+    }),
+  )
+  // More questions than the copy has before its first failpoint.
+  for (let i = 0; i < 30; i++) await engine.select(sql`SELECT 1 AS one`)
+  assert.deepEqual(points, [])
+  ended.resolve()
+  await Promise.all([attempt, taking])
+  assert.equal((await register().find(backupId))?.status, 'ready')
 })
 
 test('one that was asked for in another folder than the service’s is refused', async () => {

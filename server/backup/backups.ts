@@ -51,6 +51,11 @@ export interface BackupsDeps {
   readonly copyControl: (path: string) => Promise<void>
   /** Tables of erasures that haven't ended; while there are any, what is in the others isn't settled. */
   readonly sideTables: () => Promise<readonly unknown[]>
+  /**
+   * Runs `work` while no attempt of an erasure is in progress. Throws the reason of `signal` where the right to
+   * work is lost before.
+   */
+  readonly whileNothingErases: <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T>
   /** Where a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
@@ -148,7 +153,10 @@ export class Backups {
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
     await this.#deps.register.begin(row.backup_id)
-    const moment = await this.#orFail(row, signal, () => this.#copy(row, signal))
+    const { whileNothingErases } = this.#deps
+    const moment = await this.#orFail(row, signal, () =>
+      whileNothingErases(signal, () => this.#copy(row, signal)),
+    )
     if (moment === null) return
     this.#sealing = this.#finish(row, moment, signal).finally(() => {
       this.#sealing = null

@@ -92,7 +92,7 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
       part: Partial<DeletionSelection['range']> & { signals?: ('metrics' | 'logs' | 'traces')[] } = {},
       by: Actor = tokenNamed('owner'),
     ) =>
-      scene.gate.exclusively([placement], () =>
+      scene.locks.writes.exclusively([placement], () =>
         scene.holds.place(
           tenantId,
           {

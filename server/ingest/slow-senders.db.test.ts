@@ -19,6 +19,7 @@ import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { BodyBudget } from './body-budget.ts'
 import { Decoder } from './decoder.ts'
 import { GrpcIngest } from './grpc.ts'
@@ -48,6 +49,7 @@ before(async () => {
   const writer = new IngestWriter({
     engine: stores.engine,
     gate: new TelemetryGate(),
+    locks: new MemoryPlacementLocks(),
     clock,
     logger: silent,
     commitDelayMs: 1,

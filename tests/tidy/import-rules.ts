@@ -37,6 +37,8 @@ export const testSupport: readonly string[] = [
   'server/detection/detection-fixture.ts',
   'server/detection/scoring/seeded-noise.ts',
   'server/http/operation-fixture.ts',
+  'server/telemetry/fences-contract.ts',
+  'server/telemetry/placement-locks-contract.ts',
   'server/telemetry/row-fixture.ts',
   'server/telemetry/schema/older-tables-fixture.ts',
 ]

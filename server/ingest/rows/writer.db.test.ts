@@ -17,6 +17,7 @@ import { placedRows } from '../../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { MemoryPlacementLocks } from '../../telemetry/placement-locks.ts'
 import { exporterDatabase } from '../../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../../telemetry/schema/tables.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
@@ -67,7 +68,7 @@ interface SceneOptions {
 function scene(options: SceneOptions = {}) {
   const { bufferBytes = 2 ** 24, beforeInsert = async () => {}, beforeSync = async () => {} } = options
   const clock = new ManualClock(1_767_600_000_000)
-  const gate = new TelemetryGate()
+  const [gate, locks] = [new TelemetryGate(), new MemoryPlacementLocks()]
   const inserts: Insert[] = []
   const engine: TelemetryEngine = {
     ...delegate(stores.engine),
@@ -86,8 +87,8 @@ function scene(options: SceneOptions = {}) {
       await stores.engine.insert(table, columns, buffers)
     },
   }
-  const writer = new IngestWriter({ engine, gate, clock, logger: silent, commitDelayMs, bufferBytes })
-  return { clock, gate, inserts, writer }
+  const writer = new IngestWriter({ engine, gate, locks, clock, logger: silent, commitDelayMs, bufferBytes })
+  return { clock, gate, inserts, locks, writer }
 }
 
 const commit = (writer: IngestWriter, place: TenantPlace, rows: readonly CellRows[]) =>
@@ -188,7 +189,7 @@ describe('acknowledging', () => {
     while (!isAsked) await turn()
     assert.equal(await count(place), 1)
     let isErasing = false
-    const erasing = here.gate.exclusively([3], async () => {
+    const erasing = here.locks.exclusively([3], async () => {
       isErasing = true
     })
     for (let i = 0; i < 20; i++) await turn()
@@ -377,10 +378,10 @@ describe('grouping', () => {
       steady: () => steady.steady(),
       sleep: (ms: number, signal?: AbortSignal) => steady.sleep(ms, signal),
     }
-    const gate = new TelemetryGate()
     const writer = new IngestWriter({
       engine: stores.engine,
-      gate,
+      gate: new TelemetryGate(),
+      locks: new MemoryPlacementLocks(),
       clock,
       logger: silent,
       commitDelayMs,
@@ -531,10 +532,10 @@ describe('fences', () => {
   })
 
   test('a commit waits while somebody works exclusively on its placement', async () => {
-    const { clock, gate, writer } = scene()
+    const { clock, locks, writer } = scene()
     const place = newPlace(9)
     const erasure = door()
-    const erasing = gate.exclusively([9], () => erasure.passed)
+    const erasing = locks.exclusively([9], () => erasure.passed)
     const committed = commit(writer, place, logs(1))
     while (clock.waiting === 0) await turn()
     await clock.advance(commitDelayMs)
@@ -550,7 +551,7 @@ describe('fences', () => {
     const here = scene()
     const [held, free] = [newPlace(10), newPlace(11)]
     const erasure = door()
-    const erasing = here.gate.exclusively([10], () => erasure.passed)
+    const erasing = here.locks.exclusively([10], () => erasure.passed)
     const waiting = commit(here.writer, held, logs(1))
     await commitNow(here, free, logs(2))
     assert.deepEqual([await count(held), await count(free)], [0, 2])
@@ -648,7 +649,7 @@ describe('failing and closing', () => {
     const refused = assert.rejects(commitNow(here, place, batch), { code: 'overloaded' })
     while (here.inserts.length < 2) await turn()
     let isErasing = false
-    const erasing = here.gate.exclusively([15], async () => {
+    const erasing = here.locks.exclusively([15], async () => {
       isErasing = true
     })
     for (let i = 0; i < 20; i++) await turn()

@@ -14,6 +14,7 @@ import { FairShares, type Share } from '../../core/fair-shares.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
@@ -21,6 +22,8 @@ import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 interface WriterOptions {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
+  /** The locks under which an erasure removes rows from placements. */
+  readonly locks: PlacementLocks
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   /** How long the first row for a placement may wait for company. */
@@ -221,7 +224,7 @@ export class IngestWriter {
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
-      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
@@ -259,7 +262,7 @@ export class IngestWriter {
     const open = this.#committing.size < commitsMax ? [...this.#queues] : []
     const waits = open
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => this.#committing.size === 0 || !this.#options.locks.isTaken(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), signal)
@@ -275,8 +278,8 @@ export class IngestWriter {
   }
 
   async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
-    const { gate } = this.#options
-    await gate.exclusively(placements, async () => {
+    const { gate, locks } = this.#options
+    await locks.exclusively(placements, async () => {
       // A placement may have been closed after the batch had passed the door.
       const open = group.filter(({ place }) => !gate.isClosed(place.placement))
       await this.#commitOpen(open)
