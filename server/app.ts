@@ -47,6 +47,7 @@ import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry/engine.ts'
+import type { LocalEngine } from './telemetry/engine-files.ts'
 import { type Fences, ProcessFences } from './telemetry/fences.ts'
 import { TelemetryGate } from './telemetry/gate.ts'
 import { memoryLocks } from './telemetry/placement-locks.ts'
@@ -190,7 +191,7 @@ async function openShared(
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
-  const rooms = { disk, engine, control, keys, tenancy }
+  const rooms = { disk, engine, files: engine.files, control, keys, tenancy }
   return {
     config,
     ...clocks,
@@ -205,7 +206,7 @@ async function openShared(
 }
 
 interface OpenStores {
-  readonly engine: TelemetryEngine
+  readonly engine: LocalEngine
   readonly control: Control
   readonly disk: DiskWatch
   readonly keys: SigningKeys

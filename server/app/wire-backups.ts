@@ -12,6 +12,7 @@ import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/attempt/side-tables.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { placementCount } from '../tenancy/tenancy.ts'
 import { underLease } from '../worker/lease.ts'
@@ -23,6 +24,7 @@ interface BackupNeeds {
   readonly logger: FastifyBaseLogger
   readonly failpoint: (name: string) => Promise<void>
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   readonly locks: ErasureLocks
   readonly register: BackupRegister

@@ -34,6 +34,7 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { Fences } from '../telemetry/fences.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ErasureLocks } from '../telemetry/placement-locks.ts'
@@ -52,6 +53,7 @@ interface DeletionNeeds {
   readonly erasuresAtOnce?: number | undefined
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   readonly gate: TelemetryGate
   readonly fences: Fences
@@ -185,6 +187,7 @@ function createWorker(
     erasuresAtOnce,
     failpoint,
     fences,
+    files,
     gate,
     journalSeal,
     locks,
@@ -205,6 +208,7 @@ function createWorker(
     steps: new StepStore(control),
     completionMarks: new CompletionMarks(engine),
     engine,
+    files,
     gate,
     fences,
     locks,

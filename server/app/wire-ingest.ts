@@ -16,6 +16,7 @@ import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
 import { addIngestRoutes } from '../ingest/routes.ts'
 import { IngestWriter } from '../ingest/rows/writer.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { IngestQuotas } from '../usage/ingest-quotas.ts'
@@ -26,6 +27,7 @@ interface IngestNeeds {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   readonly gate: TelemetryGate
   readonly locks: ErasureLocks
@@ -57,6 +59,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const writer = new IngestWriter({
     ...needs,
     locks: needs.locks.writes,
+    sync: () => needs.files.sync(),
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
     faultBehind: (error) => disk.faultBehind(error),

@@ -24,6 +24,7 @@ import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import { EngineFolder, type LocalEngine } from '../telemetry/engine-files.ts'
 import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { LeaseLost } from '../worker/lease.ts'
@@ -41,7 +42,7 @@ const backupDir = join(folder, "back'ups & <more>")
 const controlPath = join(folder, 'control.db')
 const acme = { tenantId: 'acme', placement: 0 }
 
-let engine: TelemetryEngine
+let engine: LocalEngine
 let control: Control
 /** Moved by a test; otherwise the machine's own time. */
 let laterMs = 0
@@ -81,6 +82,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     register: register(),
     journal: new ErasureJournal(backupDir, folderSecret),
     engine,
+    files: engine.files,
     clock,
     trustedNowMs: async () => clock.nowMs(),
     logger: silent,
@@ -97,6 +99,8 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
   })
 }
 
+/** The files of an engine in which a test has put something of its own in place of a call. */
+const filesOf = (changed: TelemetryEngine) => new EngineFolder(changed, () => engine.files.sync())
 const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
 
@@ -224,7 +228,7 @@ test('what the engine fails at is said in one line', async () => {
       raw(`BACKUP TABLE nowhere TO File('${id}.taking/engine') SETTINGS id = '${id}' ASYNC`),
     )
   }
-  const row = await taken({ engine: { ...delegate(engine), command } })
+  const row = await taken({ files: filesOf({ ...delegate(engine), command }) })
   await assertFailed(row, /nowhere[^\n]*$/)
   assert.ok(!row.error?.includes('Stack trace'))
 })
@@ -238,7 +242,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
     await engine.command(statement)
     stop.abort()
   }
-  await newBackups({ engine: { ...delegate(engine), command } }).takeAll(stop.signal)
+  await newBackups({ files: filesOf({ ...delegate(engine), command }) }).takeAll(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
     /^The service was stopped while it was taken\.$/,

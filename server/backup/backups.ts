@@ -10,8 +10,9 @@ import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import { LeaseLost } from '../worker/lease.ts'
-import { copyEngine, engineBytes, engineVersion } from './engine-copy.ts'
+import { engineBytes, engineVersion } from './engine-copy.ts'
 import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
 import { type ErasureJournal, journalFile } from './journal.ts'
 import {
@@ -33,6 +34,7 @@ export interface BackupsDeps {
   readonly register: BackupRegister
   readonly journal: ErasureJournal
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly clock: Clock
   /** The time to remove backups by; null while the clock is in doubt, and then none is. */
   readonly trustedNowMs: () => Promise<number | null>
@@ -208,7 +210,7 @@ export class Backups {
    * what was erased by then.
    */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
-    const { clock, copyControl, engine, failpoint, folderSecret, register } = this.#deps
+    const { clock, copyControl, failpoint, files, folderSecret, register } = this.#deps
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
@@ -216,7 +218,7 @@ export class Backups {
     const takenAtMs = clock.nowMs()
     const erased = await register.completedErasures()
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
-    await copyEngine({ engine, clock }, row.backup_id, path, signal)
+    await files.copyTo(path, row.backup_id, clock, signal)
     await failpoint('backup engine copied')
     // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
     await copyControl(join(folder, controlFile))

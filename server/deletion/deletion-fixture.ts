@@ -98,6 +98,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       steps: new StepStore(stores.control),
       completionMarks: new CompletionMarks(stores.engine),
       engine: stores.engine,
+      files: stores.files,
       clock: waitingFor(clock),
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,

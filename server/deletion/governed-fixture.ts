@@ -185,14 +185,6 @@ export class FailingEngine implements TelemetryEngine {
     return this.#engine.insert(table, ...rest)
   }
 
-  sync(): Promise<void> {
-    return this.#engine.sync()
-  }
-
-  tableFolder(table: string): Promise<string | null> {
-    return this.#engine.tableFolder(table)
-  }
-
   close(): Promise<void> {
     return this.#engine.close()
   }

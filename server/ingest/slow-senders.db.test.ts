@@ -48,6 +48,7 @@ before(async () => {
   stores = await openStores()
   const writer = new IngestWriter({
     engine: stores.engine,
+    sync: () => stores.files.sync(),
     gate: new TelemetryGate(),
     locks: new MemoryPlacementLocks(),
     clock,

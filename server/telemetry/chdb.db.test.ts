@@ -225,9 +225,10 @@ test('every telemetry table exists and says where its files are; others are nowh
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     for (const { name } of tables) {
-      assert.ok((await engine.tableFolder(name))?.startsWith(folder), name)
+      assert.ok((await engine.files.tableFolder(name)).startsWith(folder), name)
     }
-    assert.equal(await engine.tableFolder('no_such_table'), null)
+    await assert.rejects(engine.files.tableFolder('no_such_table'), EngineError)
+    await assert.rejects(engine.files.partNames('no_such_table'), EngineError, 'never an empty list')
   })
 })
 
@@ -250,14 +251,13 @@ test('a session that has read and is idle keeps nothing of what is dropped on di
     await insertRows(engine, place, batchOf('otel_logs', [monday]))
     // Each reader has read the table before its partition goes.
     await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
-    const folder = (await engine.tableFolder('otel_logs')) ?? ''
-    const parts = () => readdirSync(folder).filter((name) => /^\d+-/.test(name))
-    assert.equal(parts().length, 1)
+    const parts = async () => (await engine.files.partNames('otel_logs')).filter((name) => /^\d+-/.test(name))
+    assert.equal((await parts()).length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
     // The command drops what is there now; the engine clears the files when it is asked
     // for a partition that isn't.
     await engine.command(raw("ALTER TABLE otel_logs DROP PARTITION ID '99-19700101'"))
-    assert.deepEqual(parts(), [])
+    assert.deepEqual(await parts(), [])
   })
 })
 

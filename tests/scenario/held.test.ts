@@ -23,7 +23,8 @@ import { overlaps, type TimeRange } from '../../server/core/time-range.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { LegalHolds } from '../../server/deletion/governance/holds.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { type Signal, signals, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { rangeCondition } from '../../server/telemetry/tenant-reader.ts'
@@ -39,7 +40,7 @@ const atHour = (hour: number) => startNs + BigInt(hour) * hourNs
 const wire = (ns: bigint) => formatInstant(ns)
 
 let folder = ''
-let engine: TelemetryEngine
+let engine: LocalEngine
 let app: App
 let control: Control
 let address = ''

@@ -11,7 +11,8 @@ import type { Control } from '../../server/control/database.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
@@ -31,7 +32,7 @@ export class InProcess implements Subject {
   readonly #folder = temporaryFolder()
   readonly #clock: SimulatedClock
   readonly #config: Config
-  #engine: TelemetryEngine | null = null
+  #engine: LocalEngine | null = null
   #run: Run | null = null
   #round: Promise<void> = Promise.resolve()
 

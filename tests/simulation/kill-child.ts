@@ -5,7 +5,7 @@ import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { silent } from '../fixtures.ts'
 import type { Call, ChildOptions } from './killed.ts'
@@ -24,7 +24,7 @@ const config = readConfig({
   LETHE_ENGINE_MEMORY_MB: '1024',
   LETHE_COMMIT_DELAY_MS: '0',
 })
-let engine: TelemetryEngine | null = null
+let engine: LocalEngine | null = null
 const app = await createApp({
   config,
   clock,

@@ -8,6 +8,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
@@ -39,6 +40,8 @@ export interface AttemptDeps {
   readonly steps: StepStore
   readonly completionMarks: CompletionMarks
   readonly engine: TelemetryEngine
+  /** Null where the engine is on another machine. */
+  readonly files: LocalEngineFiles | null
   readonly gate: TelemetryGate
   readonly fences: Fences
   readonly locks: ErasureLocks

@@ -43,8 +43,7 @@ async function assertNothingLeftOnDisk(): Promise<void> {
   const side = await sideTables(stores.engine)
   assert.deepEqual(side, [])
   for (const { name } of tables) {
-    const folder = await stores.engine.tableFolder(name)
-    assert.ok(folder)
+    const folder = await stores.files.tableFolder(name)
     const active = await stores.engine.select<{ name: string }>(
       sql`select name from system.parts where table = ${name} and active`,
     )
@@ -351,7 +350,7 @@ test('nobody waits for a merge under way of what is still part of the table, how
   await run(`SYSTEM ENABLE FAILPOINT ${pause}`)
   const merging = run(`OPTIMIZE TABLE otel_logs PARTITION ID '${week}' FINAL`)
   const merges = () => stores.engine.select(sql`select 1 from system.merges where partition_id = ${week}`)
-  const deps = { engine: stores.engine, clock: systemClock }
+  const deps = { engine: stores.engine, files: stores.files, clock: systemClock }
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
     await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)

@@ -72,10 +72,6 @@ function scene(options: SceneOptions = {}) {
   const inserts: Insert[] = []
   const engine: TelemetryEngine = {
     ...delegate(stores.engine),
-    async sync() {
-      await beforeSync()
-      await stores.engine.sync()
-    },
     async insert(table, columns, buffers) {
       const rows = placedRows(table as TableName, Buffer.concat(buffers))
       inserts.push({
@@ -87,7 +83,12 @@ function scene(options: SceneOptions = {}) {
       await stores.engine.insert(table, columns, buffers)
     },
   }
-  const writer = new IngestWriter({ engine, gate, locks, clock, logger: silent, commitDelayMs, bufferBytes })
+  const sync = async () => {
+    await beforeSync()
+    await stores.files.sync()
+  }
+  const stands = { engine, sync, gate, locks, clock, logger: silent }
+  const writer = new IngestWriter({ ...stands, commitDelayMs, bufferBytes })
   return { clock, gate, inserts, locks, writer }
 }
 
@@ -380,6 +381,7 @@ describe('grouping', () => {
     }
     const writer = new IngestWriter({
       engine: stores.engine,
+      sync: () => stores.files.sync(),
       gate: new TelemetryGate(),
       locks: new MemoryPlacementLocks(),
       clock,

@@ -21,6 +21,8 @@ import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
+  /** Resolves when everything that was inserted before is on the disk; rejected means that it may not be. */
+  readonly sync: () => Promise<void>
   readonly gate: TelemetryGate
   /** The locks under which an erasure removes rows from placements. */
   readonly locks: PlacementLocks
@@ -329,7 +331,7 @@ export class IngestWriter {
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
     }
-    await this.#options.engine.sync()
+    await this.#options.sync()
   }
 }
 
