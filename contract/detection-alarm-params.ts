@@ -68,7 +68,7 @@ export const bandParams = {
     .max(10_000)
     .default(64)
     .describe(
-      'Buckets with data before the first judgement; until then the status is "learning". An incident that ends within the first sixteen judged buckets is not reported.',
+      'Buckets with data before the first judgement; until then the status is "learning". An episode that ends within the first sixteen judged buckets is not reported.',
     ),
 }
 

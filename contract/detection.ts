@@ -220,7 +220,7 @@ export const Anomaly = z
     created_at: Instant,
     updated_at: Instant,
   })
-  .describe('One incident of one series, however long it lasted.')
+  .describe('One episode of one series, however long it lasted.')
   .meta({ id: 'Anomaly' })
 export type Anomaly = z.infer<typeof Anomaly>
 

@@ -78,6 +78,10 @@ export const errorCatalogue = {
     status: 409,
     sentence: 'Your organisation has as many legal holds in force as it may have; release one first.',
   },
+  too_many_tokens: {
+    status: 409,
+    sentence: 'Your organisation has as many access tokens as it may have; revoke one first.',
+  },
   name_taken: { status: 409, sentence: 'Another one with this name exists.' },
   precondition_failed: {
     status: 412,

@@ -22,7 +22,7 @@ export const tags = {
 type Tag = keyof typeof tags
 
 /** The roles that may call, or `public` where no access token is asked for. */
-type Access = readonly Role[] | 'public'
+export type Access = readonly Role[] | 'public'
 
 /** What an operation that is dear is limited to, per organisation. Each operation counts for itself. */
 export interface Rate {

@@ -10,7 +10,7 @@ import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 const Attributes = labelMap()
 
 /** Characters; the longest metric name and attribute key that are taken in. */
-const longestName = 1_024
+export const longestName = 1_024
 
 /** `key=value` pairs, each parameter one pair; repeat the parameter for more. */
 const attributeFilter = z
@@ -35,7 +35,7 @@ const groupKeys = z
   .optional()
   .transform((given) => (given === undefined ? undefined : [...new Set([given].flat())]))
 
-const range = {
+export const rangeQuery = {
   range_start: MomentInput.optional().describe(
     `Inclusive; an hour before \`range_end\` where absent. ${momentForms}`,
   ),
@@ -79,7 +79,7 @@ const SeriesQueryFields = z.strictObject({
     .describe(
       'A metric name, of a classic Prometheus histogram with or without `_bucket`, or a built-in key such as `spans.error_ratio`.',
     ),
-  ...range,
+  ...rangeQuery,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
   aggregation: Aggregation.optional().describe(
     'What is computed per step, chosen by the kind of metric where absent. `avg`, `min`, `max`, `count` and quantiles are over all points of the step, of whatever underlying series (for histograms over what was observed); `sum` adds up what each series added (counters, histograms) or its mean (gauges); `rate` and `increase` add up those of each series; `last` takes the latest value of each series and then what `across` says.',
@@ -180,7 +180,7 @@ function searchPageOf<T extends z.ZodType>(item: T) {
 }
 
 const LogQueryFields = z.strictObject({
-  ...range,
+  ...rangeQuery,
   limit: limitQuery,
   cursor: cursorQuery,
   service: z.string().max(longestName).optional(),
@@ -214,7 +214,7 @@ export const LogRecord = z
 export const LogPage = searchPageOf(LogRecord).meta({ id: 'LogPage' })
 
 const SpanQueryFields = z.strictObject({
-  ...range,
+  ...rangeQuery,
   limit: limitQuery,
   cursor: cursorQuery,
   service: z.string().max(longestName).optional(),
@@ -266,7 +266,7 @@ export const Trace = z
   .meta({ id: 'Trace' })
 
 export const CatalogueQuery = withOldNames(
-  z.strictObject({ ...range, limit: limitQuery, cursor: cursorQuery }),
+  z.strictObject({ ...rangeQuery, limit: limitQuery, cursor: cursorQuery }),
   oldRangeNames,
 )
 

@@ -14,6 +14,12 @@ import { keepResult, programOf, type Result, readOutput, readResults } from '../
 import { cellText, markdownOf, tablesOf } from '../bench/tables.ts'
 import nodeFlags from './node-flags.json' with { type: 'json' }
 
+// A reader that has seen enough, such as `head`, ends neither this nor a bench: what is measured is kept in
+// files.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+
 const [first = '', ...rest] = process.argv.slice(2)
 process.exitCode = await main()
 

@@ -131,7 +131,7 @@ describe('the direction rule', () => {
       edge('server/deletion/worker.ts', 'server/detection/detectors/store.ts')[0] ?? '',
       /are siblings/,
     )
-    assert.match(edge('server/http/route.ts', 'server/control/database.ts')[0] ?? '', /are siblings/)
+    assert.match(edge('server/http/serve.ts', 'server/control/database.ts')[0] ?? '', /are siblings/)
     const typeOnly = house({ 'server/query/a.ts': "import type { X } from '../usage/b.ts'" })
     assert.equal(findWrongDirections(typeOnly).length, 1)
   })

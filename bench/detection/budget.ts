@@ -1,7 +1,7 @@
 // Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every
 // alarm is a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar
 // is 1.5. Three ways of running: one long evaluation after a first week to learn from; production's, a
-// sliding window, in which only incidents opened in the newest buckets count (`evaluate.ts` says why); and
+// sliding window, in which only episodes opened in the newest buckets count (`evaluate.ts` says why); and
 // the first four days of a series, with nothing to learn from before them. Where few alarms are expected a
 // ratio is rough, so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
 //
@@ -82,8 +82,8 @@ function choiceOf(key: MethodKey): MethodChoice {
 function openings(group: readonly Series[], choice: MethodChoice): number[] {
   const [series] = group
   if (series === undefined) return []
-  const { incidents } = evaluateSeries(series, choice, undefined, peersOf(group, choice)[0])
-  return incidents.map((each) => each.openedIndex)
+  const { episodes } = evaluateSeries(series, choice, undefined, peersOf(group, choice)[0])
+  return episodes.map((each) => each.openedIndex)
 }
 
 /** A series of the family, and its peers where the method compares them. */

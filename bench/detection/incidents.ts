@@ -68,8 +68,8 @@ function measure(corpus: Corpus, key: MethodKey, budget: number) {
   let right = 0
   let wrong = 0
   for (const labelled of corpus) {
-    const { incidents } = evaluateSeries(seriesOf(labelled), choice)
-    const opened = incidents.map(({ openedIndex }) => openedIndex).filter((at) => at >= labelled.judgedFrom)
+    const { episodes } = evaluateSeries(seriesOf(labelled), choice)
+    const opened = episodes.map(({ openedIndex }) => openedIndex).filter((at) => at >= labelled.judgedFrom)
     const weighed = weigh(labelled, opened)
     right += weighed.right
     wrong += weighed.wrong

@@ -104,9 +104,9 @@ function alarmFigures(choice: MethodChoice) {
   let hit = 0
   let weeks = 0
   for (const file of files) {
-    const { incidents } = evaluateSeries(file.series, choice)
+    const { episodes } = evaluateSeries(file.series, choice)
     const openings = new Float64Array(file.series.values.length)
-    for (const incident of incidents) openings[incident.openedIndex] = 1
+    for (const episode of episodes) openings[episode.openedIndex] = 1
     const rows = scoresOfRows(file, openings)
     fired.set(file.path, rows)
     weeks += ((file.length - file.probation) * file.series.stepMinutes) / 10_080

@@ -101,7 +101,7 @@ function served(counted: Counted, definition: DetectorDefinition, span?: readonl
     const series = seriesOf(counted, definition, nowMs + 30_000)
     const at = (bucket: number) =>
       Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
-    for (const { lastIndex, openedIndex, startIndex } of evaluateSeries(series, choice).incidents) {
+    for (const { lastIndex, openedIndex, startIndex } of evaluateSeries(series, choice).episodes) {
       const [fromMs, untilMs] = [at(startIndex), at(lastIndex + 1)]
       const known = told.find((one) => one.fromMs < untilMs && fromMs < one.untilMs)
       if (known !== undefined) known.untilMs = Math.max(known.untilMs, untilMs)
@@ -205,9 +205,9 @@ function foundInShop(seed: number) {
     for (const [service, series] of shop.read(definition.metric_key, plan)) {
       const at = (bucket: number) =>
         Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
-      for (const incident of evaluateSeries(series, choice).incidents) {
-        const [fromMs, untilMs] = [at(incident.startIndex), at(incident.lastIndex + 1)]
-        if (at(incident.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
+      for (const episode of evaluateSeries(series, choice).episodes) {
+        const [fromMs, untilMs] = [at(episode.startIndex), at(episode.lastIndex + 1)]
+        if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
         const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
         const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
         if (about === undefined) wrong.push(words)

@@ -83,11 +83,15 @@ function parametersOf({ headers, params, query }: Operation, schemas: SchemaComp
 function requestBodyOf(operation: Operation, body: z.ZodType, schemas: SchemaComponents): object {
   const schema = schemas.add(body, 'input')
   const { bodyExample: example } = operation
-  const content = { schema, ...(example !== undefined && { example }) }
   return {
     required: operation.protocol !== undefined || !body.isOptional(),
     ...(body.description !== undefined && { description: body.description }),
-    content: Object.fromEntries(bodyTypesOf(operation).map((type) => [type, content])),
+    content: Object.fromEntries(
+      bodyTypesOf(operation).map((type) => [
+        type,
+        { schema, ...(example !== undefined && type.endsWith('json') && { example }) },
+      ]),
+    ),
   }
 }
 

@@ -5,6 +5,15 @@ import { pageOf } from '../common.ts'
 import { Anomaly, AnomalyListQuery, AnomalyParams, AnomalyVersion } from '../detection.ts'
 import { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
 import { CreateMute, GiveFeedback, Mute, MuteListQuery, MuteParams } from '../detection-feedback.ts'
+import {
+  anomalyVersionExample,
+  anomalyWithContextExample,
+  createMuteExample,
+  giveFeedbackExample,
+  judgedAnomalyExample,
+  listedAnomalyExample,
+  muteExample,
+} from '../examples/anomalies.ts'
 import { operation } from '../operation.ts'
 import { editors, readers } from '../tenancy.ts'
 
@@ -17,7 +26,9 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'Anomalies of your organisation, by start, latest first',
     query: AnomalyListQuery,
-    results: { 200: { body: pageOf(ListedAnomaly) } },
+    results: {
+      200: { body: pageOf(ListedAnomaly), example: { items: [listedAnomalyExample], next_cursor: null } },
+    },
   }),
   get: operation({
     id: 'getAnomaliesByAnomalyId',
@@ -27,7 +38,7 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'An anomaly, and what stands around it',
     params: AnomalyParams,
-    results: { 200: { body: AnomalyWithContext } },
+    results: { 200: { body: AnomalyWithContext, example: anomalyWithContextExample } },
     refusals: ['not_found'],
   }),
   listVersions: operation({
@@ -38,7 +49,9 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'What an anomaly that a legal hold keeps said before it was changed, oldest first',
     params: AnomalyParams,
-    results: { 200: { body: pageOf(AnomalyVersion) } },
+    results: {
+      200: { body: pageOf(AnomalyVersion), example: { items: [anomalyVersionExample], next_cursor: null } },
+    },
     refusals: ['not_found'],
   }),
   giveFeedback: operation({
@@ -50,7 +63,8 @@ export const anomalyOperations = {
     summary: 'Say that an anomaly was none, or was real; the next run of its detector goes by it',
     params: AnomalyParams,
     body: GiveFeedback,
-    results: { 200: { body: Anomaly } },
+    bodyExample: giveFeedbackExample,
+    results: { 200: { body: Anomaly, example: judgedAnomalyExample } },
     refusals: ['not_found', 'held'],
   }),
   listMutes: operation({
@@ -61,7 +75,7 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'Mutes of your organisation, newest first',
     query: MuteListQuery,
-    results: { 200: { body: pageOf(Mute) } },
+    results: { 200: { body: pageOf(Mute), example: { items: [muteExample], next_cursor: null } } },
   }),
   createMute: operation({
     id: 'postAnomaliesMutes',
@@ -71,7 +85,8 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'Mute detectors or series: what happens is recorded but not alarmed',
     body: CreateMute,
-    results: { 201: { body: Mute } },
+    bodyExample: createMuteExample,
+    results: { 201: { body: Mute, example: muteExample } },
   }),
   deleteMute: operation({
     id: 'deleteAnomaliesMutesByMuteId',

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { AuditEntry, ChainQuery, Jwks } from '../audit.ts'
 import { pageOf } from '../common.ts'
 import { LedgerEntry } from '../deletion.ts'
+import { auditEntryExample, completedEntryExample, jwksExample } from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
 
@@ -32,7 +33,9 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'Who did what, newest first',
     query: ChainQuery,
-    results: { 200: { body: pageOf(AuditEntry) } },
+    results: {
+      200: { body: pageOf(AuditEntry), example: { items: [auditEntryExample], next_cursor: null } },
+    },
   }),
   ledger: operation({
     id: 'getLedger',
@@ -42,7 +45,9 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'The life of every deletion request, newest first',
     query: ChainQuery,
-    results: { 200: { body: pageOf(LedgerEntry) } },
+    results: {
+      200: { body: pageOf(LedgerEntry), example: { items: [completedEntryExample], next_cursor: null } },
+    },
   }),
   exportAuditLog: operation({
     id: 'exportAuditLog',
@@ -71,6 +76,6 @@ export const auditOperations = {
     access: 'public',
     tag: 'Evidence',
     summary: 'The public keys that certificates and checkpoints are signed with, retired ones included',
-    results: { 200: { body: Jwks, headers: ['cache-control'] } },
+    results: { 200: { body: Jwks, headers: ['cache-control'], example: jwksExample } },
   }),
 } as const

@@ -15,6 +15,20 @@ import {
   RejectDeletion,
   StalePreview,
 } from '../deletion.ts'
+import {
+  approvedDeletionExample,
+  cancelledDeletionExample,
+  certificateExample,
+  completedDeletionExample,
+  createDeletionExample,
+  deletionPreviewExample,
+  previewDeletionExample,
+  readBackExample,
+  rejectDeletionExample,
+  rejectedDeletionExample,
+  retriedDeletionExample,
+  runningDeletionExample,
+} from '../examples/deletions.ts'
 import { type Operation, operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
 
@@ -38,7 +52,13 @@ const IdempotencyKey = z.object({
     .describe('1 to 200 visible ASCII characters: the same key with the same selection is the same request.'),
 })
 
-function decision(verb: string, summary: string, refusals: Operation['refusals'] = []) {
+interface Decision {
+  readonly summary: string
+  readonly example: DeletionRequest
+  readonly refusals?: Operation['refusals']
+}
+
+function decision(verb: string, { example, refusals = [], summary }: Decision) {
   return operation({
     id: `postUsageStorageDeletionsByRequestId${verb.charAt(0).toUpperCase()}${verb.slice(1)}`,
     method: 'POST',
@@ -48,7 +68,7 @@ function decision(verb: string, summary: string, refusals: Operation['refusals']
     summary,
     params: DeletionParams,
     body: NoBody,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    results: { 200: { body: DeletionRequest, headers: ['retry-after'], example } },
     refusals: ['not_found', 'deletion_state', ...refusals],
   })
 }
@@ -63,13 +83,19 @@ export const deletionOperations = {
     summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
     headers: IdempotencyKey,
     body: CreateDeletion,
+    bodyExample: createDeletionExample,
     results: {
       200: {
         meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
         body: DeletionRequest,
+        example: runningDeletionExample,
         headers: ['location', 'retry-after'],
       },
-      202: { body: DeletionRequest, headers: ['location', 'retry-after'] },
+      202: {
+        body: DeletionRequest,
+        headers: ['location', 'retry-after'],
+        example: runningDeletionExample,
+      },
     },
     refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive'],
     refusalBodies: { preview_stale: StalePreview },
@@ -82,7 +108,12 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'Deletion requests of your organisation, newest first',
     query: DeletionListQuery,
-    results: { 200: { body: pageOf(DeletionRequest) } },
+    results: {
+      200: {
+        body: pageOf(DeletionRequest),
+        example: { items: [completedDeletionExample], next_cursor: null },
+      },
+    },
   }),
   get: operation({
     id: 'getUsageStorageDeletionsByRequestId',
@@ -92,7 +123,9 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'One deletion request: its status, clocks, counts and steps',
     params: DeletionParams,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    results: {
+      200: { body: DeletionRequest, headers: ['retry-after'], example: completedDeletionExample },
+    },
     refusals: ['not_found'],
   }),
   preview: operation({
@@ -103,13 +136,24 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'Count what a deletion would erase, without erasing anything',
     body: PreviewDeletion,
-    results: { 200: { body: DeletionPreview } },
+    bodyExample: previewDeletionExample,
+    results: { 200: { body: DeletionPreview, example: deletionPreviewExample } },
     refusals: ['query_too_expensive'],
     rate: previewRate,
   }),
-  cancel: decision('cancel', 'Take back a deletion that has not begun; its telemetry can be read again'),
-  approve: decision('approve', 'Approve a deletion that somebody else asked for', ['own_request']),
-  retry: decision('retry', 'Try a failed or incomplete deletion again, now'),
+  cancel: decision('cancel', {
+    summary: 'Take back a deletion that has not begun; its telemetry can be read again',
+    example: cancelledDeletionExample,
+  }),
+  approve: decision('approve', {
+    summary: 'Approve a deletion that somebody else asked for',
+    example: approvedDeletionExample,
+    refusals: ['own_request'],
+  }),
+  retry: decision('retry', {
+    summary: 'Try a failed or incomplete deletion again, now',
+    example: retriedDeletionExample,
+  }),
   reject: operation({
     id: 'postUsageStorageDeletionsByRequestIdReject',
     method: 'POST',
@@ -119,7 +163,10 @@ export const deletionOperations = {
     summary: 'Reject a deletion that waits for approval',
     params: DeletionParams,
     body: RejectDeletion,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    bodyExample: rejectDeletionExample,
+    results: {
+      200: { body: DeletionRequest, headers: ['retry-after'], example: rejectedDeletionExample },
+    },
     refusals: ['not_found', 'deletion_state'],
   }),
   verify: operation({
@@ -131,7 +178,7 @@ export const deletionOperations = {
     summary: 'Count again, now, everything a deletion selects',
     params: DeletionParams,
     body: NoBody,
-    results: { 200: { body: ReadBackResult } },
+    results: { 200: { body: ReadBackResult, example: readBackExample } },
     refusals: ['not_found', 'deletion_state', 'query_too_expensive'],
     rate: verifyRate,
   }),
@@ -147,6 +194,7 @@ export const deletionOperations = {
     results: {
       200: {
         body: CertificateAnswer,
+        example: certificateExample,
         page: 'The same as one page, which loads and runs nothing.',
         headers: ['vary'],
       },

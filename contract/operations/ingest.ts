@@ -2,6 +2,7 @@
 // protocols to say; success means committed by the engine.
 
 import { z } from 'zod'
+import { exportExamples } from '../examples/ingest.ts'
 import { ExportResult, RpcStatus } from '../ingest.ts'
 import { type Operation, operation } from '../operation.ts'
 import { senders } from '../tenancy.ts'
@@ -23,11 +24,13 @@ function otlpExport(id: string, signal: 'metrics' | 'logs' | 'traces', request: 
       'Refusals are a google.rpc.Status in the encoding of the request; that of a 400 names the place, and is not to be retried.',
     protocol: 'OTLP/HTTP',
     body: z.unknown().describe(`An OTLP ${request}.`),
+    bodyExample: exportExamples[signal],
     bodyTypes: otlpTypes,
     results: {
       200: {
         meaning: 'Committed. An ExportServiceResponse; what was left out is in partial_success.',
         body: ExportResult,
+        example: {},
         types: otlpTypes,
       },
     },

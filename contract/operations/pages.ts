@@ -1,6 +1,7 @@
 // Pages and probes for whoever runs the service. Public, because a prober has no token.
 
 import { z } from 'zod'
+import { frontPageExample, healthExample, notReadyExample, readyExample } from '../examples/pages.ts'
 import { type Operation, operation } from '../operation.ts'
 import { FrontPage, Health, Readiness } from '../pages.ts'
 
@@ -35,6 +36,7 @@ export const pageOperations = {
       200: {
         meaning: 'As JSON, or as a page where HTML is asked for.',
         body: FrontPage,
+        example: frontPageExample,
         page: 'The same as a page, which loads and runs nothing.',
         headers: ['etag', 'vary', 'cache-control'],
       },
@@ -49,7 +51,7 @@ export const pageOperations = {
     isUnmetered: true,
     tag: 'Operations',
     summary: 'The process answers',
-    results: { 200: { body: Health } },
+    results: { 200: { body: Health, example: healthExample } },
   }),
   readiness: operation({
     id: 'getReadiness',
@@ -61,8 +63,8 @@ export const pageOperations = {
     summary:
       'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
     results: {
-      200: { body: Readiness },
-      503: { body: Readiness, headers: ['retry-after'] },
+      200: { body: Readiness, example: readyExample },
+      503: { body: Readiness, headers: ['retry-after'], example: notReadyExample },
     },
   }),
   metrics: referenceFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),

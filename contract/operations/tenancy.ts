@@ -2,6 +2,15 @@
 
 import { z } from 'zod'
 import { cursorQuery, limitQuery, pageOf } from '../common.ts'
+import {
+  createdTokenExample,
+  createTokenExample,
+  meExample,
+  organisationRemovedExample,
+  removeOrganisationExample,
+  revokedTokenExample,
+  tokenExample,
+} from '../examples/organisation.ts'
 import { operation } from '../operation.ts'
 import {
   AccessToken,
@@ -16,6 +25,9 @@ import {
   roles,
 } from '../tenancy.ts'
 
+/** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
+const tokenRate = { perMinute: 60, burst: 300 }
+
 export const tenancyOperations = {
   me: operation({
     id: 'getMe',
@@ -24,7 +36,7 @@ export const tenancyOperations = {
     access: roles,
     tag: 'Organisation',
     summary: 'Who you are to this service',
-    results: { 200: { body: Me } },
+    results: { 200: { body: Me, example: meExample } },
   }),
   listTokens: operation({
     id: 'getTokens',
@@ -34,7 +46,7 @@ export const tenancyOperations = {
     tag: 'Organisation',
     summary: 'Access tokens of your organisation, newest first; never their secrets',
     query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
-    results: { 200: { body: pageOf(AccessToken) } },
+    results: { 200: { body: pageOf(AccessToken), example: { items: [tokenExample], next_cursor: null } } },
   }),
   createToken: operation({
     id: 'postTokens',
@@ -44,8 +56,10 @@ export const tenancyOperations = {
     tag: 'Organisation',
     summary: 'Create an access token; its secret is in this answer and nowhere else',
     body: CreateAccessToken,
-    results: { 201: { body: CreatedAccessToken } },
-    refusals: ['token_line_expired'],
+    bodyExample: createTokenExample,
+    results: { 201: { body: CreatedAccessToken, example: createdTokenExample } },
+    refusals: ['token_line_expired', 'too_many_tokens'],
+    rate: tokenRate,
   }),
   revokeToken: operation({
     id: 'deleteTokensByTokenId',
@@ -57,7 +71,7 @@ export const tenancyOperations = {
       'Revoke an access token, and on request what descends from it; they stop working with the next request',
     params: z.object({ token_id: z.string().max(100) }),
     query: RevokeQuery,
-    results: { 200: { body: RevokedAccessToken } },
+    results: { 200: { body: RevokedAccessToken, example: revokedTokenExample } },
     refusals: ['not_found'],
   }),
   removeOrganisation: operation({
@@ -68,7 +82,8 @@ export const tenancyOperations = {
     tag: 'Organisation',
     summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
     body: RemoveOrganisation,
-    results: { 200: { body: OrganisationRemoved } },
+    bodyExample: removeOrganisationExample,
+    results: { 200: { body: OrganisationRemoved, example: organisationRemovedExample } },
     refusals: ['not_found', 'not_removable'],
   }),
 } as const

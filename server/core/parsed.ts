@@ -8,6 +8,16 @@ import { problemsOf } from './schema-problems.ts'
 
 export type Parsed<T> = { readonly value: T } | { readonly problems: readonly ValidationProblem[] }
 
+/** A body as it was sent and as its schema reads it, for rules across its fields. */
+export interface SentBody<Body> {
+  /** Undefined where the schema refuses it. */
+  readonly body: Body | undefined
+  /** The fields that the schema accepts, each read. */
+  readonly fields: Partial<Body>
+  /** The body as it was sent, under the current names of its fields. */
+  readonly raw: unknown
+}
+
 /** One part of a request, read by its schema. */
 export interface ReadPart<T> {
   /** Undefined where the schema refuses it. */

@@ -3,25 +3,15 @@
 // erased.
 
 import type { FastifyInstance } from 'fastify'
-import { z } from 'zod'
-import { NoBody, pageOf } from '../../contract/common.ts'
-import {
-  CreateDeletion,
-  DeletionListQuery,
-  DeletionParams,
-  DeletionRequest,
-  ReadBackResult,
-  RejectDeletion,
-  StalePreview,
-} from '../../contract/deletion.ts'
+import { CreateDeletion, type DeletionRequest } from '../../contract/deletion.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { problem } from '../core/app-error.ts'
+import { deletionOperations } from '../../contract/operations/deletions.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/cursor.ts'
-import { route } from '../http/route.ts'
+import { serve } from '../http/serve.ts'
 import type { Decisions } from './governance/decisions.ts'
-import { crossFieldProblems, draftOf } from './requests/draft.ts'
+import { readDeletion } from './requests/draft.ts'
 import type { RequestQueries } from './requests/queries.ts'
 import type { DeletionSelection } from './requests/selection.ts'
 import { isFinal } from './requests/states.ts'
@@ -38,18 +28,8 @@ interface DeletionRoutesDeps {
   readonly nudge: () => void
 }
 
-const access = ['owner', 'admin'] as const
-const tag = 'Deletion'
-const address = '/usage/storage/deletions'
-
 /** Retry-After in seconds; an erasure usually takes one. */
 const lookAgainSeconds = '1'
-
-/**
- * Each verification counts every store twice, over everything that the organisation has. A person verifies
- * now and then; a program may follow ten deletions.
- */
-const verifyRate = { perMinute: 20, burst: 20 }
 
 export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   addCreateRoute(http, deps)
@@ -59,38 +39,12 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
 }
 
 function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
-  route(http, {
-    method: 'POST',
-    url: address,
-    access,
-    tag,
-    summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
-    body: CreateDeletion,
-    headers: z.object({
-      'idempotency-key': z
-        .string()
-        .optional()
-        .describe(
-          '1 to 200 visible ASCII characters: the same key with the same selection is the same request.',
-        ),
-    }),
-    status: 202,
-    alsoStatus: {
-      status: 200,
-      meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
-    },
-    result: DeletionRequest,
-    refusals: [409, 413, 415, 429],
+  serve(http, deletionOperations.create, {
     usesReserve: true,
-    ownRefusals: { 412: StalePreview },
-    check: (body, caller, { headers }) => [
-      ...crossFieldProblems(body, caller.tenantId),
-      ...keyProblems(headers['idempotency-key']),
-    ],
+    parse: ({ caller, ...sent }) => readDeletion(sent, caller.tenantId),
     onInvalid: (caller, problems) => recordMisconfirmed(deps.requestStore, caller, problems),
-    handle: async ({ caller, body, headers }) => {
-      const draft = draftOf(body)
-      const idempotencyKey = [headers['idempotency-key']].flat()[0] ?? null
+    handle: async ({ caller, body, headers, value: draft }) => {
+      const idempotencyKey = headers['idempotency-key'] ?? null
       // A repeated request is hidden already, so its preview would look stale.
       const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, idempotencyKey)
       if (body.preview_id !== undefined && !isRepeat) {
@@ -103,7 +57,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
       return {
         status: isNew ? 202 : 200,
         headers: {
-          location: `${address}/${request.request_id}`,
+          location: `${deletionOperations.list.path}/${request.request_id}`,
           ...(!isFinal(request.status) && { 'retry-after': lookAgainSeconds }),
         },
         body: request,
@@ -113,14 +67,7 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
 }
 
 function addReadingRoutes(http: FastifyInstance, requests: RequestQueries): void {
-  route(http, {
-    method: 'GET',
-    url: address,
-    access,
-    tag,
-    summary: 'Deletion requests of your organisation, newest first',
-    query: DeletionListQuery,
-    result: pageOf(DeletionRequest),
+  serve(http, deletionOperations.list, {
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
       const page = { limit: query.limit + 1, beforeId, status: query.status ?? null }
@@ -134,16 +81,7 @@ function addReadingRoutes(http: FastifyInstance, requests: RequestQueries): void
       }
     },
   })
-
-  route(http, {
-    method: 'GET',
-    url: `${address}/:request_id`,
-    access,
-    tag,
-    summary: 'One deletion request: its status, clocks, counts and steps',
-    params: DeletionParams,
-    result: DeletionRequest,
-    refusals: [404],
+  serve(http, deletionOperations.get, {
     handle: async ({ caller, params }) => answerOf(await requests.get(caller.tenantId, params.request_id)),
   })
 }
@@ -151,21 +89,10 @@ function addReadingRoutes(http: FastifyInstance, requests: RequestQueries): void
 function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   const { decisions, requests } = deps
   const decide = (
-    verb: string,
-    summary: string,
+    operation: (typeof deletionOperations)['cancel' | 'approve' | 'retry'],
     act: (caller: Caller, requestId: string) => Promise<void>,
-    refusals: readonly number[] = [404, 409],
   ) =>
-    route(http, {
-      method: 'POST',
-      url: `${address}/:request_id/${verb}`,
-      access,
-      tag,
-      summary,
-      params: DeletionParams,
-      body: NoBody,
-      result: DeletionRequest,
-      refusals,
+    serve(http, operation, {
       usesReserve: true,
       handle: async ({ caller, params }) => {
         await act(caller, params.request_id)
@@ -173,25 +100,10 @@ function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): voi
         return answerOf(await requests.get(caller.tenantId, params.request_id))
       },
     })
-  decide('cancel', 'Take back a deletion that has not begun; its telemetry can be read again', (caller, id) =>
-    decisions.cancel(caller, id),
-  )
-  decide('approve', 'Approve a deletion that somebody else asked for', (caller, id) =>
-    decisions.approve(caller, id),
-  )
-  decide('retry', 'Try a failed or incomplete deletion again, now', (caller, id) =>
-    decisions.retry(caller, id),
-  )
-  route(http, {
-    method: 'POST',
-    url: `${address}/:request_id/reject`,
-    access,
-    tag,
-    summary: 'Reject a deletion that waits for approval',
-    params: DeletionParams,
-    body: RejectDeletion,
-    result: DeletionRequest,
-    refusals: [404, 409],
+  decide(deletionOperations.cancel, (caller, id) => decisions.cancel(caller, id))
+  decide(deletionOperations.approve, (caller, id) => decisions.approve(caller, id))
+  decide(deletionOperations.retry, (caller, id) => decisions.retry(caller, id))
+  serve(http, deletionOperations.reject, {
     usesReserve: true,
     handle: async ({ caller, params, body }) => {
       await decisions.reject(caller, params.request_id, body.reason)
@@ -201,17 +113,7 @@ function addDecisionRoutes(http: FastifyInstance, deps: DeletionRoutesDeps): voi
 }
 
 function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: DeletionRoutesDeps): void {
-  route(http, {
-    method: 'POST',
-    url: `${address}/:request_id/verify`,
-    access,
-    tag,
-    summary: 'Count again, now, everything a deletion selects',
-    rate: verifyRate,
-    params: DeletionParams,
-    body: NoBody,
-    result: ReadBackResult,
-    refusals: [404, 409],
+  serve(http, deletionOperations.verify, {
     usesReserve: true,
     handle: async ({ caller, params }) => {
       const { isClean, rowsLeft } = await decisions.verify(caller, params.request_id)
@@ -230,12 +132,6 @@ function addVerifyRoute(http: FastifyInstance, { clock, decisions, requests }: D
 
 function answerOf(request: DeletionRequest) {
   return { headers: isFinal(request.status) ? {} : { 'retry-after': lookAgainSeconds }, body: request }
-}
-
-function keyProblems(header: string | string[] | undefined): ValidationProblem[] {
-  if (header === undefined || (typeof header === 'string' && /^[\x21-\x7e]{1,200}$/.test(header))) return []
-  const sentence = 'Use 1 to 200 visible ASCII characters'
-  return [problem(['header', 'Idempotency-Key'], 'value_error', sentence, header)]
 }
 
 async function recordMisconfirmed(

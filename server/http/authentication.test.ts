@@ -9,7 +9,8 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken, type RequestHead } from './authentication.ts'
-import { route } from './route.ts'
+import { testOperation } from './operation-fixture.ts'
+import { serve } from './serve.ts'
 import { createHttp } from './server.ts'
 
 const secret = 'the-one-valid-token-0123456789'
@@ -67,15 +68,13 @@ test('an authentication sees the method, the headers, the address and what the o
     },
     isReady: () => true,
   })
-  route(http, {
+  const remove = testOperation({
     method: 'DELETE',
-    url: '/things',
+    path: '/things',
     access: ['viewer'],
-    tag: 'Things',
-    summary: 'Things',
     result: z.object({}),
-    handle: async () => ({ body: {} }),
   })
+  serve(http, remove, { handle: async () => ({ body: {} }) })
   http.post('/v1/things', { config: { access: ['viewer'], takesBasic: true } }, async () => 'taken')
   const headers = { cookie: 'session=1', origin: 'https://lethe.example' }
   const remoteAddress = '192.0.2.7'

@@ -7,7 +7,7 @@ import type { ValidationProblem } from '../../contract/errors.ts'
 import type { Operation } from '../../contract/operation.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import { type Parsed, type ReadPart, readPart } from '../core/parsed.ts'
+import { type Parsed, type ReadPart, readPart, type SentBody } from '../core/parsed.ts'
 import { readJsonBody } from './json-body.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
 import type { SentNames } from './sent-names.ts'
@@ -29,16 +29,10 @@ export interface OperationInput<Params, Query, Body, Headers, Value> {
 }
 
 /** What a rule across the fields of a body gets. */
-export interface SentInput<Params, Body> {
+export interface SentInput<Params, Body> extends SentBody<Body> {
   readonly caller: Caller
   /** Undefined where they are refused. */
   readonly params: Params | undefined
-  /** Undefined where the schema refuses it. */
-  readonly body: Body | undefined
-  /** The fields of the body that the schema accepts. */
-  readonly fields: Partial<Body>
-  /** The body as it was sent, under the current names of its fields. */
-  readonly raw: unknown
   readonly mediaType: string
 }
 
@@ -89,7 +83,8 @@ export async function readInput<
   const sent = { caller, mediaType, raw, params: params.value, body: body.value, fields: body.fields }
   const parsed = isUnreadable ? undefined : await rule.parse?.(sent)
   if (parsed !== undefined && 'problems' in parsed) problems.push(...parsed.problems)
-  const headers = read('header', operation.headers, request.headers)
+  const headers = readOptional('header', operation.headers, request.headers)
+  problems.push(...headers.problems.map(underHeaderName))
   if (problems.length > 0) {
     await rule.onInvalid?.(caller, problems)
     throw new InvalidInput(problems)
@@ -107,6 +102,13 @@ export async function readInput<
     headers: headers.value as z.output<Headers>,
     value: parsed?.value as Value,
   }
+}
+
+/** A header is read under its name in lower case and named in a problem as the standards write it. */
+function underHeaderName(found: ValidationProblem): ValidationProblem {
+  const [part, name = '', ...rest] = found.loc
+  const written = String(name).replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+  return { ...found, loc: [String(part), written, ...rest] }
 }
 
 function readOptional<T extends z.ZodType>(

@@ -3,6 +3,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../core/caller.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body is read, on every route that isn't public. */
+    caller: Caller | null
+  }
+}
+
 /** The caller that the role check let through. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error('A guarded route ran without a caller.')

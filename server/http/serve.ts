@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, Rout
 import { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import type { ResponseHeader } from '../../contract/headers.ts'
-import { bodyTypesOf, type Operation, type Rate } from '../../contract/operation.ts'
+import { type Access, bodyTypesOf, type Operation, type Rate } from '../../contract/operation.ts'
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/parsed.ts'
@@ -19,6 +19,17 @@ import { SentNames } from './sent-names.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** Who may call. A route without it is open to everyone. */
+    access?: Access
+    /**
+     * Whether it answers also those who ask too often: a prober must not be told apart
+     * from an attacker beside it.
+     */
+    isUnmetered?: boolean
+    /**
+     * Whether a token may also come as the password of Basic authentication, for senders that know no bearer.
+     */
+    takesBasic?: boolean
     /** What the route serves. */
     operation?: Operation
   }

@@ -12,6 +12,7 @@ import Fastify, {
 } from 'fastify'
 import { z } from 'zod'
 import type { ErrorCode } from '../../contract/errors.ts'
+import type { Access } from '../../contract/operation.ts'
 import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -27,7 +28,6 @@ import { OperationRates } from './limits/rates.ts'
 import { RequestsUnderWay } from './limits/under-way.ts'
 import { answerUnreadable, createListener } from './listener.ts'
 import { callerOf } from './request.ts'
-import type { RouteAccess } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -49,7 +49,7 @@ declare module 'fastify' {
  * By URL pattern, then by method. Access is undefined on routes that aren't ours, such as
  * the reference page's files.
  */
-type RouteTable = ReadonlyMap<string, ReadonlyMap<string, RouteAccess | undefined>>
+type RouteTable = ReadonlyMap<string, ReadonlyMap<string, Access | undefined>>
 
 export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 
@@ -92,9 +92,9 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
   const underWay = new RequestsUnderWay()
-  const routeTable = new Map<string, Map<string, RouteAccess | undefined>>()
+  const routeTable = new Map<string, Map<string, Access | undefined>>()
   http.addHook('onRoute', (added) => {
-    const known = routeTable.get(added.url) ?? new Map<string, RouteAccess | undefined>()
+    const known = routeTable.get(added.url) ?? new Map<string, Access | undefined>()
     for (const method of [added.method].flat()) known.set(method, added.config?.access)
     routeTable.set(added.url, known)
   })

@@ -4,6 +4,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
+import { lowerThreadPriority } from '../core/thread-priority.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
@@ -27,6 +28,7 @@ function answerTo(job: DecodeJob): DecodeAnswer {
   }
 }
 
+lowerThreadPriority()
 parentPort?.on('message', (job: DecodeJob) => {
   const answer = answerTo(job)
   const rows = 'parts' in answer ? answer.parts.flatMap(({ batch }) => batch) : []

@@ -9,6 +9,7 @@ import { gzipSync } from 'node:zlib'
 import { gunzipBody } from './gunzip-body.ts'
 
 const limitBytes = 100_000
+const turn = async () => {}
 const text = Buffer.from('telemetry '.repeat(5000))
 
 test('a body within the limit comes out whole, whatever pieces it came in', async () => {
@@ -17,13 +18,13 @@ test('a body within the limit comes out whole, whatever pieces it came in', asyn
     const pieces = Array.from({ length: Math.ceil(zipped.length / size) }, (_, i) =>
       zipped.subarray(i * size, (i + 1) * size),
     )
-    assert.deepEqual(await buffer(gunzipBody(Readable.from(pieces), text.length)), text)
+    assert.deepEqual(await buffer(gunzipBody(Readable.from(pieces), { limitBytes: text.length, turn })), text)
   }
 })
 
 test('one byte beyond the limit is too large', async () => {
   const payload = Readable.from([gzipSync(text)])
-  await assert.rejects(buffer(gunzipBody(payload, text.length - 1)), { code: 'body_too_large' })
+  await assert.rejects(buffer(gunzipBody(payload, { limitBytes: text.length - 1, turn })), { code: 'body_too_large' })
 })
 
 test('an endless body is read no further than its limit, also when nobody listens any more', async () => {
@@ -37,7 +38,7 @@ test('an endless body is read no further than its limit, also when nobody listen
       }
     })(),
   )
-  const body = gunzipBody(endless, limitBytes)
+  const body = gunzipBody(endless, { limitBytes, turn })
   // What Fastify does: it reads, refuses, and takes its listeners off while the stream goes on.
   await new Promise((resolve) => body.once('error', resolve).resume())
   const piecesAtRefusal = pieces
@@ -48,13 +49,35 @@ test('an endless body is read no further than its limit, also when nobody listen
 
 test('what goes wrong after the refusal reaches nobody', async () => {
   const bad = Buffer.concat([gzipSync(Buffer.alloc(limitBytes + 1)), Buffer.from('not gzip at all')])
-  const body = gunzipBody(Readable.from([bad]), limitBytes)
+  const body = gunzipBody(Readable.from([bad]), { limitBytes, turn })
   await new Promise((resolve) => body.once('error', resolve).resume())
   for (let turn = 0; turn < 100; turn++) await nextTurn()
 })
 
 test('what is no gzip, or ends too early, fails with a code of zlib', async () => {
   for (const bytes of [Buffer.from('not gzip'), gzipSync(text).subarray(0, 30)]) {
-    await assert.rejects(buffer(gunzipBody(Readable.from([bytes]), limitBytes)), { code: /^Z_/ })
+    await assert.rejects(buffer(gunzipBody(Readable.from([bytes]), { limitBytes, turn })), { code: /^Z_/ })
   }
+})
+
+test('a body stands still while its organisation waits for a turn, and goes on with it', async () => {
+  const large = Buffer.alloc(1024 * 1024, 'telemetry ')
+  const waiting: (() => void)[] = []
+  const limits = { limitBytes: large.length, turn: () => new Promise<void>((go) => waiting.push(go)) }
+  const body = gunzipBody(Readable.from([gzipSync(large)]), limits)
+  let read = 0
+  body.on('data', (chunk: Buffer) => {
+    read += chunk.length
+  })
+  let turns = 0
+  for (let steps = 0; read < large.length; steps++) {
+    assert.ok(steps < 100_000, `${read} bytes after ${turns} turns`)
+    await nextTurn()
+    assert.ok(waiting.length <= 1)
+    assert.ok(read <= 100_000 * (turns + 1), `${read} bytes after ${turns} turns`)
+    if (waiting.length === 0) continue
+    turns++
+    waiting.pop()?.()
+  }
+  assert.ok(turns >= 10, `${turns} turns`)
 })

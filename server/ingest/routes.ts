@@ -96,7 +96,11 @@ function release(request: FastifyRequest): void {
 async function uncompress(request: FastifyRequest, payload: Readable, limitBytes: number): Promise<Readable> {
   const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   if (coding === 'identity') return payload
-  if (coding === 'gzip') return gunzipBody(payload, limitBytes)
+  if (coding === 'gzip') {
+    const { tenantId } = callerOf(request)
+    const turn = () => request.server.turns.turnOf(tenantId)
+    return gunzipBody(payload, { limitBytes, turn })
+  }
   throw new AppError('unsupported_media_type', {
     sentence: 'Send the body plain or with Content-Encoding gzip.',
   })

@@ -31,10 +31,14 @@ interface Page<Item> {
  */
 const halvings = 10
 
-/** Reads a page of the range or, where that costs too much, of its newer half, and so on. */
-async function newerPart<Item>(
+/**
+ * Reads a page of the range or, where that costs too much, of its newer half, and so on. `tooMuch` says in a
+ * sentence that the answer begins at an instant.
+ */
+export async function newerPart<Item>(
   start: PageStart,
-  read: (start: PageStart) => Promise<Pick<Page<Item>, 'items' | 'next_cursor'>>,
+  read: (start: PageStart) => Promise<Omit<Page<Item>, 'searched'>>,
+  tooMuch: (from: string) => string,
 ): Promise<Page<Item>> {
   const { window, position } = start
   const beganNs = BigInt(position?.[2] ?? window.startNs)
@@ -45,13 +49,13 @@ async function newerPart<Item>(
     const page = await ifAffordable(read({ window: part, position }), halved === halvings)
     if (page === null) continue
     const searched = { range_start: formatInstant(part.startNs), range_end: formatInstant(part.endNs) }
-    const warnings =
-      part.startNs === window.startNs
-        ? []
-        : [`There are too many names in this range; listed are those seen from ${searched.range_start} on.`]
-    return { ...page, searched, warnings }
+    const cut = part.startNs === window.startNs ? [] : [tooMuch(searched.range_start)]
+    return { ...page, searched, warnings: [...cut, ...page.warnings] }
   }
 }
+
+const tooManyNames = (from: string): string =>
+  `There are too many names in this range; listed are those seen from ${from} on.`
 
 interface ServiceRow {
   readonly service: string
@@ -80,7 +84,11 @@ export function listServices(
   nowNs: bigint,
   limits?: StatementLimits,
 ): Promise<Page<z.infer<typeof ServiceEntry>>> {
-  return newerPart(pageStart(query, nowNs, byPrefix), (start) => readServices(reader, query, start, limits))
+  return newerPart(
+    pageStart(query, nowNs, byPrefix),
+    (start) => readServices(reader, query, start, limits),
+    tooManyNames,
+  )
 }
 
 async function readServices(
@@ -101,7 +109,7 @@ async function readServices(
   const shownWith = (last: ServiceRow, index: number): number =>
     rows.slice(0, index + 1).filter((row) => row.prefix === last.prefix).length +
     (position !== null && last.prefix === prefix ? Number(shown) : 0)
-  return pageOfRows(
+  const page = pageOfRows(
     rows,
     query.limit,
     (row, index) =>
@@ -112,6 +120,7 @@ async function readServices(
       last_seen: formatInstant(BigInt(row.last_ns)),
     }),
   )
+  return { ...page, warnings: [] }
 }
 
 interface MetricRow {
@@ -133,8 +142,10 @@ export function listMetrics(
   nowNs: bigint,
   limits?: StatementLimits,
 ): Promise<Page<z.infer<typeof MetricEntry>>> {
-  return newerPart(pageStart(query, nowNs, byNameAndKind), (start) =>
-    readMetrics(reader, query, start, limits),
+  return newerPart(
+    pageStart(query, nowNs, byNameAndKind),
+    (start) => readMetrics(reader, query, start, limits),
+    tooManyNames,
   )
 }
 
@@ -165,7 +176,7 @@ FROM ${from(table, ...of, ...after)} GROUP BY metric`
   arraySlice(arraySort(groupUniqArrayArray(services)), 1, 100) AS services, toString(toUnixTimestamp64Nano(max(last))) AS last_ns
 FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, kind LIMIT ${uint(query.limit + 1)}`
   }, limits)
-  return pageOfRows(
+  const page = pageOfRows(
     rows,
     query.limit,
     (row) => positionWithin(window, [row.metric, row.kind, window.startNs.toString()]),
@@ -176,6 +187,7 @@ FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, k
       last_seen: formatInstant(BigInt(last_ns)),
     }),
   )
+  return { ...page, warnings: [] }
 }
 
 /**

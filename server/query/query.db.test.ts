@@ -813,10 +813,16 @@ test('cursors that are not ours are refused', async () => {
     }
   }
   assert.equal((await ask('/telemetry/services', { cursor: encode(['a', 'x', '0', '1', '2']) })).status, 422)
+  for (const texts of [
+    ['a', '1', '0', '1', '2'],
+    ['1', '-1', '0', '1', '2'],
+    ['1', '1', "'", '1', '2'],
+  ])
+    assert.equal((await ask('/telemetry/deploys', { cursor: encode(texts) })).status, 422)
 })
 
 test('people and tokens of the organisation may read, ingest tokens and strangers may not', async () => {
-  for (const path of ['series', 'logs', 'spans', `traces/${traceId(1)}`, 'services', 'metrics']) {
+  for (const path of ['series', 'logs', 'spans', `traces/${traceId(1)}`, 'services', 'metrics', 'deploys']) {
     const query = path === 'series' ? { metric: 'memory' } : {}
     for (const role of ['owner', 'admin', 'member', 'viewer']) {
       assert.equal((await ask(`/telemetry/${path}`, query, `acme.${role}`)).status, 200, `${path} ${role}`)
@@ -834,6 +840,7 @@ const everything: readonly (readonly [string, Query])[] = [
   [`/telemetry/traces/${traceId(1)}`, {}],
   ['/telemetry/services', {}],
   ['/telemetry/metrics', {}],
+  ['/telemetry/deploys', {}],
   ...[
     'memory',
     'requests',
@@ -938,6 +945,7 @@ test('hostile text in any parameter finds nothing and breaks nothing', async () 
       ['/telemetry/series', { metric: 'memory', service: text }],
       ['/telemetry/series', { metric: 'memory', attribute: `k=${text}` }],
       ['/telemetry/series', { metric: 'logs.rate', service: text }],
+      ['/telemetry/deploys', { service: text }],
     ]
     for (const [path, query] of asks) {
       const { status, body, text: answer } = await ask(path, query)
@@ -993,6 +1001,72 @@ test('of more names than a statement may hold those of a newer part of the range
   }
   const whole = (await ask('/telemetry/services', query, 'crowd.owner')).body
   assert.deepEqual([whole.searched.range_start, whole.warnings], [formatInstant(at(0)), []])
+  await narrow.close()
+})
+
+test('deploys are listed newest first and page by page, of a service where one is named, and to nobody else', async () => {
+  const services = ['cart', 'checkout', 'search']
+  const rows = services.flatMap((ServiceName, s) =>
+    Array.from({ length: 50 }, (_, minute) => ({
+      Timestamp: at(60 * minute),
+      ServiceName,
+      ResourceAttributes: { 'service.version': minute < 20 + 20 * Math.ceil(s / 2) ? '1.0' : '1.1' },
+    })),
+  )
+  await insert('fleet', 'otel_traces', rows)
+  await insert('rival', 'otel_traces', rows.slice(0, 20))
+  const query = { range_start: formatInstant(at(0)), range_end: formatInstant(at(3_600)), limit: 1 }
+  const items = await allPages('/telemetry/deploys', query, 'fleet.viewer')
+  assert.deepEqual(
+    items.map(({ at: time, previous_version, service, version }: Body) => [
+      service,
+      previous_version,
+      version,
+      time,
+    ]),
+    [
+      ['search', '1.0', '1.1', formatInstant(at(2_400))],
+      ['checkout', '1.0', '1.1', formatInstant(at(2_400))],
+      ['cart', '1.0', '1.1', formatInstant(at(1_200))],
+    ],
+  )
+  const own = await allPages('/telemetry/deploys', { ...query, service: 'cart' }, 'fleet.viewer')
+  assert.deepEqual(own, items.slice(2))
+  assert.deepEqual(await allPages('/telemetry/deploys', query, 'rival.viewer'), [])
+  const { next_cursor: cursor } = await ok('/telemetry/deploys', query, 'fleet.viewer')
+  gate.hide('fleet', { id: 'del_9', signals: ['traces'], range: { startNs: null, endNs: at(1_500) } })
+  const { items: left } = await ok('/telemetry/deploys', { ...query, cursor }, 'fleet.viewer')
+  assert.deepEqual(
+    left.map(({ service }: Body) => service),
+    ['checkout'],
+    'a deploy goes with the telemetry that showed it',
+  )
+  assert.equal((await allPages('/telemetry/deploys', query, 'fleet.viewer')).length, 2)
+  gate.unhide('fleet', 'del_9')
+})
+
+test('of more versions than a statement may hold the deploys of a newer part of the range are listed', async () => {
+  const crowd = Array.from({ length: 30_000 }, (_, i) => ({
+    Timestamp: at(i % 600),
+    ServiceName: `service ${i % 100}`,
+    ResourceAttributes: { 'service.version': `v${i}` },
+  }))
+  const steady = ['1.0', '1.1'].flatMap((version, v) =>
+    Array.from({ length: 15 }, (_, i) => ({
+      Timestamp: at(27_000 + (15 * v + i) * 60),
+      ServiceName: 'shop',
+      ResourceAttributes: { 'service.version': version },
+    })),
+  )
+  await insert('busy', 'otel_logs', [...crowd, ...steady])
+  const narrow = open({ maxSeconds: 20, maxMemoryBytes: 16_000_000 })
+  const query = { range_start: formatInstant(at(0)), range_end: formatInstant(at(28_800)) }
+  const page = (await ask('/telemetry/deploys', query, 'busy.owner', narrow)).body
+  assert.deepEqual(
+    page.items.map(({ version }: Body) => version),
+    ['1.1'],
+  )
+  assert.match(page.warnings[0], /too much telemetry/)
   await narrow.close()
 })
 

@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { listMetrics, listServices } from './catalogue.ts'
+import { listDeploys } from './deploys.ts'
 import { listLogs } from './logs.ts'
 import { interactiveLimits, type ReadLimits } from './search.ts'
 import { answerSeries } from './series-answer.ts'
@@ -59,6 +60,12 @@ function addCatalogueRoutes(
   serve(http, telemetryOperations.metrics, {
     handle: async ({ caller, query }) => ({
       body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  serve(http, telemetryOperations.deploys, {
+    handle: async ({ caller, query }) => ({
+      body: await listDeploys(readerOf(caller), query, clock.nowNs(), limits),
     }),
   })
 }

@@ -76,6 +76,18 @@ export function knowsAttribute(column: string, key: string): Sql {
   )})`
 }
 
+/** Stands for a key and the bytes around it while a value is cut out; like those, no UTF-8 has it. */
+const keyMark = bytes(0xfd)
+
+/**
+ * The value of a key of a set; empty where the set has none. Nothing but the column varies in it, so of a
+ * column with a dictionary the engine computes it once for each entry of that.
+ */
+export function pairIn(column: string, key: string): Sql {
+  const marked = sql`replaceOne(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}, ${keyMark})`
+  return sql`substringIndex(substringIndex(${marked}, ${keyMark}, -1), ${bytes(pairStart)}, 1)`
+}
+
 /** Whether a record has an attribute of its own. */
 export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
@@ -14,7 +14,7 @@ import {
   encodeRows,
   insertRows,
   tableSpec,
-  temporaryFolder,
+  temporaryFolders,
   withEngine,
 } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
@@ -28,18 +28,12 @@ import { seriesIdExpression } from './schema/series-id.ts'
 import { tables, tablesOf } from './schema/tables.ts'
 import { raw, sql, strings } from './sql.ts'
 
-const folders: string[] = []
 const children: ChildProcess[] = []
 after(() => {
   for (const child of children) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const open = (folder: string) => openChdb({ folder, maxMemoryBytes: 2 ** 30 })
 const place = { tenantId: 'acme', placement: 1 }

@@ -17,6 +17,7 @@ import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
 import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
+import { activeTokensMax } from './tokens.ts'
 
 const msPerDay = 86_400_000
 const { control, close } = await openControlPlane()
@@ -90,8 +91,37 @@ async function bindByHand(id: string, madeWith: string, lineExpiresAtMs: number)
 }
 
 const works = async (token: Token) => (await ask(token, 'GET', '/me')).status === 200
-const revoke = (by: Token, { id }: Token, query = '') => ask(by, 'DELETE', `/tokens/${id}${query}`)
+const revoke = (by: Token, { id }: Pick<Token, 'id'>, query = '') =>
+  ask(by, 'DELETE', `/tokens/${id}${query}`)
 const inDays = (days: number) => new Date(clock.nowMs() + days * msPerDay).toISOString()
+
+describe('the number of tokens', () => {
+  test('is bounded for an organisation, by those that work, and not for the operator or a neighbour', async () => {
+    const [first] = [await operatorToken('ingest', 1)]
+    for (let made = 2; made < activeTokensMax; made++) await operatorToken('ingest')
+    const { status, body } = await tryMake(owner)
+    assert.deepEqual([status, body.code], [409, 'too_many_tokens'])
+    assert.match(body.detail, /1000 access tokens/)
+    await operatorToken('owner')
+    await revoke(owner, first)
+    assert.equal((await tryMake(owner)).status, 409, 'one more than the most, by the operator')
+    const own = tenantId
+    tenantId = 'neighbour'
+    await store.createOrganisation(
+      { tenantId, name: tenantId, actor: operatorActor('command-line') },
+      async () => {},
+    )
+    assert.equal((await tryMake(await operatorToken('owner'))).status, 201)
+    tenantId = own
+    const expiring = await operatorToken('ingest', 1)
+    assert.equal((await revoke(owner, expiring)).status, 200)
+    const [oldest] = await store.listTokens(tenantId, { limit: 1, beforeId: null })
+    assert.ok(oldest)
+    await revoke(owner, oldest)
+    assert.equal((await tryMake(owner)).status, 201, 'a revoked one makes room')
+    assert.equal((await tryMake(owner)).status, 409)
+  })
+})
 
 describe('the expiry of a token', () => {
   test('is that of the token it is made with, where none is asked for', async () => {

@@ -21,6 +21,12 @@ import { hashSecret, prefixOf } from './tenancy.ts'
 
 const msPerDay = 86_400_000
 
+/**
+ * Access tokens of an organisation that work at the same time. A fleet of that size shares the tokens of its
+ * collectors.
+ */
+export const activeTokensMax = 1000
+
 /** Ids in one audit entry: keeps an entry below 20 kB, however many tokens a line has. */
 const idsPerEntry = 500
 
@@ -49,7 +55,8 @@ interface Line {
 
 /**
  * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a
- * token already, of whichever organisation; InvalidInput where it would outlast its line; `token_unknown`,
+ * token already, of whichever organisation; `too_many_tokens` where the organisation has as many as it may
+ * have, which does not bind the operator; InvalidInput where it would outlast its line; `token_unknown`,
  * `token_revoked`, `token_expired` or `token_line_expired` where the token it is made with has ended, or one
  * that this descends from.
  */
@@ -58,6 +65,7 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
   const id = newId('tok', nowMs)
   const secretHash = hashSecret(token.secret)
   await refuseTakenSecret(trx, secretHash)
+  if (token.actor.kind !== 'operator') await refuseTooManyTokens(trx, token.tenantId, nowMs)
   const line = await lineOf(trx, token, id, nowMs)
   const expiresAtMs = expiryWithin(line, token.expiresAtMs, nowMs)
   await trx
@@ -86,6 +94,20 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
     facts: { role: token.role, expires_at: textOf(expiresAtMs) },
   })
   return id
+}
+
+async function refuseTooManyTokens(trx: ControlTransaction, tenantId: string, nowMs: number): Promise<void> {
+  const { active } = await trx
+    .selectFrom('access_tokens')
+    .select(({ fn }) => fn.countAll<number>().as('active'))
+    .where('tenant_id', '=', tenantId)
+    .where('revoked_at_ms', 'is', null)
+    .where(({ eb, or }) => or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', nowMs)]))
+    .executeTakeFirstOrThrow()
+  if (Number(active) < activeTokensMax) return
+  throw new AppError('too_many_tokens', {
+    sentence: `Your organisation has ${active} access tokens, and ${activeTokensMax} is the most; revoke some that are not in use.`,
+  })
 }
 
 async function refuseTakenSecret(trx: ControlTransaction, secretHash: string): Promise<void> {

@@ -431,6 +431,7 @@ const entries: Readonly<Record<string, Entry>> = {
   'GET /telemetry/traces/:trace_id': read('/telemetry/traces/0123456789abcdef0123456789abcdef'),
   'GET /telemetry/services': read('/telemetry/services'),
   'GET /telemetry/metrics': read('/telemetry/metrics'),
+  'GET /telemetry/deploys': read(`/telemetry/deploys?${lately}`),
   'GET /anomalies': read('/anomalies'),
   'GET /anomalies/methods': read('/anomalies/methods'),
   'GET /anomalies/metrics': read('/anomalies/metrics'),

@@ -8,10 +8,11 @@ import { after, before, test } from 'node:test'
 import { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts'
+import type { Access } from '../../contract/operation.ts'
+import { everyOperation } from '../../contract/operations/every.ts'
 import { AccessToken, type Role, roles } from '../../contract/tenancy.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import type { RouteAccess } from '../../server/http/route.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { decodeProto } from '../otlp/otlp-messages.ts'
 import { type Answer, assertRefused, type Service, startService } from './service.ts'
@@ -20,7 +21,7 @@ interface Row {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly url: string
   /** Null for files that aren't ours to guard. */
-  readonly access: RouteAccess | null
+  readonly access: Access | null
   /** What those who may call get for an empty object, unknown ids and no parameters. */
   readonly status: number
   /** Absent from the reference page on purpose. */
@@ -81,6 +82,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/telemetry/traces/:trace_id', access: readers, status: 404 },
   { method: 'GET', url: '/telemetry/services', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/metrics', access: readers, status: 200 },
+  { method: 'GET', url: '/telemetry/deploys', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/methods', access: readers, status: 200 },
   { method: 'GET', url: '/anomalies/metrics', access: readers, status: 200 },
@@ -158,6 +160,18 @@ test('the table and the registered routes are the same, method by method and rol
   )
   const expected = rows.map(({ method, url, access }) => `${method} ${url} ${JSON.stringify(access)}`)
   assert.deepEqual(registered.sort(), expected.sort())
+})
+
+test('what is declared in the contract is served, and nothing else, for the same roles', () => {
+  const served = [...service.app.http.routeTable].flatMap(([url, methods]) =>
+    [...methods]
+      .filter(([method]) => method !== 'HEAD')
+      .map(([method, access]) => `${method} ${url} ${JSON.stringify(access ?? null)}`),
+  )
+  const declared = everyOperation.map(
+    ({ method, path, access }) => `${method} ${path} ${JSON.stringify(access)}`,
+  )
+  assert.deepEqual(served.sort(), declared.sort())
 })
 
 test('HEAD is there exactly where GET is, for the same roles', () => {

@@ -2,32 +2,18 @@
 // return the same bytes.
 
 import type { FastifyInstance } from 'fastify'
-import { CertificateAnswer, CertificateQuery, jwksUri } from '../../../contract/certificate.ts'
-import { DeletionParams } from '../../../contract/deletion.ts'
+import { type CertificateAnswer, jwksUri } from '../../../contract/certificate.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { prefersHtml } from '../../http/pages/prefers-html.ts'
-import { route } from '../../http/route.ts'
+import { serve } from '../../http/serve.ts'
 import { pagePolicy, renderPage } from './page.ts'
 import type { CertificateStore } from './store.ts'
 
-/** A client that fetches the certificates of a year does so at one a second. */
-const rate = { perMinute: 60, burst: 60 }
-
 export function addCertificateRoute(http: FastifyInstance, store: CertificateStore): void {
-  route(http, {
-    method: 'GET',
-    url: '/usage/storage/deletions/:request_id/certificate',
-    access: ['owner', 'admin'],
-    tag: 'Evidence',
-    summary: 'The signed certificate of a completed deletion, as JSON or as a page to print',
-    rate: rate,
-    params: DeletionParams,
-    query: CertificateQuery,
-    result: CertificateAnswer,
-    alsoHtml: 'The same as one page, which loads and runs nothing.',
-    refusals: [404, 409],
-    handle: async ({ caller, params, query, headers }) => {
+  serve(http, deletionOperations.certificate, {
+    handle: async ({ accept, caller, params, query }) => {
       const issued = await store.issue(caller.tenantId, params.request_id, caller.requester)
-      const isPage = query.format === undefined ? prefersHtml(headers.accept) : query.format === 'html'
+      const isPage = query.format === undefined ? prefersHtml(accept) : query.format === 'html'
       const body: CertificateAnswer = {
         request_id: params.request_id,
         issued_at: issued.certificate.issued_at,

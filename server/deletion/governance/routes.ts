@@ -1,21 +1,13 @@
 // The policy of a second person and legal holds over HTTP.
 
 import type { FastifyInstance } from 'fastify'
-import { pageOf } from '../../../contract/common.ts'
-import {
-  DeletionPolicy,
-  HoldListQuery,
-  HoldParams,
-  LegalHold,
-  PlaceHold,
-  SetDeletionPolicy,
-} from '../../../contract/deletion-governance.ts'
-import type { ValidationProblem } from '../../../contract/errors.ts'
-import { formatInstant } from '../../../contract/instant.ts'
-import { problem } from '../../core/app-error.ts'
+import type { LegalHold, PlaceHold } from '../../../contract/deletion-governance.ts'
+import { holdOperations, policyOperations } from '../../../contract/operations/governance.ts'
 import type { Caller } from '../../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../../core/cursor.ts'
-import { route } from '../../http/route.ts'
+import type { Parsed, SentBody } from '../../core/parsed.ts'
+import { serve } from '../../http/serve.ts'
+import { reversedBounds } from '../requests/reversed-bounds.ts'
 import type { LegalHolds } from './holds.ts'
 import { type DeletionPolicies, secondPerson } from './policy.ts'
 
@@ -28,36 +20,18 @@ interface GovernanceRoutesDeps {
   readonly nudge: () => void
 }
 
-const access = ['owner', 'admin'] as const
-const tag = 'Deletion'
-const policyAddress = '/usage/storage/deletion-policy'
-const holdsAddress = '/usage/storage/holds'
-
 export function addGovernanceRoutes(http: FastifyInstance, deps: GovernanceRoutesDeps): void {
   addPolicyRoutes(http, deps.policies)
   addHoldRoutes(http, deps)
 }
 
 function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): void {
-  route(http, {
-    method: 'GET',
-    url: policyAddress,
-    access,
-    tag,
-    summary: 'Which deletions need a second person',
-    result: DeletionPolicy,
+  serve(http, policyOperations.get, {
     handle: async ({ caller }) => ({
       body: { ...(await policies.get(caller.tenantId)), second_person: secondPerson },
     }),
   })
-  route(http, {
-    method: 'PUT',
-    url: policyAddress,
-    access: ['owner'],
-    tag,
-    summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
-    body: SetDeletionPolicy,
-    result: DeletionPolicy,
+  serve(http, policyOperations.set, {
     usesReserve: true,
     handle: async ({ caller, body }) => {
       const policy = await policies.set(caller.tenantId, body.approval, caller.requester)
@@ -67,31 +41,15 @@ function addPolicyRoutes(http: FastifyInstance, policies: DeletionPolicies): voi
 }
 
 function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: GovernanceRoutesDeps): void {
-  route(http, {
-    method: 'POST',
-    url: holdsAddress,
-    access,
-    tag,
-    summary: 'Place a legal hold: what it covers is not erased until it is released',
-    body: PlaceHold,
-    status: 201,
-    result: LegalHold,
-    refusals: [409],
+  serve(http, holdOperations.place, {
     usesReserve: true,
-    check: reversedBounds,
-    handle: async ({ caller, body }) => {
-      const hold = await placeHold(caller, body)
-      return { headers: { location: `${holdsAddress}/${hold.hold_id}` }, body: hold }
+    parse: readHold,
+    handle: async ({ caller, value }) => {
+      const hold = await placeHold(caller, value)
+      return { headers: { location: `${holdOperations.list.path}/${hold.hold_id}` }, body: hold }
     },
   })
-  route(http, {
-    method: 'GET',
-    url: holdsAddress,
-    access,
-    tag,
-    summary: 'Legal holds of your organisation, newest first',
-    query: HoldListQuery,
-    result: pageOf(LegalHold),
+  serve(http, holdOperations.list, {
     handle: async ({ caller, query }) => {
       const found = await holds.list(caller.tenantId, {
         limit: query.limit + 1,
@@ -108,26 +66,10 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
       }
     },
   })
-  route(http, {
-    method: 'GET',
-    url: `${holdsAddress}/:hold_id`,
-    access,
-    tag,
-    summary: 'One legal hold',
-    params: HoldParams,
-    result: LegalHold,
-    refusals: [404],
+  serve(http, holdOperations.get, {
     handle: async ({ caller, params }) => ({ body: await holds.get(caller.tenantId, params.hold_id) }),
   })
-  route(http, {
-    method: 'POST',
-    url: `${holdsAddress}/:hold_id/release`,
-    access,
-    tag,
-    summary: 'Release a legal hold; deletions it deferred go on by themselves',
-    params: HoldParams,
-    result: LegalHold,
-    refusals: [404],
+  serve(http, holdOperations.release, {
     usesReserve: true,
     handle: async ({ caller, params }) => {
       const hold = await holds.release(caller.tenantId, params.hold_id, caller.requester)
@@ -137,15 +79,7 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
   })
 }
 
-function reversedBounds(raw: unknown): ValidationProblem[] {
-  const bounds = PlaceHold.pick({ range_start: true, range_end: true }).strip().safeParse(raw)
-  if (!bounds.success) return []
-  const { range_start: startNs, range_end: endNs } = bounds.data
-  if (startNs === undefined || endNs === undefined || startNs < endNs) return []
-  return [
-    problem(['body', 'range_end'], 'value_error', 'The end must be after the start', formatInstant(endNs), {
-      error: 'range_end is not after range_start',
-      range_start: formatInstant(startNs),
-    }),
-  ]
+function readHold({ body, fields, raw }: SentBody<PlaceHold>): Parsed<PlaceHold> {
+  const problems = reversedBounds(fields, raw)
+  return body === undefined || problems.length > 0 ? { problems } : { value: body }
 }

@@ -3,13 +3,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CreateDeletion } from '../../../contract/deletion.ts'
-import { crossFieldProblems, draftOf } from './draft.ts'
+import { readPart } from '../../core/parsed.ts'
+import { readDeletion } from './draft.ts'
 import { selectionText } from './selection.ts'
 
 describe('the body of a deletion', () => {
   const tenantId = 'acme'
-  const problemsOf = (body: unknown) =>
-    crossFieldProblems(body, tenantId).map(({ loc, type }) => [...loc, type])
+  const readBody = (raw: unknown) => {
+    const { value: body, fields } = readPart('body', CreateDeletion, raw)
+    return readDeletion({ body, fields, raw }, tenantId)
+  }
+  const problemsOf = (raw: unknown) => {
+    const read = readBody(raw)
+    return 'problems' in read ? read.problems.map(({ loc, type }) => [...loc, type]) : []
+  }
 
   for (const confirm of ['', 'Acme', ' acme', 'acme ', 'globex', 'acmé', 'acme\n']) {
     test(`refuses the confirmation ${JSON.stringify(confirm)}`, () => {
@@ -57,19 +64,19 @@ describe('the body of a deletion', () => {
   })
 
   test('means everything before the end where no start is given', () => {
-    const body = CreateDeletion.parse({
-      scope: 'range',
-      confirm: 'acme',
-      range_end: '2026-01-01T00:00:00+02:00',
-    })
-    assert.deepEqual(draftOf(body).range, { startNs: null, endNs: 1_767_218_400_000_000_000n })
-    assert.deepEqual(draftOf(body).signals, ['metrics', 'logs', 'traces'])
+    const read = readBody({ scope: 'range', confirm: 'acme', range_end: '2026-01-01T00:00:00+02:00' })
+    assert.ok('value' in read)
+    assert.deepEqual(read.value.range, { startNs: null, endNs: 1_767_218_400_000_000_000n })
+    assert.deepEqual(read.value.signals, ['metrics', 'logs', 'traces'])
   })
 
   test('has one text for one selection, whatever the order of its signals', () => {
-    const draft = (signals: string[]) =>
-      draftOf(CreateDeletion.parse({ scope: 'all', confirm: 'acme', signals }))
-    assert.equal(selectionText(draft(['traces', 'logs'])), selectionText(draft(['logs', 'traces'])))
-    assert.notEqual(selectionText(draft(['logs'])), selectionText(draft(['traces'])))
+    const textOf = (signals: string[]) => {
+      const read = readBody({ scope: 'all', confirm: 'acme', signals })
+      assert.ok('value' in read)
+      return selectionText(read.value)
+    }
+    assert.equal(textOf(['traces', 'logs']), textOf(['logs', 'traces']))
+    assert.notEqual(textOf(['logs']), textOf(['traces']))
   })
 })

@@ -1,13 +1,15 @@
 // What the body of a deletion asks for: a selection with a reason, a delay and the rule for late telemetry.
-// Checks that need more than one field are here. Pure.
+// Rules that need more than one field are here. Pure.
 
 import type { z } from 'zod'
-import { CreateDeletion, type deletionReasons, type PreviewDeletion } from '../../../contract/deletion.ts'
+import type { CreateDeletion, deletionReasons, PreviewDeletion } from '../../../contract/deletion.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
-import { formatInstant } from '../../../contract/instant.ts'
 import { problem } from '../../core/app-error.ts'
+import { isRecord } from '../../core/is-record.ts'
+import type { Parsed, SentBody } from '../../core/parsed.ts'
 import { allTime } from '../../core/time-range.ts'
 import { signals } from '../../telemetry/schema/tables.ts'
+import { reversedBounds } from './reversed-bounds.ts'
 import { type DeletionSelection, selectionText } from './selection.ts'
 
 export interface DeletionDraft extends DeletionSelection {
@@ -20,7 +22,7 @@ export interface DeletionDraft extends DeletionSelection {
 /**
  * The selection of a valid body. Signals are in their canonical order, so equal selections are equal texts.
  */
-export function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSelection {
+function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSelection {
   return {
     scope: body.scope,
     signals: signals.filter((signal) => body.signals === undefined || body.signals.includes(signal)),
@@ -30,7 +32,7 @@ export function selectionIn(body: z.output<typeof PreviewDeletion>): DeletionSel
 }
 
 /** The draft of a valid body. */
-export function draftOf(body: CreateDeletion): DeletionDraft {
+function draftOf(body: CreateDeletion): DeletionDraft {
   return {
     ...selectionIn(body),
     reason: body.reason ?? null,
@@ -40,62 +42,58 @@ export function draftOf(body: CreateDeletion): DeletionDraft {
   }
 }
 
-/**
- * Problems that need more than one field: a confirmation that isn't the tenant_id; bounds that are missing,
- * reversed, equal, or beside `all`. For the body of a deletion and of a preview. Takes the raw body and
- * ignores fields that the schema refuses anyway.
- */
-export function crossFieldProblems(raw: unknown, tenantId: string): ValidationProblem[] {
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return []
-  const body = new Map<string, unknown>(Object.entries(raw))
-  const problems: ValidationProblem[] = []
-  const confirm = body.get('confirm')
-  if (typeof confirm === 'string' && confirm !== tenantId) {
-    problems.push(
-      problem(
-        ['body', 'confirm'],
-        'value_error',
-        'Type the tenant_id of your organisation exactly',
-        confirm,
-        {
-          error: 'confirm does not equal your tenant_id',
-        },
-      ),
-    )
-  }
-  if (body.get('scope') === 'all') return [...problems, ...boundsBesideAll(body)]
-  return body.get('scope') === 'range' ? [...problems, ...boundsOfRange(body, raw)] : problems
+/** What the body of a deletion asks for, or the problems that need more than one field. */
+export function readDeletion(sent: SentBody<CreateDeletion>, tenantId: string): Parsed<DeletionDraft> {
+  const problems = [...confirmationProblems(sent.fields, tenantId), ...boundProblems(sent)]
+  return sent.body === undefined || problems.length > 0 ? { problems } : { value: draftOf(sent.body) }
 }
 
-function boundsBesideAll(body: ReadonlyMap<string, unknown>): ValidationProblem[] {
+/** What the body of a preview selects, or the problems of its bounds together and of its confirmation. */
+export function readSelection(
+  sent: SentBody<z.output<typeof PreviewDeletion>>,
+  tenantId: string,
+): Parsed<DeletionSelection> {
+  const problems = [...confirmationProblems(sent.fields, tenantId), ...boundProblems(sent)]
+  return sent.body === undefined || problems.length > 0 ? { problems } : { value: selectionIn(sent.body) }
+}
+
+/** A confirmation that isn't the tenant_id. */
+function confirmationProblems(
+  { confirm }: { readonly confirm?: string | undefined },
+  tenantId: string,
+): ValidationProblem[] {
+  if (confirm === undefined || confirm === tenantId) return []
+  const sentence = 'Type the tenant_id of your organisation exactly'
+  const error = 'confirm does not equal your tenant_id'
+  return [problem(['body', 'confirm'], 'value_error', sentence, confirm, { error })]
+}
+
+/** Bounds that are missing, reversed, equal, or beside `all`. */
+function boundProblems({
+  fields,
+  raw,
+}: Pick<SentBody<z.output<typeof PreviewDeletion>>, 'fields' | 'raw'>): ValidationProblem[] {
+  const sent = isRecord(raw) ? raw : {}
+  if (fields.scope === 'all') return boundsBesideAll(sent)
+  if (fields.scope !== 'range') return []
+  if (!Object.hasOwn(sent, 'range_end')) {
+    return [problem(['body', 'range_end'], 'missing', 'Field required', raw)]
+  }
+  return reversedBounds(fields, raw)
+}
+
+function boundsBesideAll(sent: Readonly<Record<string, unknown>>): ValidationProblem[] {
   return ['range_start', 'range_end']
-    .filter((name) => body.has(name))
+    .filter((name) => Object.hasOwn(sent, name))
     .map((name) =>
       problem(
         ['body', name],
         'value_error',
         'A full erasure has no bounds: remove this field, or ask for the scope "range"',
-        body.get(name),
+        sent[name],
         { error: 'bound beside scope "all"' },
       ),
     )
-}
-
-function boundsOfRange(body: ReadonlyMap<string, unknown>, raw: unknown): ValidationProblem[] {
-  if (!body.has('range_end')) return [problem(['body', 'range_end'], 'missing', 'Field required', raw)]
-  const bounds = CreateDeletion.pick({ range_start: true, range_end: true }).safeParse({
-    range_end: body.get('range_end'),
-    ...(body.has('range_start') && { range_start: body.get('range_start') }),
-  })
-  if (!bounds.success) return []
-  const { range_start: startNs, range_end: endNs } = bounds.data
-  if (startNs === undefined || endNs === undefined || startNs < endNs) return []
-  return [
-    problem(['body', 'range_end'], 'value_error', 'The end must be after the start', body.get('range_end'), {
-      error: 'range_end is not after range_start',
-      range_start: formatInstant(startNs),
-    }),
-  ]
 }
 
 /**

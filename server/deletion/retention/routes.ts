@@ -2,16 +2,10 @@
 // means that a part of the change waits and is not in force.
 
 import type { FastifyInstance } from 'fastify'
-import { NoBody } from '../../../contract/common.ts'
-import {
-  PatchRetention,
-  RejectRetentionChange,
-  Retention,
-  RetentionChangeParams,
-  SetRetention,
-} from '../../../contract/deletion-governance.ts'
+import type { PatchRetention } from '../../../contract/deletion-governance.ts'
+import { retentionOperations } from '../../../contract/operations/governance.ts'
 import type { Caller } from '../../core/caller.ts'
-import { route } from '../../http/route.ts'
+import { serve } from '../../http/serve.ts'
 import type { RetentionStore } from './store.ts'
 
 interface RetentionRoutesDeps {
@@ -20,70 +14,23 @@ interface RetentionRoutesDeps {
   readonly nudge: () => void
 }
 
-const access = ['owner', 'admin'] as const
-const tag = 'Deletion'
-const address = '/usage/storage/retention'
-const waiting = {
-  status: 202,
-  meaning: 'Fewer days of a signal wait in `pending` for a second person; the rest is in force.',
-} as const
-
 export function addRetentionRoutes(http: FastifyInstance, deps: RetentionRoutesDeps): void {
   const { nudge, retention } = deps
-  route(http, {
-    method: 'GET',
-    url: address,
-    access: ['owner', 'admin', 'member', 'viewer'],
-    tag,
-    summary: 'How long each signal is kept',
-    result: Retention,
+  serve(http, retentionOperations.get, {
     handle: async ({ caller }) => ({ body: await retention.get(caller.tenantId) }),
   })
   const set = async ({ body, caller }: { body: PatchRetention; caller: Caller }) => {
     const { retention: rule, waits } = await retention.set(caller.tenantId, body, caller.requester)
     nudge()
-    return { status: waits ? waiting.status : 200, body: rule }
+    return { status: waits ? 202 : 200, body: rule }
   }
-  route(http, {
-    method: 'PUT',
-    url: address,
-    access,
-    tag,
-    summary:
-      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
-    body: SetRetention,
-    result: Retention,
-    alsoStatus: waiting,
-    usesReserve: true,
-    handle: set,
-  })
-  route(http, {
-    method: 'PATCH',
-    url: address,
-    access,
-    tag,
-    summary: 'Change how long some signals are kept; the others stay as they are',
-    body: PatchRetention,
-    bodyTypes: ['application/json', 'application/merge-patch+json'],
-    result: Retention,
-    alsoStatus: waiting,
-    usesReserve: true,
-    handle: set,
-  })
+  serve(http, retentionOperations.set, { usesReserve: true, handle: set })
+  serve(http, retentionOperations.patch, { usesReserve: true, handle: set })
   addDecisionRoutes(http, deps)
 }
 
 function addDecisionRoutes(http: FastifyInstance, { nudge, retention }: RetentionRoutesDeps): void {
-  route(http, {
-    method: 'POST',
-    url: `${address}/changes/:change_id/approve`,
-    access,
-    tag,
-    summary: 'Approve a shorter retention that somebody else asked for; it is in force at once',
-    params: RetentionChangeParams,
-    body: NoBody,
-    result: Retention,
-    refusals: [404],
+  serve(http, retentionOperations.approveChange, {
     usesReserve: true,
     handle: async ({ caller, params }) => {
       const body = await retention.approve(caller.tenantId, params.change_id, caller.requester)
@@ -91,16 +38,7 @@ function addDecisionRoutes(http: FastifyInstance, { nudge, retention }: Retentio
       return { body }
     },
   })
-  route(http, {
-    method: 'POST',
-    url: `${address}/changes/:change_id/reject`,
-    access,
-    tag,
-    summary: 'Reject a shorter retention that waits for approval; the one in force stays',
-    params: RetentionChangeParams,
-    body: RejectRetentionChange,
-    result: Retention,
-    refusals: [404],
+  serve(http, retentionOperations.rejectChange, {
     usesReserve: true,
     handle: async ({ body, caller, params }) => ({
       body: await retention.reject(caller.tenantId, params.change_id, caller.requester, body.reason),

@@ -48,16 +48,15 @@ function evaluationOf(
   return raiseAlarms({ series, kinds }, scores, { ...exact, ...policy })
 }
 
-const spans = (evaluation: Evaluation) =>
-  evaluation.incidents.map((each) => [each.startIndex, each.lastIndex])
+const spans = (evaluation: Evaluation) => evaluation.episodes.map((each) => [each.startIndex, each.lastIndex])
 const statusAfter = (buckets: readonly (number | '_' | '?' | 't')[], policy: Partial<AlarmPolicy> = {}) =>
   evaluationOf(buckets, policy).state.status
 
-test('an incident that ends before 16 buckets were judged is not reported, and one that lasts is reported then', () => {
+test('an episode that ends before 16 buckets were judged is not reported, and one that lasts is reported then', () => {
   const waiting = { ...banded, waitsForScores: true, clearN: 2 }
   const after = (buckets: readonly (number | '_')[], policy: Partial<AlarmPolicy> = waiting) => {
-    const { incidents, state } = evaluationOf(buckets, policy)
-    return { reported: incidents.map((each) => [each.startIndex, each.openedIndex]), state }
+    const { episodes, state } = evaluationOf(buckets, policy)
+    return { reported: episodes.map((each) => [each.startIndex, each.openedIndex]), state }
   }
   const calm = (count: number) => Array<number>(count).fill(100)
   const high = (count: number) => Array<number>(count).fill(130)
@@ -92,10 +91,10 @@ test('an incident that ends before 16 buckets were judged is not reported, and o
   )
 })
 
-test('n of m violations open an incident, at the bucket that completes them', () => {
+test('n of m violations open an episode, at the bucket that completes them', () => {
   const evaluation = evaluationOf([100, 120, 100, 130, 100], {})
-  assert.equal(evaluation.incidents.length, 1)
-  assert.deepEqual(evaluation.incidents[0], {
+  assert.equal(evaluation.episodes.length, 1)
+  assert.deepEqual(evaluation.episodes[0], {
     kind: 'high',
     startIndex: 1,
     openedIndex: 3,
@@ -119,15 +118,15 @@ test('a value on the edge does not violate', () => {
   assert.deepEqual(spans(evaluationOf([110, 110, 90, 90], {})), [])
 })
 
-test('an incident continues until clear_n calm buckets in a row, and is one incident with one peak', () => {
+test('an episode continues until clear_n calm buckets in a row, and is one episode with one peak', () => {
   const evaluation = evaluationOf([120, 120, 100, 100, 150, 130, 100, 100, 100, 100], {})
   assert.deepEqual(spans(evaluation), [[0, 5]])
-  assert.equal(evaluation.incidents[0]?.endIndex, 5)
-  assert.equal(evaluation.incidents[0]?.peakValue, 150)
-  assert.equal(evaluation.incidents[0]?.peakIndex, 4)
+  assert.equal(evaluation.episodes[0]?.endIndex, 5)
+  assert.equal(evaluation.episodes[0]?.peakValue, 150)
+  assert.equal(evaluation.episodes[0]?.peakIndex, 4)
 })
 
-test('violations from before an incident closed do not open the next one', () => {
+test('violations from before an episode closed do not open the next one', () => {
   const policy = { violateN: 2, windowM: 6, clearN: 1 }
   assert.deepEqual(spans(evaluationOf([120, 120, 100, 120, 100, 100], policy)), [[0, 1]])
 })
@@ -136,8 +135,8 @@ test('only the chosen direction alarms', () => {
   const buckets = [120, 120, 100, 100, 100, 70, 70]
   assert.deepEqual(spans(evaluationOf(buckets, { direction: 'up' })), [[0, 1]])
   assert.deepEqual(spans(evaluationOf(buckets, { direction: 'down' })), [[5, 6]])
-  assert.equal(evaluationOf(buckets, { direction: 'down' }).incidents[0]?.kind, 'low')
-  assert.equal(evaluationOf(buckets, { direction: 'both' }).incidents.length, 2)
+  assert.equal(evaluationOf(buckets, { direction: 'down' }).episodes[0]?.kind, 'low')
+  assert.equal(evaluationOf(buckets, { direction: 'both' }).episodes.length, 2)
 })
 
 test('the least deviations move the edges out, and the score counts from there', () => {
@@ -183,18 +182,18 @@ test('an exact method keeps its edges whatever the least deviations are', () => 
   assert.deepEqual(spans(evaluationOf([111, 111], { minAbsDev: 40 })), [[0, 1]])
 })
 
-test('missing, thin and erased buckets count neither for nor against an incident', () => {
+test('missing, thin and erased buckets count neither for nor against an episode', () => {
   for (const gap of ['_', 't', '?'] as const) {
     assert.deepEqual(spans(evaluationOf([120, gap, gap, gap, 120], {})), [[0, 4]], `opens across ${gap}`)
     const closing = evaluationOf([120, 120, gap, gap, gap, gap, 100], {})
-    assert.equal(closing.incidents[0]?.endIndex, null, `does not close across ${gap}`)
+    assert.equal(closing.episodes[0]?.endIndex, null, `does not close across ${gap}`)
   }
 })
 
-test('silence opens an incident under the policy "alert", after the first value only', () => {
+test('silence opens an episode under the policy "alert", after the first value only', () => {
   const evaluation = evaluationOf(['_', '_', '_', 100, '_', '_', '_'], { silenceAlarms: true })
   assert.deepEqual(spans(evaluation), [[4, 6]])
-  const { kind, peakValue, score } = evaluation.incidents[0] ?? {}
+  const { kind, peakValue, score } = evaluation.episodes[0] ?? {}
   assert.deepEqual({ kind, peakValue, score }, { kind: 'silent', peakValue: null, score: 1 })
 })
 
@@ -208,7 +207,7 @@ test('erased buckets have no band', () => {
   assert.equal(scores.upper[2], 110)
 })
 
-test('within the cool-down only a clearly higher score opens an incident; the rest is muted', () => {
+test('within the cool-down only a clearly higher score opens an episode; the rest is muted', () => {
   const first = [130, 130, 100, 100, 100]
   const policy = { cooldownBuckets: 10 }
   assert.deepEqual(spans(evaluationOf([...first, 140, 140], policy)), [[0, 1]])
@@ -220,7 +219,7 @@ test('within the cool-down only a clearly higher score opens an incident; the re
   ])
 })
 
-test('violations that last longer than the cool-down open an incident', () => {
+test('violations that last longer than the cool-down open an episode', () => {
   const policy = { cooldownBuckets: 3 }
   assert.deepEqual(spans(evaluationOf([130, 130, 100, 100, 100, 130, 130, 130, 130], policy)), [
     [0, 1],
@@ -228,7 +227,7 @@ test('violations that last longer than the cool-down open an incident', () => {
   ])
 })
 
-test('the state follows the incident', () => {
+test('the state follows the episode', () => {
   assert.equal(statusAfter([100]), 'ok')
   assert.equal(statusAfter([100, 120]), 'ok')
   assert.equal(statusAfter([100, 120, 120]), 'anomalous')
@@ -283,16 +282,16 @@ test('without a band an unreported score opens, the score keeps open, and the si
     volumes: null,
   }
   const policy = { ...banded, violateN: 1, windowM: 1 }
-  const { incidents } = raiseAlarms({ series, kinds: new Uint8Array(values.length) }, scores, policy)
+  const { episodes } = raiseAlarms({ series, kinds: new Uint8Array(values.length) }, scores, policy)
   assert.deepEqual(
-    incidents.map((each) => [each.startIndex, each.lastIndex, each.kind, each.expected, each.upper]),
+    episodes.map((each) => [each.startIndex, each.lastIndex, each.kind, each.expected, each.upper]),
     [
       [2, 4, 'high', 5, null],
       [8, 8, 'low', 5, null],
     ],
   )
   const old = { ...scores, unreported: new Float64Array(values.length) }
-  assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).incidents, [])
+  assert.deepEqual(raiseAlarms({ series, kinds: new Uint8Array(values.length) }, old, policy).episodes, [])
 })
 
 test('a violation without an expected value is odd, not high', () => {
@@ -301,7 +300,7 @@ test('a violation without an expected value is odd, not high', () => {
   const scores = { score: Float64Array.of(2, 2), expected: none, lower: none, upper: none }
   const series = { startNs: 0n, stepMinutes: 1, values, unknown: new Uint8Array(2), volumes: null }
   const kinds = (more: Partial<typeof scores>) =>
-    raiseAlarms({ series, kinds: new Uint8Array(2) }, { ...scores, ...more }, exact).incidents[0]?.kind
+    raiseAlarms({ series, kinds: new Uint8Array(2) }, { ...scores, ...more }, exact).episodes[0]?.kind
   assert.equal(kinds({}), 'odd')
   assert.equal(kinds({ expected: Float64Array.of(5, 5) }), 'odd')
   assert.equal(kinds({ expected: Float64Array.of(9, 9) }), 'low')

@@ -1,18 +1,18 @@
-// The alarm layer, which all methods share: it turns scores into incidents that somebody should hear of.
+// The alarm layer, which all methods share: it turns scores into episodes that somebody should hear of.
 // With a fixed limit, even a method that ranks buckets well raises too many alarms. So methods only score:
 // 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget
 //    (tail-calibration.ts), and at least to the smallest deviations that the user cares about. A value
 //    outside these edges violates. A chart shows the same edges, so what it shows is what alarms. Methods
 //    without a budget are exact: their edges stay. A method without a band is judged by its score, on the
-//    same scale; if it marks unreported scores, only those open an incident.
-// 2. n of m. `violateN` violations in the last `windowM` judged buckets open an incident; `clearN` calm
+//    same scale; if it marks unreported scores, only those open an episode.
+// 2. n of m. `violateN` violations in the last `windowM` judged buckets open an episode; `clearN` calm
 //    buckets in a row close it.
-// 3. Alert once. An incident is one anomaly however long it lasts; only its peak and its length are updated.
+// 3. Alert once. An episode is one anomaly however long it lasts; only its peak and its length are updated.
 //    After it has closed, the cool-down mutes violations that are not clearly worse. Until sixteen buckets
-//    were judged, the usual scores are not known: an incident that ends before is not reported, one that
+//    were judged, the usual scores are not known: an episode that ends before is not reported, one that
 //    lasts is reported at its first violation from then on. The calibration learns from both.
 // 4. Silence is a violation under the policy "alert", once the series has had data. Buckets that are
-//    erased, thin or merely missing give no evidence: they count neither for nor against an incident,
+//    erased, thin or merely missing give no evidence: they count neither for nor against an episode,
 //    and are not among the m.
 //
 //             n of m violate                  calm bucket
@@ -23,7 +23,7 @@
 //     '------------------------- clearN calm buckets ---------------'
 //
 // The result is computed over the whole window, without memory between runs, so erased data has no
-// influence. Of an incident the calibration learns only the score that opened it: its length must not make
+// influence. Of an episode the calibration learns only the score that opened it: its length must not make
 // its scores usual. Feedback that an anomaly was none widens the edge on its side after the budget has.
 
 import { type Scores, scoreOf } from '../methods/method.ts'
@@ -31,7 +31,7 @@ import { at } from '../scoring/series.ts'
 import { bucketKind, type Evidence } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
-/** During a cool-down, only a peak this many times the last one opens an incident. */
+/** During a cool-down, only a peak this many times the last one opens an episode. */
 const clearlyWorse = 1.5
 
 export interface AlarmPolicy {
@@ -46,7 +46,7 @@ export interface AlarmPolicy {
   /** Values needed before the first bucket is judged; 0 for methods that learn nothing. */
   readonly warmupPoints: number
   /**
-   * Whether incidents that end before sixteen buckets were judged are not reported, because the usual
+   * Whether episodes that end before sixteen buckets were judged are not reported, because the usual
    * scores are not known yet.
    */
   readonly waitsForScores: boolean
@@ -69,10 +69,10 @@ interface Widened {
 }
 
 /** Indexes are buckets of the series. */
-export interface Incident {
+export interface Episode {
   /** At the peak: above or below the expected value, odd where there is none, or silent without data. */
   readonly kind: 'high' | 'low' | 'odd' | 'silent'
-  /** First of the violating buckets that opened the incident. */
+  /** First of the violating buckets that opened the episode. */
   readonly startIndex: number
   /** The bucket after which the alarm was raised; `openedIndex - startIndex` is the delay. */
   readonly openedIndex: number
@@ -105,7 +105,7 @@ export type DetectorState =
 
 export interface Evaluation {
   /** In order of time; only the last one may be open. */
-  readonly incidents: readonly Incident[]
+  readonly episodes: readonly Episode[]
   readonly state: DetectorState
   /** The scores that decided: a score of 1 and the band are the edges of alarm. NaN in erased buckets. */
   readonly scores: Scores
@@ -119,7 +119,7 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
   const hasSides = policy.direction === 'both' && scores.upper.some((edge) => !Number.isNaN(edge))
   const tail =
     budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length, hasSides)
-  const tracker = new IncidentTracker(policy)
+  const tracker = new EpisodeTracker(policy)
   let hasHadValue = false
   let judged = 0
   const scoresNeeded = tail !== null && policy.waitsForScores ? fewestScores : 0
@@ -147,110 +147,110 @@ export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPol
     tracker.isUnreported && judged < scoresNeeded
       ? { status: 'learning', pointsNeeded: scoresNeeded - judged }
       : stateAfter(evidence, tracker, policy)
-  return { incidents: tracker.incidents, state, scores: edges }
+  return { episodes: tracker.episodes, state, scores: edges }
 }
 
 interface Violation {
-  readonly kind: Incident['kind']
+  readonly kind: Episode['kind']
   readonly value: number | null
   readonly score: number
 }
 
 /**
- * Combines violations into incidents. Incidents that end before `startReporting` are
+ * Combines violations into episodes. Episodes that end before `startReporting` are
  * left out, except silence.
  */
-class IncidentTracker {
-  readonly incidents: Incident[] = []
-  readonly #policy: AlarmPolicy
+class EpisodeTracker {
+  readonly episodes: Episode[] = []
+  private readonly policy: AlarmPolicy
   /** The violating buckets among the last `windowM` judged ones, with ordinals among all judged ones. */
-  #recent: { ordinal: number; index: number; violation: Violation }[] = []
-  #judged = 0
-  #open: Incident | null = null
-  #isReporting = false
-  #calm = 0
-  #mutedUntil = -1
-  #mutedBelow = 0
+  private recent: { ordinal: number; index: number; violation: Violation }[] = []
+  private judged = 0
+  private open: Episode | null = null
+  private isReporting = false
+  private calm = 0
+  private mutedUntil = -1
+  private mutedBelow = 0
   isMuted = false
 
   constructor(policy: AlarmPolicy) {
-    this.#policy = policy
+    this.policy = policy
   }
 
   get isOpen(): boolean {
-    return this.#open !== null
+    return this.open !== null
   }
 
   get isUnreported(): boolean {
-    return this.#open !== null && this.incidents.at(-1) !== this.#open
+    return this.open !== null && this.episodes.at(-1) !== this.open
   }
 
   get isRecovering(): boolean {
-    return this.#open !== null && this.#calm > 0
+    return this.open !== null && this.calm > 0
   }
 
   get isAlarming(): boolean {
     return this.isOpen || this.isMuted
   }
 
-  /** From the next judged bucket on, incidents are reported. */
+  /** From the next judged bucket on, episodes are reported. */
   startReporting(): void {
-    this.#isReporting = true
+    this.isReporting = true
   }
 
   /** Adds the next judged bucket: its violation, or null for a calm bucket. */
   judge(index: number, violation: Violation | null, edges: Scores): void {
-    this.#judged++
-    if (this.#open) this.#continueIncident(this.#open, index, violation, edges)
-    else this.#openIfDue(index, violation, edges)
+    this.judged++
+    if (this.open) this.goOn(this.open, index, violation, edges)
+    else this.openIfDue(index, violation, edges)
   }
 
-  #openIfDue(index: number, violation: Violation | null, edges: Scores): void {
-    if (violation) this.#recent.push({ ordinal: this.#judged, index, violation })
-    const oldest = this.#judged - this.#policy.windowM
-    if (this.#recent[0] && this.#recent[0].ordinal <= oldest) this.#recent.shift()
+  private openIfDue(index: number, violation: Violation | null, edges: Scores): void {
+    if (violation) this.recent.push({ ordinal: this.judged, index, violation })
+    const oldest = this.judged - this.policy.windowM
+    if (this.recent[0] && this.recent[0].ordinal <= oldest) this.recent.shift()
     this.isMuted = false
-    const first = this.#recent[0]
-    if (!first || this.#recent.length < this.#policy.violateN) return
-    const worst = this.#recent.reduce((a, b) => (b.violation.score > a.violation.score ? b : a))
-    if (index <= this.#mutedUntil && worst.violation.score < this.#mutedBelow) {
+    const first = this.recent[0]
+    if (!first || this.recent.length < this.policy.violateN) return
+    const worst = this.recent.reduce((a, b) => (b.violation.score > a.violation.score ? b : a))
+    if (index <= this.mutedUntil && worst.violation.score < this.mutedBelow) {
       this.isMuted = true
       return
     }
-    const lastIndex = this.#recent.at(-1)?.index ?? index
+    const lastIndex = this.recent.at(-1)?.index ?? index
     const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.#write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.#mayReport(violation))
-    this.#calm = 0
+    this.write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.mayReport(violation))
+    this.calm = 0
   }
 
-  #continueIncident(incident: Incident, index: number, violation: Violation | null, edges: Scores): void {
+  private goOn(episode: Episode, index: number, violation: Violation | null, edges: Scores): void {
     if (violation) {
-      this.#calm = 0
-      const worse = violation.score > incident.score ? peakAt(index, violation, edges) : {}
-      const isFirstReport = this.isUnreported && this.#mayReport(violation)
+      this.calm = 0
+      const worse = violation.score > episode.score ? peakAt(index, violation, edges) : {}
+      const isFirstReport = this.isUnreported && this.mayReport(violation)
       const opened = isFirstReport ? { openedIndex: index } : {}
-      this.#write({ ...incident, ...worse, ...opened, lastIndex: index }, isFirstReport)
-    } else if (++this.#calm >= this.#policy.clearN) {
-      this.#write({ ...incident, endIndex: incident.lastIndex }, false)
-      this.#recent = []
-      this.#mutedUntil = index + this.#policy.cooldownBuckets
-      this.#mutedBelow = incident.score * clearlyWorse
+      this.write({ ...episode, ...worse, ...opened, lastIndex: index }, isFirstReport)
+    } else if (++this.calm >= this.policy.clearN) {
+      this.write({ ...episode, endIndex: episode.lastIndex }, false)
+      this.recent = []
+      this.mutedUntil = index + this.policy.cooldownBuckets
+      this.mutedBelow = episode.score * clearlyWorse
     }
   }
 
-  #mayReport(violation: Violation | null): boolean {
-    return this.#isReporting || violation?.kind === 'silent'
+  private mayReport(violation: Violation | null): boolean {
+    return this.isReporting || violation?.kind === 'silent'
   }
 
-  #write(incident: Incident, isFirstReport: boolean): void {
+  private write(episode: Episode, isFirstReport: boolean): void {
     const isReported = this.isOpen && !this.isUnreported
-    if (isReported) this.incidents.pop()
-    if (isReported || isFirstReport) this.incidents.push(incident)
-    this.#open = incident.endIndex === null ? incident : null
+    if (isReported) this.episodes.pop()
+    if (isReported || isFirstReport) this.episodes.push(episode)
+    this.open = episode.endIndex === null ? episode : null
   }
 }
 
-type Peak = Omit<Incident, 'startIndex' | 'openedIndex' | 'lastIndex' | 'endIndex'>
+type Peak = Omit<Episode, 'startIndex' | 'openedIndex' | 'lastIndex' | 'endIndex'>
 
 function peakAt(peakIndex: number, violation: Violation, edges: Scores): Peak {
   const finite = (x: number) => (Number.isFinite(x) ? x : null)
@@ -360,7 +360,7 @@ function copyOf(scores: Scores): Scores {
   }
 }
 
-function stateAfter(evidence: Evidence, tracker: IncidentTracker, policy: AlarmPolicy): DetectorState {
+function stateAfter(evidence: Evidence, tracker: EpisodeTracker, policy: AlarmPolicy): DetectorState {
   const seen = countKind(evidence, bucketKind.value)
   const thin = countKind(evidence, bucketKind.thin)
   if (seen === 0 && thin === 0) return { status: 'no_data' }

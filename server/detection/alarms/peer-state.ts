@@ -9,7 +9,7 @@ import type { DetectorState } from './alarm.ts'
 
 /**
  * Returns the state of a series that is judged by its peers. It needs enough peers in its newest
- * bucket, and enough buckets with enough peers, but no history of its own. An open incident stays open,
+ * bucket, and enough buckets with enough peers, but no history of its own. An open episode stays open,
  * however many peers are left.
  */
 export function stateAmongPeers(

@@ -16,7 +16,7 @@ const policy = {
   mostThreshold: Number.POSITIVE_INFINITY,
 }
 
-/** The threshold after a history in which every bucket had a score and no incident was opened. */
+/** The threshold after a history in which every bucket had a score and no episode was opened. */
 function thresholdAfter(scores: Float64Array, more: Partial<typeof policy> = {}): number {
   const history = { scores, isOpening: new Uint8Array(scores.length), buckets: scores.length }
   return thresholdFor(history, { ...policy, ...more })
@@ -286,7 +286,7 @@ test('until the budget allows one alarm, the past may move the edge further out 
   )
 })
 
-test('an incident keeps the edge it began with, and only later incidents get an edge that counts it', () => {
+test('an episode keeps the edge it began with, and only later episodes get an edge that counts it', () => {
   const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
   for (const score of exponentialScores(1000, 4)) tail.learn(score, false, 'above')
   const before = [tail.threshold, tail.above]

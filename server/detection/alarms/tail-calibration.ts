@@ -17,12 +17,12 @@
 //   so all the largest distances from its middle would be those of small latencies.
 // - Scores of counts come in steps, and any threshold between two steps lets the same values pass. So where
 //   scores repeat, a score stands for its whole step up to the next score seen.
-// - Of a peak that opened an incident only the beginning was learnt, so it counts as a lower bound.
+// - Of a peak that opened an episode only the beginning was learnt, so it counts as a lower bound.
 // - Exceeding the budget lowers it: the distribution is that of a series that does not change, and few stay
 //   the same. Where more alarms were raised than the budget allows so far, the budget for later ones shrinks
 //   in proportion (the idea of adaptive conformal inference, Gibbs and Candès 2021: use the actual rate, not
 //   only the intended one).
-// - A tail of few peaks is uncertain, and scores of incidents that were not reported make it longer. Where
+// - A tail of few peaks is uncertain, and scores of episodes that were not reported make it longer. Where
 //   the distribution of a score is known beforehand, as for surprises, the edge moves out at most to
 //   `mostThreshold`, and beyond that only as the budget is exceeded.
 //
@@ -41,7 +41,7 @@ const fewestExceedances = 32
 /** At most this share of the history is the tail, also for bursts, which merge into few peaks. */
 const thickestTailShare = 0.25
 /**
- * The fit is repeated when the history has grown by this factor, and after each incident, because that may
+ * The fit is repeated when the history has grown by this factor, and after each episode, because that may
  * show that the threshold is too low.
  */
 const refitGrowth = 1.25
@@ -72,58 +72,58 @@ export type Side = 'above' | 'below' | 'none'
 
 /** Learns scores one by one, oldest first. The thresholds apply to the next score. */
 export class TailCalibration {
-  readonly #policy: CalibrationPolicy
-  readonly #all: ScoreTail
-  readonly #above: ScoreTail | null
-  readonly #below: ScoreTail | null
-  #scores = 0
-  #emptyBuckets = 0
-  #openings = 0
+  private readonly policy: CalibrationPolicy
+  private readonly allTail: ScoreTail
+  private readonly aboveTail: ScoreTail | null
+  private readonly belowTail: ScoreTail | null
+  private scores = 0
+  private emptyBuckets = 0
+  private openings = 0
 
   /**
    * `capacity`: the largest number of scores that will be learnt. `hasSides`: for bands of
    * which both sides can alarm.
    */
   constructor(policy: CalibrationPolicy, capacity: number, hasSides = false) {
-    this.#policy = policy
-    this.#all = new ScoreTail(policy, capacity)
-    this.#above = hasSides ? new ScoreTail(policy, capacity) : null
-    this.#below = hasSides ? new ScoreTail(policy, capacity) : null
+    this.policy = policy
+    this.allTail = new ScoreTail(policy, capacity)
+    this.aboveTail = hasSides ? new ScoreTail(policy, capacity) : null
+    this.belowTail = hasSides ? new ScoreTail(policy, capacity) : null
   }
 
   /** In units of the method's score; at least `leastThreshold`. */
   get threshold(): number {
-    return this.#all.threshold
+    return this.allTail.threshold
   }
 
   /** The same for the score of a value above the expected one. */
   get above(): number {
-    return Math.max(this.#all.threshold, this.#above?.threshold ?? 0)
+    return Math.max(this.allTail.threshold, this.aboveTail?.threshold ?? 0)
   }
 
   get below(): number {
-    return Math.max(this.#all.threshold, this.#below?.threshold ?? 0)
+    return Math.max(this.allTail.threshold, this.belowTail?.threshold ?? 0)
   }
 
-  /** Learns the score (not NaN) of a bucket outside any incident, or of the bucket that `opens` one. */
+  /** Learns the score (not NaN) of a bucket outside any episode, or of the bucket that `opens` one. */
   learn(score: number, opens = false, side: Side = 'none'): void {
-    this.#scores++
-    if (opens) this.#openings++
-    const buckets = this.#scores + this.#emptyBuckets
-    const { budgetPerBucket } = this.#policy
+    this.scores++
+    if (opens) this.openings++
+    const buckets = this.scores + this.emptyBuckets
+    const { budgetPerBucket } = this.policy
     const allowed = budgetPerBucket * buckets
-    const left = Math.min(1, (1 + allowed) / (1 + this.#openings))
+    const left = Math.min(1, (1 + allowed) / (1 + this.openings))
     // Until the budget allows a whole alarm, little is known about this series, so the limit is further out.
-    const mostThreshold = this.#policy.mostThreshold - scorePerDigit * Math.log10(left * Math.min(1, allowed))
+    const mostThreshold = this.policy.mostThreshold - scorePerDigit * Math.log10(left * Math.min(1, allowed))
     const time = { buckets, budgetPerBucket: budgetPerBucket * left, mostThreshold }
-    this.#all.learn(score, opens, time)
-    this.#above?.learn(side === 'above' ? score : 0, opens && side === 'above', time)
-    this.#below?.learn(side === 'below' ? score : 0, opens && side === 'below', time)
+    this.allTail.learn(score, opens, time)
+    this.aboveTail?.learn(side === 'above' ? score : 0, opens && side === 'above', time)
+    this.belowTail?.learn(side === 'below' ? score : 0, opens && side === 'below', time)
   }
 
   /** Counts a bucket without a score; the budget is for its time too. */
   addEmptyBucket(): void {
-    if (this.#scores > 0) this.#emptyBuckets++
+    if (this.scores > 0) this.emptyBuckets++
   }
 }
 
@@ -132,41 +132,41 @@ type Limits = Pick<CalibrationPolicy, 'budgetPerBucket' | 'mostThreshold'>
 /** The tail of one sequence of scores. */
 class ScoreTail {
   threshold = 1
-  readonly #policy: CalibrationPolicy
-  readonly #recent: SortedWindow
-  readonly #history: Float64Array
-  readonly #isOpening: Uint8Array
-  #length = 0
-  #nextFit = fewestScores
-  #hasOpened = false
+  private readonly policy: CalibrationPolicy
+  private readonly recent: SortedWindow
+  private readonly history: Float64Array
+  private readonly isOpening: Uint8Array
+  private length = 0
+  private nextFit = fewestScores
+  private hasOpened = false
 
   constructor(policy: CalibrationPolicy, capacity: number) {
-    this.#policy = policy
-    this.#recent = new SortedWindow(policy.windowM)
-    this.#history = new Float64Array(capacity)
-    this.#isOpening = new Uint8Array(capacity)
+    this.policy = policy
+    this.recent = new SortedWindow(policy.windowM)
+    this.history = new Float64Array(capacity)
+    this.isOpening = new Uint8Array(capacity)
   }
 
   learn(score: number, opens: boolean, { buckets, ...limits }: Limits & { buckets: number }): void {
-    this.#recent.push(score)
-    const opening = this.#recent.rank(this.#recent.size - this.#policy.violateN)
-    this.#isOpening[this.#length] = opens ? 1 : 0
-    this.#history[this.#length++] = Number.isNaN(opening) ? 0 : opening
-    // An incident keeps the edge it began with; what it shows applies to later incidents.
-    if (opens) this.#hasOpened = true
-    if (opens || this.#length < (this.#hasOpened ? fewestScores : this.#nextFit)) return
-    this.#hasOpened = false
-    const scores = this.#history.subarray(0, this.#length)
-    const isOpening = this.#isOpening.subarray(0, this.#length)
-    this.threshold = thresholdFor({ scores, isOpening, buckets }, { ...this.#policy, ...limits })
-    this.#nextFit = Math.ceil(this.#length * refitGrowth)
+    this.recent.push(score)
+    const opening = this.recent.rank(this.recent.size - this.policy.violateN)
+    this.isOpening[this.length] = opens ? 1 : 0
+    this.history[this.length++] = Number.isNaN(opening) ? 0 : opening
+    // An episode keeps the edge it began with; what it shows applies to later episodes.
+    if (opens) this.hasOpened = true
+    if (opens || this.length < (this.hasOpened ? fewestScores : this.nextFit)) return
+    this.hasOpened = false
+    const scores = this.history.subarray(0, this.length)
+    const isOpening = this.isOpening.subarray(0, this.length)
+    this.threshold = thresholdFor({ scores, isOpening, buckets }, { ...this.policy, ...limits })
+    this.nextFit = Math.ceil(this.length * refitGrowth)
   }
 }
 
 interface ScoreHistory {
   /** In order of time. */
   readonly scores: Float64Array
-  /** 1 where an incident opened: the score is then a lower bound of its peak. */
+  /** 1 where an episode opened: the score is then a lower bound of its peak. */
   readonly isOpening: Uint8Array
   /** Length of the history, including buckets without a score. */
   readonly buckets: number

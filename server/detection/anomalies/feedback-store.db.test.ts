@@ -218,7 +218,7 @@ test('an erasure removes feedback with its anomaly, and its effect on other band
   ]
   await insertSpans(engine, acme, spans)
   await insertSpans(engine, globex, spans)
-  // Each run reads two hours, so the window of the second incident is far from the first.
+  // Each run reads two hours, so the window of the second episode is far from the first.
   const short = { window_minutes: 60 }
   const [mine, theirs] = [await create('acme/member', short), await create('globex/member', short)]
   for (const [detector, as] of [
@@ -306,7 +306,7 @@ test('a run with feedback or mutes that have changed since is not recorded, and 
   assert.equal(await recorded(3), 0, 'a mute of all detectors is one of each')
 })
 
-test('an incident during a mute is recorded without an alarm, and alarms when it lasts longer than the mute', async () => {
+test('an episode during a mute is recorded without an alarm, and alarms when it lasts longer than the mute', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, 0, 0),
     ...traffic(0, 3, 6),
@@ -351,7 +351,7 @@ test('an incident during a mute is recorded without an alarm, and alarms when it
   )
 })
 
-test('after a mute is deleted, an incident that continues alarms at the next run', async () => {
+test('after a mute is deleted, an episode that continues alarms at the next run', async () => {
   await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 10, 6)])
   const detector = await create()
   const weekly = { days: ['fri'], from: '14:00', until: '15:00', time_zone: 'Europe/Berlin' }

@@ -1,4 +1,4 @@
-// Incidents become findings, which never include erased time. The last property test checks
+// Episodes become findings, which never include erased time. The last property test checks
 // this for arbitrary erasures.
 
 import assert from 'node:assert/strict'
@@ -68,11 +68,11 @@ test("a finding says for which time its band was expected, and whether that was 
   assert.match(reasonWith({ ...inNewYork, holidays: ['09-24'] }), / for a holiday, Friday 02:00;/)
 })
 
-test('an incident that has not closed is open', () => {
+test('an episode that has not closed is open', () => {
   assert.deepEqual(findings([1, 12, 13]).map(spanOf), ['1-3 open'])
 })
 
-test('an incident across erased time becomes one finding before and one after, each with its own peak', () => {
+test('an episode across erased time becomes one finding before and one after, each with its own peak', () => {
   const found = findings([1, 12, 13, 99, 99, 14, 18, 17], [3, 4])
   assert.deepEqual(found.map(spanOf), ['1-3', '5-8 open'])
   assert.deepEqual(
@@ -90,7 +90,7 @@ test('after erased time a finding begins at the next violation, not where data b
   assert.deepEqual(findings([1, 12, 13, 0, 1, 14, 15], [3]).map(spanOf), ['1-3', '5-7 open'])
 })
 
-test('an incident without violations after the erased time ends before it', () => {
+test('an episode without violations after the erased time ends before it', () => {
   assert.deepEqual(findings([1, 12, 13, 0, 0], [3, 4]).map(spanOf), ['1-3 open'])
 })
 

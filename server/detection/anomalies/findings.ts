@@ -1,12 +1,12 @@
-// Converts the incidents of a series, which are about buckets, to findings, which are about time and may be
+// Converts the episodes of a series, which are about buckets, to findings, which are about time and may be
 // recorded as anomalies. Erased time is unknown to the methods, and it must not be inside an anomaly
-// either. So an incident that continues across erased time is divided into one finding before it and one
+// either. So an episode that continues across erased time is divided into one finding before it and one
 // after, each with its own peak. Otherwise the record would claim to have seen erased time, and the next
 // verification would count it.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
-import { type Evaluation, type Incident, sideOf } from '../alarms/alarm.ts'
+import { type Episode, type Evaluation, sideOf } from '../alarms/alarm.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'
@@ -54,12 +54,12 @@ export function findingsOf(evaluated: Evaluated): Finding[] {
   const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
   // Only up to the peak: a finding must not depend on later time, or an erasure there
   // would have to change it.
-  const isNeverNegative = (incident: Incident) => firstNegative < 0 || firstNegative > incident.peakIndex
+  const isNeverNegative = (episode: Episode) => firstNegative < 0 || firstNegative > episode.peakIndex
   const isLearnt = isBandLearnt(evaluated.params)
-  return evaluated.evaluation.incidents
-    .flatMap((incident) => divideAtUnknown(incident, evaluated))
-    .map((incident) => (isLearnt && isNeverNegative(incident) ? withoutNegativeBand(incident) : incident))
-    .map((incident) => findingOf(incident, evaluated))
+  return evaluated.evaluation.episodes
+    .flatMap((episode) => divideAtUnknown(episode, evaluated))
+    .map((episode) => (isLearnt && isNeverNegative(episode) ? withoutNegativeBand(episode) : episode))
+    .map((episode) => findingOf(episode, evaluated))
 }
 
 /** Whether the band is learnt from the history of the series; otherwise it is configured. */
@@ -71,56 +71,55 @@ export function isBandLearnt(params: MethodParams): boolean {
  * A band is symmetric, but many metrics are never negative. A reason must not say that fewer than
  * zero errors were expected.
  */
-function withoutNegativeBand(incident: Incident): Incident {
+function withoutNegativeBand(episode: Episode): Episode {
   const atLeastZero = (edge: number | null) => (edge === null ? null : Math.max(0, edge))
-  return { ...incident, lower: atLeastZero(incident.lower), upper: atLeastZero(incident.upper) }
+  return { ...episode, lower: atLeastZero(episode.lower), upper: atLeastZero(episode.upper) }
 }
 
-function findingOf(incident: Incident, evaluated: Evaluated): Finding {
+function findingOf(episode: Episode, evaluated: Evaluated): Finding {
   const { groupKey, mutes = [], series, subject, widening = noWidening } = evaluated
-  const seenUntilNs = bucketStartNs(series, incident.lastIndex + 1)
-  const raisedNs = bucketStartNs(series, incident.openedIndex + 1)
+  const seenUntilNs = bucketStartNs(series, episode.lastIndex + 1)
+  const raisedNs = bucketStartNs(series, episode.openedIndex + 1)
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
-  const edgeFactor =
-    incident.kind === 'silent' ? 1 : incident.kind === 'low' ? widening.below : widening.above
+  const edgeFactor = episode.kind === 'silent' ? 1 : episode.kind === 'low' ? widening.below : widening.above
   return {
     groupKey,
-    startedNs: bucketStartNs(series, incident.startIndex),
+    startedNs: bucketStartNs(series, episode.startIndex),
     seenUntilNs,
     raisedNs,
     isMuted: isMutedThroughout(mutes, raisedNs, seenUntilNs, stepNs),
     edgeFactor,
     alsoRead: widening.learntFrom,
-    isOpen: incident.endIndex === null,
-    peakNs: bucketStartNs(series, incident.peakIndex),
-    value: incident.peakValue,
-    expected: incident.expected,
-    lower: incident.lower,
-    upper: incident.upper,
-    score: incident.score,
-    reason: reasonFor(incident, { ...subject, ...seasonOf(evaluated, incident), edgeFactor }, series),
+    isOpen: episode.endIndex === null,
+    peakNs: bucketStartNs(series, episode.peakIndex),
+    value: episode.peakValue,
+    expected: episode.expected,
+    lower: episode.lower,
+    upper: episode.upper,
+    score: episode.score,
+    reason: reasonFor(episode, { ...subject, ...seasonOf(evaluated, episode), edgeFactor }, series),
   }
 }
 
 /**
  * Whether the expected value depends on the time of the day or week, and whether the peak is on a holiday.
  */
-function seasonOf({ params, series }: Evaluated, { peakIndex }: Incident) {
+function seasonOf({ params, series }: Evaluated, { peakIndex }: Episode) {
   if (!('season' in params)) return {}
   const { day } = localClock(series, params.timezone)(peakIndex)
   return { isSeasonal: true, isHoliday: holidayTest(params.holidays)(day) }
 }
 
 /**
- * The incident itself if none of its buckets is unknown; otherwise one part for each
+ * The episode itself if none of its buckets is unknown; otherwise one part for each
  * stretch that still violates.
  */
-function divideAtUnknown(incident: Incident, evaluated: Evaluated): Incident[] {
+function divideAtUnknown(episode: Episode, evaluated: Evaluated): Episode[] {
   const { unknown } = evaluated.series
-  if (!unknown.subarray(incident.startIndex, incident.lastIndex + 1).includes(1)) return [incident]
+  if (!unknown.subarray(episode.startIndex, episode.lastIndex + 1).includes(1)) return [episode]
   const stretches: number[][] = []
   let isAfterHole = true
-  for (let i = incident.startIndex; i <= incident.lastIndex; i++) {
+  for (let i = episode.startIndex; i <= episode.lastIndex; i++) {
     if (unknown[i] === 1) isAfterHole = true
     else if (violationAt(evaluated, i) !== null) {
       if (isAfterHole) stretches.push([])
@@ -128,20 +127,20 @@ function divideAtUnknown(incident: Incident, evaluated: Evaluated): Incident[] {
       isAfterHole = false
     }
   }
-  return stretches.map((violating) => partOf(incident, violating, evaluated))
+  return stretches.map((violating) => partOf(episode, violating, evaluated))
 }
 
-function partOf(incident: Incident, violating: readonly number[], evaluated: Evaluated): Incident {
-  const first = violating[0] ?? incident.startIndex
+function partOf(episode: Episode, violating: readonly number[], evaluated: Evaluated): Episode {
+  const first = violating[0] ?? episode.startIndex
   const last = violating.at(-1) ?? first
   const span = {
     startIndex: first,
     lastIndex: last,
-    openedIndex: Math.max(first, Math.min(last, incident.openedIndex)),
-    endIndex: last === incident.lastIndex ? incident.endIndex : last,
+    openedIndex: Math.max(first, Math.min(last, episode.openedIndex)),
+    endIndex: last === episode.lastIndex ? episode.endIndex : last,
   }
-  if (incident.peakIndex >= first && incident.peakIndex <= last) return { ...incident, ...span }
-  return { ...incident, ...span, ...peakOf(violating, evaluated) }
+  if (episode.peakIndex >= first && episode.peakIndex <= last) return { ...episode, ...span }
+  return { ...episode, ...span, ...peakOf(violating, evaluated) }
 }
 
 function peakOf(violating: readonly number[], evaluated: Evaluated) {
@@ -161,7 +160,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
 }
 
 /** Repeats the decision of the alarm layer for one bucket, from the edges that it returned. */
-function violationAt(evaluated: Evaluated, i: number): Incident['kind'] | null {
+function violationAt(evaluated: Evaluated, i: number): Episode['kind'] | null {
   const { params, evaluation } = evaluated
   const direction = 'direction' in params ? params.direction : 'both'
   const value = valueAt(evaluated, i)

@@ -1,6 +1,6 @@
 // What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the
 // hold is active, and its content before a change is kept as a version. Runs still update it, because an
-// incident may continue. So a version is kept when a hold first meets a change, and afterwards whenever the
+// episode may continue. So a version is kept when a hold first meets a change, and afterwards whenever the
 // act of a person (another definition, a verdict, a mute) would overwrite something.
 
 import type { Selectable } from 'kysely'

@@ -68,7 +68,7 @@ test('equal times are the whole day, and Monday follows Sunday', () => {
   assert(isInWeekly(night, ns('2026-09-14T00:30:00Z')))
 })
 
-test('an incident is muted only where every bucket since its alarm is', () => {
+test('an episode is muted only where every bucket since its alarm is', () => {
   const from = ns('2026-09-11T12:10:00Z')
   const until = ns('2026-09-11T12:20:00Z')
   assert(isMutedThroughout([mute()], from, until, minute))

@@ -1,6 +1,6 @@
 // When a series is muted, and which mutes are accepted: a mute must say what it mutes and until when, so that
 // a forgotten field cannot mute anything for good. Mutes are compared with the time of the telemetry, not
-// with the time of the run: a late or repeated run has the same result. An incident inside a mute is recorded
+// with the time of the run: a late or repeated run has the same result. An episode inside a mute is recorded
 // as muted; one that lasts longer than its mute alarms as soon as the mute ends.
 
 import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'

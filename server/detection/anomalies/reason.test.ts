@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Incident } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/alarm.ts'
 import type { Series } from '../scoring/series.ts'
 import { describeMetric, formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
 
@@ -14,7 +14,7 @@ const series: Series = {
   volumes: null,
 }
 
-const incident: Incident = {
+const episode: Episode = {
   kind: 'low',
   startIndex: 3,
   openedIndex: 4,
@@ -30,9 +30,9 @@ const incident: Incident = {
 
 const checkout = { metricName: 'requests/s', unit: '', scope: 'checkout' }
 
-test('an open incident says what, where, how far and since when', () => {
+test('an open episode says what, where, how far and since when', () => {
   assert.equal(
-    reasonFor(incident, checkout, series),
+    reasonFor(episode, checkout, series),
     'requests/s of checkout 12.0, expected 310 to 420; 7 minutes low since 14:03 UTC',
   )
 })
@@ -40,10 +40,10 @@ test('an open incident says what, where, how far and since when', () => {
 test('the reason of a series compared with peers gives their values in the same bucket', () => {
   const hosts = (values: readonly number[]) =>
     values.map((value) => ({ ...series, values: new Float64Array(10).fill(value) }))
-  const slow = { ...incident, kind: 'high' as const, peakValue: 1900, lower: 200, upper: 420 }
+  const slow = { ...episode, kind: 'high' as const, peakValue: 1900, lower: 200, upper: 420 }
   const subject = { metricName: 'p95 latency', unit: 'ms', scope: 'checkout host=7' }
   const usual = [340, 280, 300, 310, 310, 320, 330, 290, 300, 305, 300]
-  const reason = (peers: readonly number[], other: Incident = slow) =>
+  const reason = (peers: readonly number[], other: Episode = slow) =>
     reasonFor(other, { ...subject, peers: hosts(peers) }, series)
   assert.equal(
     reason(usual),
@@ -63,15 +63,15 @@ test('the reason of a series compared with peers gives their values in the same 
   )
 })
 
-test('a closed incident says until when', () => {
+test('a closed episode says until when', () => {
   assert.equal(
-    reasonFor({ ...incident, endIndex: 9 }, { ...checkout, scope: '' }, series),
+    reasonFor({ ...episode, endIndex: 9 }, { ...checkout, scope: '' }, series),
     'requests/s 12.0, expected 310 to 420; 7 minutes low from 14:03 to 14:10 UTC',
   )
 })
 
-test('an incident that crosses midnight gives its days', () => {
-  const long = { ...incident, lastIndex: 662, endIndex: 662 }
+test('an episode that crosses midnight gives its days', () => {
+  const long = { ...episode, lastIndex: 662, endIndex: 662 }
   assert.match(
     reasonFor(long, checkout, series),
     /11 hours low from 2026-09-11 14:03 to 2026-09-12 01:03 UTC$/,
@@ -79,23 +79,23 @@ test('an incident that crosses midnight gives its days', () => {
 })
 
 test('one limit reads as a limit', () => {
-  const high = { ...incident, kind: 'high' as const, peakValue: 5.5, expected: null, lower: null, upper: 4 }
+  const high = { ...episode, kind: 'high' as const, peakValue: 5.5, expected: null, lower: null, upper: 4 }
   const subject = { metricName: 'errors', unit: '%', scope: '' }
   assert.equal(
     reasonFor(high, subject, series),
     'errors 5.50 %, expected at most 4.00 %; 7 minutes high since 14:03 UTC',
   )
-  assert.match(reasonFor({ ...incident, upper: null }, checkout, series), /12\.0, expected at least 310;/)
+  assert.match(reasonFor({ ...episode, upper: null }, checkout, series), /12\.0, expected at least 310;/)
 })
 
 test('a band without width is one number', () => {
-  assert.match(reasonFor({ ...incident, lower: 310, upper: 310 }, checkout, series), /, expected 310;/)
+  assert.match(reasonFor({ ...episode, lower: 310, upper: 310 }, checkout, series), /, expected 310;/)
 })
 
 test('a standstill is described as one, and is neither high nor low', () => {
   const moving = Array.from({ length: 40 }, (_, i) => (i * 7) % 11)
   const values = Float64Array.from([...moving, ...Array(10).fill(4.5)])
-  const unbanded = { ...incident, kind: 'odd' as const, expected: null, lower: null, upper: null }
+  const unbanded = { ...episode, kind: 'odd' as const, expected: null, lower: null, upper: null }
   const stuck = { ...unbanded, startIndex: 47, openedIndex: 48, lastIndex: 49, peakIndex: 49, peakValue: 4.5 }
   assert.equal(
     reasonFor(stuck, checkout, { ...series, values }),
@@ -114,7 +114,7 @@ test('a standstill is described as one, and is neither high nor low', () => {
 })
 
 test('silence has no value', () => {
-  const silent = { ...incident, kind: 'silent' as const, peakValue: null }
+  const silent = { ...episode, kind: 'silent' as const, peakValue: null }
   assert.equal(
     reasonFor(silent, checkout, series),
     'requests/s of checkout: no data for 7 minutes since 14:03 UTC, expected 310 to 420',
@@ -125,31 +125,31 @@ const withVolumes = { ...series, volumes: new Float64Array(12).fill(43) }
 
 test('a built-in metric has a readable name, and the number of events behind its value', () => {
   const ratio = { ...describeMetric('spans.error_ratio'), unit: '1', scope: 'checkout' }
-  const share = { ...incident, peakValue: 0.6, kind: 'high' as const, lower: 0, upper: 0.1 }
+  const share = { ...episode, peakValue: 0.6, kind: 'high' as const, lower: 0, upper: 0.1 }
   assert.equal(
     reasonFor(share, ratio, withVolumes),
     'error ratio of checkout 0.600 (26 of 43 requests failed), expected 0 to 0.100; 7 minutes high since 14:03 UTC',
   )
   const latency = { ...describeMetric('spans.latency_p95'), unit: 'ms', scope: 'checkout' }
   assert.match(
-    reasonFor(incident, latency, withVolumes),
+    reasonFor(episode, latency, withVolumes),
     /^p95 latency of checkout 12.0 ms over 43 requests, expected/,
   )
-  assert.match(reasonFor(incident, latency, series), /^p95 latency of checkout 12.0 ms, expected/)
+  assert.match(reasonFor(episode, latency, series), /^p95 latency of checkout 12.0 ms, expected/)
   assert.deepEqual(describeMetric('queue.length'), { metricName: 'queue.length' })
 })
 
 test('a seasonal expectation says for which time, and an edge that feedback moved says so', () => {
   assert.match(
-    reasonFor(incident, { ...checkout, isSeasonal: true }, series),
+    reasonFor(episode, { ...checkout, isSeasonal: true }, series),
     /expected 310 to 420 for a Friday 14:06; 7 minutes low/,
   )
   assert.match(
-    reasonFor(incident, { ...checkout, isSeasonal: true, isHoliday: true }, series),
+    reasonFor(episode, { ...checkout, isSeasonal: true, isHoliday: true }, series),
     /expected 310 to 420 for a holiday, Friday 14:06; 7 minutes low/,
   )
   assert.match(
-    reasonFor(incident, { ...checkout, edgeFactor: 2.2 }, series),
+    reasonFor(episode, { ...checkout, edgeFactor: 2.2 }, series),
     /UTC; beyond an edge that feedback made 2.2 times wider$/,
   )
 })

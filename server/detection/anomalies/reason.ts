@@ -1,10 +1,10 @@
-// One sentence that says why an incident was raised, so that the person who is alarmed knows what, where, how
+// One sentence that says why an episode was raised, so that the person who is alarmed knows what, where, how
 // far and since when, without opening a chart: "requests/s of checkout 12.0, expected 310 to 420; 7 minutes
 // low since 14:03 UTC". It states only what was measured: the value of the worst bucket, the edges it crossed
 // there, and the time from the first violating bucket to the last; for a standstill, the value. Guesses at
 // causes do not belong here.
 
-import type { Incident } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/alarm.ts'
 import { summarisePeers } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
@@ -37,30 +37,30 @@ export interface ReasonSubject {
 }
 
 /** The sentence, in English, without a full stop so that it can be used as a title. Times are UTC. */
-export function reasonFor(incident: Incident, subject: ReasonSubject, series: Series): string {
+export function reasonFor(episode: Episode, subject: ReasonSubject, series: Series): string {
   const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
-  const lasted = formatMinutes((incident.lastIndex - incident.startIndex + 1) * series.stepMinutes)
-  const span = spanOf(incident, series)
-  const season = seasonAt(incident, subject, series)
-  const edges = expectationOf(incident, subject.unit)
+  const lasted = formatMinutes((episode.lastIndex - episode.startIndex + 1) * series.stepMinutes)
+  const span = spanOf(episode, series)
+  const season = seasonAt(episode, subject, series)
+  const edges = expectationOf(episode, subject.unit)
   const own = edges === '' ? '' : `${edges}${season}`
-  const expectation = peersAt(incident, subject) || own
-  if (incident.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
-  const standstill = standstillAt(incident, subject, series)
+  const expectation = peersAt(episode, subject) || own
+  if (episode.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
+  const standstill = standstillAt(episode, subject, series)
   if (standstill !== null) return `${name} ${standstill}; ${lasted} unusual ${span}${widenedBy(subject)}`
-  const value = `${formatQuantity(incident.peakValue, subject.unit)}${eventsAt(incident, subject, series)}`
-  const how = incident.kind === 'odd' ? 'unusual' : incident.kind
+  const value = `${formatQuantity(episode.peakValue, subject.unit)}${eventsAt(episode, subject, series)}`
+  const how = episode.kind === 'odd' ? 'unusual' : episode.kind
   return `${name} ${value}${expectation}; ${lasted} ${how} ${span}${widenedBy(subject)}`
 }
 
 /**
  * `stopped changing at 42.0` where a standstill raised the alarm; else null. Without a time: the standstill
- * began before the incident.
+ * began before the episode.
  */
-function standstillAt(incident: Incident, { unit }: ReasonSubject, series: Series): string | null {
-  const hasEdges = incident.lower !== null || incident.upper !== null
-  if (hasEdges || !standsStillAt(series, incident.openedIndex)) return null
-  return `stopped changing at ${formatQuantity(at(series.values, incident.openedIndex), unit)}`
+function standstillAt(episode: Episode, { unit }: ReasonSubject, series: Series): string | null {
+  const hasEdges = episode.lower !== null || episode.upper !== null
+  if (hasEdges || !standsStillAt(series, episode.openedIndex)) return null
+  return `stopped changing at ${formatQuantity(at(series.values, episode.openedIndex), unit)}`
 }
 
 /** The readable name of a built-in metric, and what its events are. Other metrics keep their names. */
@@ -86,7 +86,7 @@ const builtInNames = new Map([
  * ` (6 of 10 requests failed)`: the number of events behind a ratio or a percentile;
  * empty where it is not known.
  */
-function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject, series: Series): string {
+function eventsAt({ peakIndex, peakValue }: Episode, { events }: ReasonSubject, series: Series): string {
   const volume = series.volumes?.[peakIndex] ?? Number.NaN
   if (events === undefined || peakValue === null || !(volume >= 1)) return ''
   const all = formatCount(volume)
@@ -99,8 +99,8 @@ function eventsAt({ peakIndex, peakValue }: Incident, { events }: ReasonSubject,
  * `; its 11 peers 280 ms to 340 ms`: the range of the peers at the peak. Peers outside
  * the band are only counted.
  */
-function peersAt(incident: Incident, { peers = [], unit }: ReasonSubject): string {
-  const { count, within, lowest, highest } = summarisePeers(peers, incident.peakIndex, incident)
+function peersAt(episode: Episode, { peers = [], unit }: ReasonSubject): string {
+  const { count, within, lowest, highest } = summarisePeers(peers, episode.peakIndex, episode)
   if (count === 0) return ''
   const who = within === count || within === 0 ? `its ${count} peers` : `${within} of its ${count} peers`
   const range = lowest === highest ? '' : ` to ${formatQuantity(highest, unit)}`
@@ -116,7 +116,7 @@ const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'F
 /**
  * ` for a Friday 14:00`, or ` for a holiday, Friday 14:00`; empty where the time of the week does not matter.
  */
-function seasonAt({ peakIndex }: Incident, subject: ReasonSubject, series: Series): string {
+function seasonAt({ peakIndex }: Episode, subject: ReasonSubject, series: Series): string {
   if (subject.isSeasonal !== true) return ''
   return ` for a ${subject.isHoliday === true ? 'holiday, ' : ''}${weekTime(bucketStartNs(series, peakIndex))}`
 }
@@ -131,8 +131,8 @@ function widenedBy({ edgeFactor = 1 }: ReasonSubject): string {
   return edgeFactor === 1 ? '' : `; beyond an edge that feedback made ${factorText(edgeFactor)} wider`
 }
 
-function expectationOf(incident: Incident, unit: string): string {
-  const { lower, upper } = incident
+function expectationOf(episode: Episode, unit: string): string {
+  const { lower, upper } = episode
   if (lower !== null && upper !== null) {
     return lower === upper
       ? `, expected ${formatQuantity(lower, unit)}`
@@ -143,12 +143,12 @@ function expectationOf(incident: Incident, unit: string): string {
 }
 
 /** Dates are included only where the two instants are on different days. */
-function spanOf(incident: Incident, series: Series): string {
-  const start = instantParts(bucketStartNs(series, incident.startIndex))
-  const end = instantParts(bucketStartNs(series, incident.lastIndex + 1))
+function spanOf(episode: Episode, series: Series): string {
+  const start = instantParts(bucketStartNs(series, episode.startIndex))
+  const end = instantParts(bucketStartNs(series, episode.lastIndex + 1))
   const isOneDay = start.day === end.day
   const from = isOneDay ? start.time : `${start.day} ${start.time}`
-  if (incident.endIndex === null) return `since ${from} UTC`
+  if (episode.endIndex === null) return `since ${from} UTC`
   return `from ${from} to ${isOneDay ? end.time : `${end.day} ${end.time}`} UTC`
 }
 

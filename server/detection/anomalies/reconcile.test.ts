@@ -1,4 +1,4 @@
-// One incident, one anomaly: compares the findings of a run with the recorded anomalies.
+// One episode, one anomaly: compares the findings of a run with the recorded anomalies.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -72,7 +72,7 @@ test('neighbours that only touch are two anomalies', () => {
   assert.equal(reconcile([recorded('a', 10, 20)], [finding(20, 30)], first).create.length, 1)
 })
 
-test('an ended anomaly is not rewritten unless its incident continues', () => {
+test('an ended anomaly is not rewritten unless its episode continues', () => {
   const ended = [recorded('a', 10, 20)]
   assert.deepEqual(reconcile(ended, [finding(11, 19)], first).update, [])
   assert.deepEqual(
@@ -102,7 +102,7 @@ test('of two open anomalies that turn out to be one, the other is closed', () =>
   assert.deepEqual(changes.close, ['b'])
 })
 
-test('an incident far in the past that was not reported then is not reported later', () => {
+test('an episode far in the past that was not reported then is not reported later', () => {
   const run = { ...first, judgedUntilNs: 10n * hour }
   const at = (hours: number, isOpen = false) => {
     const raisedNs = BigInt(Math.round(hours * 100)) * (hour / 100n)
@@ -114,7 +114,7 @@ test('an incident far in the past that was not reported then is not reported lat
   assert.equal(reconcile([], [at(8, true)], run).create.length, 1, 'it is still open')
 })
 
-test('an incident that was raised before the window, during warm-up, is not recorded', () => {
+test('an episode that was raised before the window, during warm-up, is not recorded', () => {
   const run = { ...first, windowStartNs: 50n }
   assert.equal(reconcile([], [finding(10, 50)], run).create.length, 0)
   assert.equal(reconcile([], [finding(10, 51)], run).create.length, 1)

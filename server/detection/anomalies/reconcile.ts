@@ -1,10 +1,10 @@
-// What a run changes in the recorded anomalies. Each run judges its whole window again, so the same incident
-// is found by run after run, and its start may move by a bucket as the window moves. An incident is the same
+// What a run changes in the recorded anomalies. Each run judges its whole window again, so the same episode
+// is found by run after run, and its start may move by a bucket as the window moves. An episode is the same
 // as a recorded anomaly when the two share time in the same series. So running twice records nothing twice,
-// an anomaly keeps its id and its start, and an ended anomaly is not rewritten unless its incident continues.
+// an anomaly keeps its id and its start, and an ended anomaly is not rewritten unless its episode continues.
 //
-// A new anomaly is recorded only for an incident that is still open, or that was raised since the run before,
-// minus an hour for late telemetry. A band that is computed from a later window may show an incident far in
+// A new anomaly is recorded only for an episode that is still open, or that was raised since the run before,
+// minus an hour for late telemetry. A band that is computed from a later window may show an episode far in
 // the past that was not reported at its time; recording it later would only exceed the alarm budget.
 
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'

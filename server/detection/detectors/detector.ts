@@ -16,7 +16,7 @@ import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
 import { isRecord } from '../../core/is-record.ts'
-import { type Parsed, readPart } from '../../core/parsed.ts'
+import { type Parsed, readPart, type SentBody } from '../../core/parsed.ts'
 import { problemsOf } from '../../core/schema-problems.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
@@ -57,14 +57,8 @@ const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 /** The identity of a system detector, which users and dashboards rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
-/**
- * What was sent for a detector: the body as its schema reads it, undefined where that
- * refuses it, and as it came.
- */
-export interface SentBody<Body> {
-  readonly body: Body | undefined
-  readonly raw: unknown
-}
+/** What was sent for a detector. */
+export type SentDefinition<Body> = Pick<SentBody<Body>, 'body' | 'raw'>
 
 /** The whole definition with defaults filled in, or every problem of it, located in the body. */
 export function readDraft(draft: Draft): Parsed<DetectorDefinition> {
@@ -77,7 +71,7 @@ export function readDraft(draft: Draft): Parsed<DetectorDefinition> {
  * The definition that the body of a creation means, or what its schema can't see: problems inside `params`,
  * whose schema is the method's, and a group that the method needs.
  */
-export function readCreation({ body, raw }: SentBody<CreateDetector>): Parsed<DetectorDefinition> {
+export function readCreation({ body, raw }: SentDefinition<CreateDetector>): Parsed<DetectorDefinition> {
   if (!isRecord(raw) || !isRecord(raw.params ?? {})) return { problems: [] }
   const params = readParams({ ...raw, params: raw.params ?? {} })
   const problems = [...params.problems, ...groupMissing(raw)]
@@ -161,7 +155,7 @@ export interface DetectorChange {
  */
 export function readPatch(
   before: StoredDetector,
-  { body, raw }: SentBody<PatchDetector>,
+  { body, raw }: SentDefinition<PatchDetector>,
   isMerge: boolean,
 ): Parsed<DetectorChange> {
   if (!isRecord(raw)) return { problems: [] }

@@ -6,7 +6,7 @@ import type { PatchDetector } from '../../../contract/detection.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import type { Parsed } from '../../core/parsed.ts'
-import { type DetectorChange, readPatch, type SentBody, type StoredDetector } from './detector.ts'
+import { type DetectorChange, readPatch, type SentDefinition, type StoredDetector } from './detector.ts'
 import type { DetectionStore } from './store.ts'
 
 interface PatchTarget {
@@ -26,7 +26,7 @@ export interface AskedPatch {
 export async function readPatchOf(
   store: DetectionStore,
   { id, tenantId }: PatchTarget,
-  sent: SentBody<PatchDetector>,
+  sent: SentDefinition<PatchDetector>,
   isMerge: boolean,
 ): Promise<Parsed<DetectorChange | null>> {
   const stored = await store.findDetector(tenantId, id)

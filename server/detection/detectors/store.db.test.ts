@@ -312,7 +312,7 @@ test('enabled detectors are due when their time has come, the longest overdue fi
   assert.equal((await store.dueDetectors(clock.nowMs(), 1)).length, 1)
 })
 
-test('a run that finds the same incidents records nothing twice, and one that continues keeps its id and start', async () => {
+test('a run that finds the same episodes records nothing twice, and one that continues keeps its id and start', async () => {
   const detector = await create()
   await record(detector, [finding(0, 5), finding(10, 15, { isOpen: true })])
   const [open, ended] = await anomalies()

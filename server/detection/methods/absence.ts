@@ -10,28 +10,34 @@
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
-export const absence: Method<'absence'> = {
-  key: 'absence',
-  score(series: Series, params: MethodParams<'absence'>): Scores {
-    const scores = blankScores(series.values.length)
-    let last = Number.NaN
-    let repeats = 0
-    let hasChanged = false
-    for (let i = 0; i < series.values.length; i++) {
-      const value = at(series.values, i)
+export const absence = methodOf('absence', (params) => new AbsenceScorer(params))
+
+class AbsenceScorer implements Scorer {
+  private readonly flatlinePoints: number
+  private last = Number.NaN
+  private repeats = 0
+  private hasChanged = false
+
+  constructor(params: MethodParams<'absence'>) {
+    this.flatlinePoints = params.flatline_points
+  }
+
+  score({ values }: Series): Scores {
+    const scores = blankScores(values.length)
+    for (let i = 0; i < values.length; i++) {
+      const value = at(values, i)
       if (Number.isNaN(value)) continue
-      if (value === last) repeats++
+      if (value === this.last) this.repeats++
       else {
-        hasChanged ||= !Number.isNaN(last)
-        repeats = 1
+        this.hasChanged ||= !Number.isNaN(this.last)
+        this.repeats = 1
       }
-      last = value
-      const isJudged = params.flatline_points > 0 && hasChanged
-      scores.score[i] = isJudged ? repeats / params.flatline_points : 0
+      this.last = value
+      const isJudged = this.flatlinePoints > 0 && this.hasChanged
+      scores.score[i] = isJudged ? this.repeats / this.flatlinePoints : 0
     }
     return scores
-  },
+  }
 }

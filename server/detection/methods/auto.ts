@@ -6,7 +6,7 @@
 // that case there is the single method (`absence`).
 //
 // `score` says how unusual the bucket is, `unreported` how much of it was not reported before
-// (alert-once.ts). An unreported score opens an incident, and the score keeps it open. 1 is a surprise of
+// (alert-once.ts). An unreported score opens an episode, and the score keeps it open. 1 is a surprise of
 // `edgeSurprise`. The alarm layer moves this edge to meet the alarm budget: outwards by a quarter while the
 // budget is met, and inwards only for a budget above one alarm a week. `expected` is the value that followed
 // the most similar past. Nothing here depends on a particular series, label or unit.
@@ -24,6 +24,7 @@ import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf }
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { seasonalBand } from './seasonal-band.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 const shapeLengths = [12, 96]
 /**
@@ -35,7 +36,7 @@ const smoothPoints = 6
 const slowPoints = 72
 const spreadPoints = 36
 const recordTolerance = 0.01
-/** A combined surprise of this size scores 1. A series without incidents exceeds it less than once a week. */
+/** A combined surprise of this size scores 1. A series without episodes exceeds it less than once a week. */
 const edgeSurprise = 1.45
 
 /** Parsed once, because the schema looks up the time zone in the time zone database. */
@@ -57,6 +58,7 @@ type MemberName = (typeof memberNames)[number]
 
 export const auto: Method<'auto'> = {
   key: 'auto',
+  start: (params) => new TailScorer((series) => auto.score(series, params), params.history_points),
   score(series: Series, params: MethodParams<'auto'>): Scores {
     const members = autoMembers(series, params)
     return combineMembers(Object.values(members.surprises), members, params)

@@ -1,5 +1,5 @@
-// One contract suite for every method: scores must be causal and repeatable, and difficult inputs that occur
-// in real telemetry must not break them.
+// One contract suite for every method: scores must be causal and repeatable, the same in many pieces as in
+// one, and difficult inputs that occur in real telemetry must not break them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,8 +11,9 @@ import {
   methodParams,
 } from '../../../contract/detection-methods.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
-import type { Series } from '../scoring/series.ts'
-import { methods, scoreSeries } from './catalogue.ts'
+import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { methods, scoreSeries, startScorer } from './catalogue.ts'
+import { copyState } from './copy-state.ts'
 import { highestScore, type Scores } from './method.ts'
 
 /** Parameters that let a method judge early, so that short inputs get past its warm-up. */
@@ -43,6 +44,15 @@ const seriesOf = (values: readonly number[]): Series => ({
 /** Five hosts whose values are near zero, as those of the judged series often are. */
 const peersFor = (length: number): Series[] =>
   [1, 2, 3, 4, 5].map((seed) => seriesOf(Array.from({ length }, seededNormal(seed))))
+
+const sliceOf = (series: Series, from: number, to: number): Series => ({
+  ...series,
+  startNs: bucketStartNs(series, from),
+  values: series.values.slice(from, to),
+  unknown: series.unknown.slice(from, to),
+})
+const slicesOf = (all: readonly Series[], from: number, to: number) =>
+  all.map((series) => sliceOf(series, from, to))
 
 const columns = ['score', 'expected', 'lower', 'upper'] as const
 /** The scores of a method, among peers where it compares them. */
@@ -114,6 +124,28 @@ for (const key of methodKeys) {
         const first = scoreSeries(key, series, quick[key])
         assert.deepEqual(scoreSeries(key, series, quick[key]), first)
         assert.deepEqual(series.values, before)
+      }),
+    )
+  })
+
+  test(`${key} gives the same scores in many pieces as in one, and from a copy of its state`, () => {
+    const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 9 })
+    fc.assert(
+      fc.property(readings, cuts, (values, lengths) => {
+        const [whole, peers] = [seriesOf(values), peersFor(values.length)]
+        const expected = startScorer(key, quick[key], 1).score(whole, peers)
+        let scorer = startScorer(key, quick[key], 1)
+        const found: number[][] = columns.map(() => [])
+        for (let from = 0, turn = 0; from < values.length; turn++) {
+          const to = Math.min(values.length, from + (lengths[turn % lengths.length] ?? 1))
+          // What a copy scores does not reach the original, which goes on as if it had not been there.
+          copyState(scorer).score(sliceOf(seriesOf(values.toReversed()), from, to), slicesOf(peers, from, to))
+          scorer = copyState(scorer)
+          const scores = scorer.score(sliceOf(whole, from, to), slicesOf(peers, from, to))
+          for (const [i, column] of columns.entries()) found[i]?.push(...scores[column])
+          from = to
+        }
+        assert.deepEqual(found, rows(expected, values.length))
       }),
     )
   })

@@ -6,7 +6,7 @@ import type { Series } from '../scoring/series.ts'
 import { absence } from './absence.ts'
 import { auto } from './auto.ts'
 import { levelShift } from './level-shift.ts'
-import type { Method, Scores } from './method.ts'
+import type { Method, Scorer, Scores } from './method.ts'
 import { peerOutlier } from './peer-outlier.ts'
 import { rateTest } from './rate-test.ts'
 import { rcf } from './rcf.ts'
@@ -45,4 +45,13 @@ export function scoreSeries<K extends MethodKey>(
   peers: readonly Series[] = [],
 ): Scores {
   return methods[key].score(series, params, peers)
+}
+
+/** A scorer of a method that has learnt nothing yet. */
+export function startScorer<K extends MethodKey>(
+  key: K,
+  params: MethodParams<K>,
+  stepMinutes: number,
+): Scorer {
+  return methods[key].start(params, stepMinutes)
 }

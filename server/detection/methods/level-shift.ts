@@ -5,89 +5,96 @@
 //
 // There is no band, because the value itself may look ordinary. The score is the larger sum divided by `h`;
 // `expected` is the level before. When the sum has exceeded `h` for `min_run` values, the new level becomes
-// the baseline and the sums restart: one incident per shift. The baseline is the median and MAD of the last
+// the baseline and the sums restart: one episode per shift. The baseline is the median and MAD of the last
 // `window_points` accepted values. About 1 microsecond per value; the state is two numbers and the window.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, highestScore } from './method.ts'
+import { blankScores, highestScore, methodOf, type Scorer, type Scores } from './method.ts'
 
 const sigmaPerMad = 1.4826
 const mostPerValue = 4
 
-export const levelShift: Method<'level_shift'> = {
-  key: 'level_shift',
-  score(series: Series, params: MethodParams<'level_shift'>): Scores {
-    const scores = blankScores(series.values.length)
-    const sums = new Sums(params)
-    let seen = 0
-    for (let i = 0; i < series.values.length; i++) {
-      const value = at(series.values, i)
-      if (seen >= params.warmup_points) scores.expected[i] = sums.level
+export const levelShift = methodOf('level_shift', (params) => new LevelShiftScorer(params))
+
+class LevelShiftScorer implements Scorer {
+  private readonly warmupPoints: number
+  private readonly sums: Sums
+  private seen = 0
+
+  constructor(params: MethodParams<'level_shift'>) {
+    this.warmupPoints = params.warmup_points
+    this.sums = new Sums(params)
+  }
+
+  score({ values }: Series): Scores {
+    const scores = blankScores(values.length)
+    for (let i = 0; i < values.length; i++) {
+      const value = at(values, i)
+      if (this.seen >= this.warmupPoints) scores.expected[i] = this.sums.level
       if (Number.isNaN(value)) continue
-      const score = sums.add(value)
-      if (seen >= params.warmup_points) scores.score[i] = score
-      seen++
+      const score = this.sums.add(value)
+      if (this.seen >= this.warmupPoints) scores.score[i] = score
+      this.seen++
     }
     return scores
-  },
+  }
 }
 
 class Sums {
-  readonly #params: MethodParams<'level_shift'>
-  #past: SortedWindow
-  #since: number[] = []
-  #up = 0
-  #down = 0
+  private readonly params: MethodParams<'level_shift'>
+  private past: SortedWindow
+  private since: number[] = []
+  private up = 0
+  private down = 0
 
   constructor(params: MethodParams<'level_shift'>) {
-    this.#params = params
-    this.#past = new SortedWindow(params.window_points)
+    this.params = params
+    this.past = new SortedWindow(params.window_points)
   }
 
   get level(): number {
-    return this.#past.median()
+    return this.past.median()
   }
 
   /** Adds the value to the sums and the baseline, and returns its score. */
   add(value: number): number {
-    const { k, h, min_run } = this.#params
-    if (this.#past.size < 16) {
-      this.#past.push(value)
+    const { k, h, min_run } = this.params
+    if (this.past.size < 16) {
+      this.past.push(value)
       return 0
     }
-    const deviation = this.#deviationOf(value)
-    this.#up = Math.max(0, this.#up + deviation - k)
-    this.#down = Math.max(0, this.#down - deviation - k)
-    const sum = Math.max(this.#up, this.#down)
+    const deviation = this.deviationOf(value)
+    this.up = Math.max(0, this.up + deviation - k)
+    this.down = Math.max(0, this.down - deviation - k)
+    const sum = Math.max(this.up, this.down)
     // Values that may belong to a new level stay out of the baseline until it is decided.
-    if (sum > h) this.#since.push(value)
+    if (sum > h) this.since.push(value)
     else {
-      for (const each of this.#since) this.#past.push(each)
-      this.#since = []
-      this.#past.push(value)
+      for (const each of this.since) this.past.push(each)
+      this.since = []
+      this.past.push(value)
     }
-    if (this.#since.length >= min_run) this.#adopt()
+    if (this.since.length >= min_run) this.adopt()
     return Math.min(highestScore, sum / h)
   }
 
-  #deviationOf(value: number): number {
-    const centre = this.#past.median()
-    const mad = this.#past.medianDistanceTo(centre)
-    const sigma = mad > 0 ? sigmaPerMad * mad : this.#past.nearestOtherDistance(centre)
+  private deviationOf(value: number): number {
+    const centre = this.past.median()
+    const mad = this.past.medianDistanceTo(centre)
+    const sigma = mad > 0 ? sigmaPerMad * mad : this.past.nearestOtherDistance(centre)
     const distance = value - centre
     const deviation = sigma > 0 ? distance / sigma : Math.sign(distance) * mostPerValue
     return Math.max(-mostPerValue, Math.min(mostPerValue, deviation))
   }
 
-  #adopt(): void {
-    this.#past.clear()
-    for (const each of this.#since) this.#past.push(each)
-    this.#since = []
-    this.#up = 0
-    this.#down = 0
+  private adopt(): void {
+    this.past.clear()
+    for (const each of this.since) this.past.push(each)
+    this.since = []
+    this.up = 0
+    this.down = 0
   }
 }

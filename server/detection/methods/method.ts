@@ -1,12 +1,12 @@
-// The interface of every detection method: a pure, deterministic function from a series to a score and a band
-// per bucket. No model is stored. The baseline is computed anew from the window at each run. So erased
-// telemetry is forgotten by construction, the same data always gives the same result, and a backtest runs the
-// production code. The alternative, a model saved between runs, is faster per point, but it keeps traces of
-// erased data and cannot explain why its result changed.
+// The interface of every detection method: a deterministic function from a series to a score and a band per
+// bucket. A scorer computes it piece by piece: what it learnt from one piece is the start of the next, so
+// that a run scores only what is new. This state is in memory only, and is dropped as soon as anything is
+// erased. It can always be computed again from the series: the same data gives the same scores, however it
+// was divided into pieces, and a backtest runs the production code.
 //
 // A property test checks this contract for each method of the catalogue: a method is *causal* (row i
-// depends only on earlier buckets, except for the judged value), tolerates NaN, and is finite for
-// every value within ±1e300.
+// depends only on earlier buckets, except for the judged value), tolerates NaN, is finite for every value
+// within ±1e300, and gives the same scores in one piece as in many, and from a copy of its state.
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
@@ -23,7 +23,7 @@ export interface Scores {
   readonly score: Float64Array
   /**
    * For methods that report a thing once: the score where it was not reported before, else 0; NaN where the
-   * score is. Where this is given, only an unreported score opens an incident, and the score keeps it open.
+   * score is. Where this is given, only an unreported score opens an episode, and the score keeps it open.
    */
   readonly unreported?: Float64Array
   /**
@@ -39,15 +39,39 @@ export interface Scores {
   readonly upper: Float64Array
 }
 
-export interface Method<K extends MethodKey> {
-  readonly key: K
+/**
+ * Scores one series, oldest piece first. Its state must be in ordinary fields (`private`, no `#`) and in no
+ * closure, because runs go on from copies of it (`copyState`), and its size must be bounded.
+ */
+export interface Scorer {
   /**
-   * `series.values` is NaN wherever there is nothing to judge or to learn from, for whatever reason.
-   * `peers` are the other series of its group, with the same buckets and also with NaN. Only methods for
+   * Scores the next buckets. A piece begins where the one before ended, with the same step; its length is up
+   * to the caller and must not change any score. The columns of the result have the buckets of the piece.
+   *
+   * `piece.values` is NaN wherever there is nothing to judge or to learn from, for whatever reason.
+   * `peers` are the same buckets of the other series of its group, also with NaN. Only methods for
    * which `comparesPeers` is true use them; for those the score of a bucket may also depend on the
    * peers' values in that bucket.
    */
+  score(piece: Series, peers?: readonly Series[]): Scores
+}
+
+export interface Method<K extends MethodKey> {
+  readonly key: K
+  /** A scorer that has learnt nothing yet. All pieces of its series have this step. */
+  start(params: MethodParams<K>, stepMinutes: number): Scorer
+  /** Scores a whole series from nothing, as one piece. */
   score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scores
+}
+
+/** A method of which a scorer is all there is to tell. */
+export function methodOf<K extends MethodKey>(
+  key: K,
+  start: (params: MethodParams<K>, stepMinutes: number) => Scorer,
+): Method<K> {
+  const score: Method<K>['score'] = (series, params, peers) =>
+    start(params, series.stepMinutes).score(series, peers)
+  return { key, start, score }
 }
 
 /** All NaN, as during warm-up. */

@@ -22,39 +22,52 @@ import { peerValuesAt } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, scoreOf } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'
 
 const usualReach = 0.9
 
-export const peerOutlier: Method<'peer_outlier'> = {
-  key: 'peer_outlier',
-  score(series: Series, params: MethodParams<'peer_outlier'>, peers: readonly Series[] = []): Scores {
-    const scores = blankScores(series.values.length)
-    const spreads = new SortedWindow(params.window_points)
-    const reaches = new SortedWindow(params.window_points)
+export const peerOutlier = methodOf('peer_outlier', (params) => new PeerScorer(params))
+
+class PeerScorer implements Scorer {
+  private readonly params: MethodParams<'peer_outlier'>
+  private readonly spreads: SortedWindow
+  private readonly reaches: SortedWindow
+  private learnt = 0
+
+  constructor(params: MethodParams<'peer_outlier'>) {
+    this.params = params
+    this.spreads = new SortedWindow(params.window_points)
+    this.reaches = new SortedWindow(params.window_points)
+  }
+
+  score({ values }: Series, peers: readonly Series[] = []): Scores {
+    const { min_peers, warmup_points } = this.params
+    const scores = blankScores(values.length)
     const sorted = new Float64Array(peers.length)
-    let learnt = 0
-    for (let i = 0; i < series.values.length; i++) {
+    for (let i = 0; i < values.length; i++) {
       const count = peerValuesAt(peers, i, sorted)
-      if (count < params.min_peers) continue
+      if (count < min_peers) continue
       const centre = at(sorted, (count - 1) >> 1) / 2 + at(sorted, count >> 1) / 2
       const spread = spreadOf(sorted, count)
-      if (learnt >= params.warmup_points) {
-        const usual = Math.max(spread, spreads.median())
-        const halfWidth =
-          usual > 0 ? params.k * usual : reaches.rank(Math.floor(usualReach * (reaches.size - 1)))
+      if (this.learnt >= warmup_points) {
+        const halfWidth = this.halfWidthAt(spread)
         scores.expected[i] = centre
         scores.lower[i] = centre - halfWidth
         scores.upper[i] = centre + halfWidth
-        scores.score[i] = scoreOf(Math.abs(at(series.values, i) - centre), halfWidth)
+        scores.score[i] = scoreOf(Math.abs(at(values, i) - centre), halfWidth)
       }
-      learnt++
-      spreads.push(spread)
-      reaches.push(Math.max(centre - at(sorted, 0), at(sorted, count - 1) - centre))
+      this.learnt++
+      this.spreads.push(spread)
+      this.reaches.push(Math.max(centre - at(sorted, 0), at(sorted, count - 1) - centre))
     }
     return scores
-  },
+  }
+
+  private halfWidthAt(spread: number): number {
+    const usual = Math.max(spread, this.spreads.median())
+    if (usual > 0) return this.params.k * usual
+    return this.reaches.rank(Math.floor(usualReach * (this.reaches.size - 1)))
+  }
 }
 
 /** Half the distance between the quartiles, scaled to estimate the standard deviation. */

@@ -13,29 +13,37 @@
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, scoreOf } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'
 
 const minutesPerDay = 1440
 /** Dispersion is averaged over about this many values. */
 const dispersionMemory = 200
-/** One value counts at most this many times the dispersion so far: an incident must not raise it. */
+/** One value counts at most this many times the dispersion so far: an episode must not raise it. */
 const mostSurprise = 9
 const mostDispersion = 1e6
 
-export const rateTest: Method<'rate_test'> = {
-  key: 'rate_test',
-  score(series: Series, params: MethodParams<'rate_test'>): Scores {
-    const scores = blankScores(series.values.length)
-    const kept = 0.5 ** (series.stepMinutes / minutesPerDay / params.base_days)
-    const past = new RatePast(kept, params.prior_events)
-    for (let i = 0; i < series.values.length; i++) {
-      const value = at(series.values, i)
-      const volume = series.volumes ? at(series.volumes, i) : Number.NaN
+export const rateTest = methodOf('rate_test', (params, step) => new RateScorer(params, step))
+
+class RateScorer implements Scorer {
+  private readonly params: MethodParams<'rate_test'>
+  private readonly past: RatePast
+
+  constructor(params: MethodParams<'rate_test'>, stepMinutes: number) {
+    this.params = params
+    this.past = new RatePast(0.5 ** (stepMinutes / minutesPerDay / params.base_days), params.prior_events)
+  }
+
+  score({ values, volumes }: Series): Scores {
+    const { past } = this
+    const { k, warmup_points } = this.params
+    const scores = blankScores(values.length)
+    for (let i = 0; i < values.length; i++) {
+      const value = at(values, i)
+      const volume = volumes ? at(volumes, i) : Number.NaN
       past.fade()
-      if (past.seen >= params.warmup_points) {
+      if (past.seen >= warmup_points) {
         const expected = past.rate
-        const half = params.k * past.sigmaAt(volume)
+        const half = k * past.sigmaAt(volume)
         scores.expected[i] = expected
         scores.lower[i] = expected - half
         scores.upper[i] = expected + half
@@ -44,63 +52,63 @@ export const rateTest: Method<'rate_test'> = {
       if (!Number.isNaN(value)) past.learn(value, volume)
     }
     return scores
-  },
+  }
 }
 
 /** Events of the past and their exposure, both fading. */
 class RatePast {
   seen = 0
-  #events = 0
-  #exposure = 0
-  #dispersion = 1
-  #isRatio = true
-  readonly #kept: number
-  readonly #prior: number
+  private events = 0
+  private exposure = 0
+  private dispersion = 1
+  private isRatio = true
+  private readonly kept: number
+  private readonly prior: number
 
   constructor(kept: number, prior: number) {
-    this.#kept = kept
-    this.#prior = prior
+    this.kept = kept
+    this.prior = prior
   }
 
   get rate(): number {
-    return this.#exposure > 0 ? this.#events / this.#exposure : 0
+    return this.exposure > 0 ? this.events / this.exposure : 0
   }
 
   fade(): void {
-    this.#events *= this.#kept
-    this.#exposure *= this.#kept
+    this.events *= this.kept
+    this.exposure *= this.kept
   }
 
   /** Standard deviation of the next value, given its volume where that is known; never 0. */
   sigmaAt(volume: number): number {
-    const exposure = this.#isRatio && volume > 0 ? volume : 1
-    return Math.sqrt(this.#varianceAt(volume) * this.#dispersion) + 1 / Math.max(1, exposure) / 4
+    const exposure = this.isRatio && volume > 0 ? volume : 1
+    return Math.sqrt(this.varianceAt(volume) * this.dispersion) + 1 / Math.max(1, exposure) / 4
   }
 
   learn(value: number, volume: number): void {
-    if (this.#isRatio && (value < 0 || value > 1 || !(volume >= 0))) {
-      this.#isRatio = false
-      this.#events = 0
-      this.#exposure = 0
+    if (this.isRatio && (value < 0 || value > 1 || !(volume >= 0))) {
+      this.isRatio = false
+      this.events = 0
+      this.exposure = 0
     }
-    const variance = this.#varianceAt(volume)
-    if (this.#exposure > 0 && variance > 0) {
-      const squared = Math.min(mostSurprise * this.#dispersion, (value - this.rate) ** 2 / variance)
+    const variance = this.varianceAt(volume)
+    if (this.exposure > 0 && variance > 0) {
+      const squared = Math.min(mostSurprise * this.dispersion, (value - this.rate) ** 2 / variance)
       const memory = Math.min(dispersionMemory, this.seen + 1)
-      const dispersion = this.#dispersion + (squared - this.#dispersion) / memory
-      this.#dispersion = Math.max(1, Math.min(mostDispersion, dispersion))
+      const dispersion = this.dispersion + (squared - this.dispersion) / memory
+      this.dispersion = Math.max(1, Math.min(mostDispersion, dispersion))
     }
-    const exposure = this.#isRatio ? volume : 1
-    this.#events += value * exposure
-    this.#exposure += exposure
+    const exposure = this.isRatio ? volume : 1
+    this.events += value * exposure
+    this.exposure += exposure
     this.seen++
   }
 
   /** Variance of the distribution alone, without the learnt dispersion. */
-  #varianceAt(volume: number): number {
+  private varianceAt(volume: number): number {
     const rate = Math.abs(this.rate)
-    const known = this.#exposure + this.#prior
-    if (!this.#isRatio || !(volume > 0)) return rate * (1 + 1 / known)
+    const known = this.exposure + this.prior
+    if (!this.isRatio || !(volume > 0)) return rate * (1 + 1 / known)
     return Math.max(rate * (1 - rate), rate / known) * (1 / volume + 1 / known)
   }
 }

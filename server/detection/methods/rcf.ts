@@ -16,11 +16,14 @@ import type { Series } from '../scoring/series.ts'
 import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 const edgeSurprise = 2
 
 export const rcf: Method<'rcf'> = {
   key: 'rcf',
+  start: (params) =>
+    new TailScorer((series) => rcf.score(series, params), Math.ceil(params.history_points / 2)),
   score(series: Series, params: MethodParams<'rcf'>): Scores {
     const length = series.values.length
     const dense = denseValuesOf(series.values)

@@ -10,36 +10,48 @@
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, scoreOf } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'
 
 const minutesPerDay = 1440
 
-export const recordRange: Method<'record_range'> = {
-  key: 'record_range',
-  score(series: Series, params: MethodParams<'record_range'>): Scores {
-    const scores = blankScores(series.values.length)
-    const kept = params.decay_days === 0 ? 1 : 0.5 ** (series.stepMinutes / minutesPerDay / params.decay_days)
-    let middle = Number.NaN
-    let half = 0
-    let seen = 0
-    for (let i = 0; i < series.values.length; i++) {
-      const value = at(series.values, i)
-      half *= kept
-      if (seen >= params.warmup_points) {
-        const edge = half * (1 + 2 * params.tolerance)
-        scores.expected[i] = middle
-        scores.lower[i] = middle - edge
-        scores.upper[i] = middle + edge
-        scores.score[i] = scoreOf(Math.abs(value - middle), edge)
+export const recordRange = methodOf('record_range', (params, step) => new RecordScorer(params, step))
+
+class RecordScorer implements Scorer {
+  private readonly params: MethodParams<'record_range'>
+  /** The share of the range that is left after one bucket. */
+  private readonly kept: number
+  private middle = Number.NaN
+  private half = 0
+  private seen = 0
+
+  constructor(params: MethodParams<'record_range'>, stepMinutes: number) {
+    this.params = params
+    this.kept = params.decay_days === 0 ? 1 : 0.5 ** (stepMinutes / minutesPerDay / params.decay_days)
+  }
+
+  score({ values }: Series): Scores {
+    const { tolerance, warmup_points } = this.params
+    const scores = blankScores(values.length)
+    for (let i = 0; i < values.length; i++) {
+      const value = at(values, i)
+      this.half *= this.kept
+      if (this.seen >= warmup_points) {
+        const edge = this.half * (1 + 2 * tolerance)
+        scores.expected[i] = this.middle
+        scores.lower[i] = this.middle - edge
+        scores.upper[i] = this.middle + edge
+        scores.score[i] = scoreOf(Math.abs(value - this.middle), edge)
       }
-      if (Number.isNaN(value)) continue
-      const lowest = seen === 0 ? value : Math.min(value, middle - half)
-      const highest = seen === 0 ? value : Math.max(value, middle + half)
-      middle = lowest / 2 + highest / 2
-      half = highest / 2 - lowest / 2
-      seen++
+      if (!Number.isNaN(value)) this.learn(value)
     }
     return scores
-  },
+  }
+
+  private learn(value: number): void {
+    const lowest = this.seen === 0 ? value : Math.min(value, this.middle - this.half)
+    const highest = this.seen === 0 ? value : Math.max(value, this.middle + this.half)
+    this.middle = lowest / 2 + highest / 2
+    this.half = highest / 2 - lowest / 2
+    this.seen++
+  }
 }

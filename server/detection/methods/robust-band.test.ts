@@ -1,4 +1,4 @@
-// The band compared with its formula, and what follows from it: short incidents do not move the
+// The band compared with its formula, and what follows from it: short episodes do not move the
 // band, lasting levels do.
 
 import assert from 'node:assert/strict'
@@ -58,7 +58,7 @@ test('on a mostly flat series a value as far out as an earlier one is inside the
   assert.equal(scoresOf([...flat, 3]).score.at(-1), 3)
 })
 
-test('an incident shorter than half a window does not change the baseline', () => {
+test('an episode shorter than half a window does not change the baseline', () => {
   const before = noiseAround(100, 60, 1)
   const calm = scoresOf([...before, 100])
   const after = scoresOf([...before, ...repeat(window / 2 - 1, 500), 100])

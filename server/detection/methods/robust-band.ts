@@ -8,9 +8,9 @@
 //   the nearest other value in the window is the width, so a value that was seen before does not alarm.
 //   If there is no other value, any change scores high, and the least deviations of the alarm layer
 //   decide whether it matters.
-// - An incident must not change the baseline, but a lasting new level must. So values outside the band are on
+// - An episode must not change the baseline, but a lasting new level must. So values outside the band are on
 //   trial as long as they stay on one side. A trial of one or two values was the tail of ordinary noise and
-//   is accepted afterwards. A longer one was an incident and is dropped. One that lasts half a window
+//   is accepted afterwards. A longer one was an episode and is dropped. One that lasts half a window
 //   replaces the baseline: it is the new level. Two alternatives were rejected. Leaving out *every* value
 //   outside the band cuts the tails off, so the band shrinks and cuts more. Clipping values to the edge lets
 //   the baseline follow a level shift only slowly.
@@ -19,24 +19,32 @@ import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, scoreOf } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'
 
 const sigmaPerMad = 1.4826
 const longestTail = 2
 
-export const robustBand: Method<'robust_band'> = {
-  key: 'robust_band',
-  score(series: Series, params: MethodParams<'robust_band'>): Scores {
-    const scores = blankScores(series.values.length)
-    const baseline = new Baseline(params.window_points)
-    let valuesSeen = 0
-    for (let i = 0; i < series.values.length; i++) {
-      const value = at(series.values, i)
+export const robustBand = methodOf('robust_band', (params) => new RobustBandScorer(params))
+
+class RobustBandScorer implements Scorer {
+  private readonly params: MethodParams<'robust_band'>
+  private readonly baseline: Baseline
+  private seen = 0
+
+  constructor(params: MethodParams<'robust_band'>) {
+    this.params = params
+    this.baseline = new Baseline(params.window_points)
+  }
+
+  score({ values }: Series): Scores {
+    const { k, warmup_points } = this.params
+    const scores = blankScores(values.length)
+    for (let i = 0; i < values.length; i++) {
+      const value = at(values, i)
       let side = 0
-      if (valuesSeen >= params.warmup_points) {
-        const expected = baseline.centre()
-        const halfWidth = baseline.halfWidth(expected, params.k)
+      if (this.seen >= warmup_points) {
+        const expected = this.baseline.centre()
+        const halfWidth = this.baseline.halfWidth(expected, k)
         scores.expected[i] = expected
         scores.lower[i] = expected - halfWidth
         scores.upper[i] = expected + halfWidth
@@ -45,54 +53,54 @@ export const robustBand: Method<'robust_band'> = {
         if (distance > halfWidth) side = Math.sign(value - expected)
       }
       if (Number.isNaN(value)) continue
-      valuesSeen++
-      baseline.learn(value, side)
+      this.seen++
+      this.baseline.learn(value, side)
     }
     return scores
-  },
+  }
 }
 
 /** The present baseline: the accepted values, and the values on trial. */
 class Baseline {
-  readonly #accepted: SortedWindow
-  readonly #adoptAfter: number
-  #trial: number[] = []
-  #trialSide = 0
+  private readonly accepted: SortedWindow
+  private readonly adoptAfter: number
+  private trial: number[] = []
+  private trialSide = 0
 
   constructor(windowPoints: number) {
-    this.#accepted = new SortedWindow(windowPoints)
-    this.#adoptAfter = windowPoints >> 1
+    this.accepted = new SortedWindow(windowPoints)
+    this.adoptAfter = windowPoints >> 1
   }
 
   centre(): number {
-    return this.#accepted.median()
+    return this.accepted.median()
   }
 
   halfWidth(centre: number, k: number): number {
-    const mad = this.#accepted.medianDistanceTo(centre)
-    return mad > 0 ? k * sigmaPerMad * mad : this.#accepted.nearestOtherDistance(centre)
+    const mad = this.accepted.medianDistanceTo(centre)
+    return mad > 0 ? k * sigmaPerMad * mad : this.accepted.nearestOtherDistance(centre)
   }
 
   /** `side` is -1 below the band, 1 above it, 0 inside. */
   learn(value: number, side: number): void {
-    if (side !== this.#trialSide) {
-      if (this.#trial.length <= longestTail) this.#acceptTrial()
-      this.#trial = []
-      this.#trialSide = side
+    if (side !== this.trialSide) {
+      if (this.trial.length <= longestTail) this.acceptTrial()
+      this.trial = []
+      this.trialSide = side
     }
-    if (side === 0) this.#accepted.push(value)
-    else this.#trial.push(value)
-    if (this.#trial.length >= this.#adoptAfter) this.#adoptTrial()
+    if (side === 0) this.accepted.push(value)
+    else this.trial.push(value)
+    if (this.trial.length >= this.adoptAfter) this.adoptTrial()
   }
 
-  #acceptTrial(): void {
-    for (const value of this.#trial) this.#accepted.push(value)
+  private acceptTrial(): void {
+    for (const value of this.trial) this.accepted.push(value)
   }
 
-  #adoptTrial(): void {
-    this.#accepted.clear()
-    this.#acceptTrial()
-    this.#trial = []
-    this.#trialSide = 0
+  private adoptTrial(): void {
+    this.accepted.clear()
+    this.acceptTrial()
+    this.trial = []
+    this.trialSide = 0
   }
 }

@@ -69,8 +69,8 @@ function bucketsOn(series: Series, timezone: string, date: string): string[] {
 
 function alarmsIn(series: Series, holidays: readonly string[]) {
   const params = paramsWith({ holidays, alarm_budget_per_week: 100, min_abs_dev: 60 })
-  const { incidents } = evaluateSeries(series, { method_key: 'seasonal_band', params })
-  return incidents
+  const { episodes } = evaluateSeries(series, { method_key: 'seasonal_band', params })
+  return episodes
     .filter(({ startIndex }) => startIndex >= 35 * 24)
     .map(({ kind, startIndex }) => ({ kind, at: timeOf(series, startIndex) }))
 }

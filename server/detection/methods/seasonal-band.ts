@@ -12,20 +12,12 @@
 // them, and none judges them.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import {
-  type Band,
-  bandOf,
-  HolidayPast,
-  type HolidayRule,
-  holidayBand,
-  holidayTest,
-} from '../scoring/holidays.ts'
+import { type Band, bandOf, HolidayPast, holidayBand, holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { SeasonalPast } from '../scoring/season.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, scoreOf } from './method.ts'
+import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'
 
 const minutesPerDay = 1440
 /**
@@ -34,51 +26,56 @@ const minutesPerDay = 1440
  */
 const errorMemory = 500
 
-export const seasonalBand: Method<'seasonal_band'> = {
-  key: 'seasonal_band',
-  score: (series, params) => scoreWithHolidayRule(series, params, holidayBand),
-}
+export const seasonalBand = methodOf('seasonal_band', (params, step) => new SeasonalScorer(params, step))
 
-/** The method with a given rule for holidays, so that benches can compare rules. */
-function scoreWithHolidayRule(
-  series: Series,
-  params: MethodParams<'seasonal_band'>,
-  holidayRule: HolidayRule,
-): Scores {
-  const { history_seasons: depth, k, season } = params
-  const scores = blankScores(series.values.length)
-  const localTimeAt = localClock(series, params.timezone)
-  const isHoliday = holidayTest(params.holidays)
-  const day = new Season(minutesPerDay, series.stepMinutes, depth)
-  const week = new Season(7 * minutesPerDay, series.stepMinutes, depth)
-  const holidays = new HolidayPast(week.past, series.stepMinutes, depth)
-  let seen = 0
-  for (let i = 0; i < series.values.length; i++) {
-    const value = at(series.values, i)
-    const local = localTimeAt(i)
-    const isOff = isHoliday(local.day)
-    const byDay = season === 'hour_of_week' ? null : day.past.usualAt(local.minuteOfDay)
-    const byWeek = season === 'hour_of_day' ? null : week.past.usualAt(local.minuteOfWeek)
-    const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
-    const usual = isWeek ? byWeek : byDay
-    if (usual !== null && seen >= params.warmup_points) {
-      draw(scores, i, value, isOff ? holidayRule(holidays.estimatesAt(local, usual), k) : bandOf(usual, k))
-    }
-    if (Number.isNaN(value)) continue
-    seen++
-    if (isOff) {
-      holidays.learn(local.minuteOfDay, value)
-      continue
-    }
-    // Errors are comparable only where both seasons predict a value.
-    if (byDay && byWeek) {
-      day.judge(Math.abs(value - byDay.centre))
-      week.judge(Math.abs(value - byWeek.centre))
-    }
-    day.past.learn(local.minuteOfDay, value)
-    week.past.learn(local.minuteOfWeek, value)
+class SeasonalScorer implements Scorer {
+  private readonly params: MethodParams<'seasonal_band'>
+  private readonly day: Season
+  private readonly week: Season
+  private readonly holidays: HolidayPast
+  private seen = 0
+
+  constructor(params: MethodParams<'seasonal_band'>, stepMinutes: number) {
+    this.params = params
+    const depth = params.history_seasons
+    this.day = new Season(minutesPerDay, stepMinutes, depth)
+    this.week = new Season(7 * minutesPerDay, stepMinutes, depth)
+    this.holidays = new HolidayPast(this.week.past, stepMinutes, depth)
   }
-  return scores
+
+  score(piece: Series): Scores {
+    const { day, holidays, week } = this
+    const { k, season, warmup_points } = this.params
+    const scores = blankScores(piece.values.length)
+    const localTimeAt = localClock(piece, this.params.timezone)
+    const isHoliday = holidayTest(this.params.holidays)
+    for (let i = 0; i < piece.values.length; i++) {
+      const value = at(piece.values, i)
+      const local = localTimeAt(i)
+      const isOff = isHoliday(local.day)
+      const byDay = season === 'hour_of_week' ? null : day.past.usualAt(local.minuteOfDay)
+      const byWeek = season === 'hour_of_day' ? null : week.past.usualAt(local.minuteOfWeek)
+      const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
+      const usual = isWeek ? byWeek : byDay
+      if (usual !== null && this.seen >= warmup_points) {
+        draw(scores, i, value, isOff ? holidayBand(holidays.estimatesAt(local, usual), k) : bandOf(usual, k))
+      }
+      if (Number.isNaN(value)) continue
+      this.seen++
+      if (isOff) {
+        holidays.learn(local.minuteOfDay, value)
+        continue
+      }
+      // Errors are comparable only where both seasons predict a value.
+      if (byDay && byWeek) {
+        day.judge(Math.abs(value - byDay.centre))
+        week.judge(Math.abs(value - byWeek.centre))
+      }
+      day.past.learn(local.minuteOfDay, value)
+      week.past.learn(local.minuteOfWeek, value)
+    }
+    return scores
+  }
 }
 
 function draw(scores: Scores, i: number, value: number, { above, below, expected }: Band): void {

@@ -17,12 +17,14 @@ import { at } from '../scoring/series.ts'
 import { combinedSurprise, surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 /** A mean surprise of this scores 1. */
 const edgeSurprise = 2
 
 export const shapeDiscord: Method<'shape_discord'> = {
   key: 'shape_discord',
+  start: (params) => new TailScorer((series) => shapeDiscord.score(series, params), params.history_points),
   score(series: Series, params: MethodParams<'shape_discord'>): Scores {
     const length = series.values.length
     const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))

@@ -16,6 +16,7 @@ import { at } from '../scoring/series.ts'
 import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 const averagedBins = 3
 const extrapolatedPoints = 5
@@ -23,6 +24,8 @@ const edgeSurprise = 2
 
 export const spectralResidual: Method<'spectral_residual'> = {
   key: 'spectral_residual',
+  start: (params) =>
+    new TailScorer((series) => spectralResidual.score(series, params), 8 * params.window_points),
   score(series: Series, params: MethodParams<'spectral_residual'>): Scores {
     const length = series.values.length
     const dense = denseValuesOf(series.values)

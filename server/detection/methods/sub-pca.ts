@@ -18,6 +18,7 @@ import { at } from '../scoring/series.ts'
 import { surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
+import { TailScorer } from './tail-scorer.ts'
 
 const refitEvery = 256
 const edgeSurprise = 2
@@ -28,6 +29,7 @@ const cutOff = 1e3
 
 export const subPca: Method<'sub_pca'> = {
   key: 'sub_pca',
+  start: (params) => new TailScorer((series) => subPca.score(series, params), params.history_points),
   score(series: Series, params: MethodParams<'sub_pca'>): Scores {
     const length = series.values.length
     const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))

@@ -118,7 +118,7 @@ const bucketNs = (i: number) => startNs + BigInt(i * stepMinutes) * 60_000_000_0
 
 for (const [name, book] of Object.entries(textbook)) {
   const openings = (series: Series) =>
-    evaluateSeries(series, book.choice).incidents.map((each) => each.openedIndex)
+    evaluateSeries(series, book.choice).episodes.map((each) => each.openedIndex)
 
   test(name, () => {
     const isInside = (opened: number) => opened >= at && opened < at + book.length
@@ -141,12 +141,12 @@ for (const [name, book] of Object.entries(textbook)) {
 test('rate_test ignores two errors of three requests and finds the same share of many requests', () => {
   const choice = textbook['rate_test finds too many errors for the traffic']?.choice
   assert.ok(choice)
-  const incidentsAt = (volume: number) => {
+  const episodesAt = (volume: number) => {
     const values = new Float64Array(600).fill(0.01).fill(0.66, 590)
     const volumes = new Float64Array(600).fill(1000).fill(volume, 590)
     const unknown = new Uint8Array(600)
-    return evaluateSeries({ startNs, stepMinutes, values, unknown, volumes }, choice).incidents.length
+    return evaluateSeries({ startNs, stepMinutes, values, unknown, volumes }, choice).episodes.length
   }
-  assert.equal(incidentsAt(1), 0)
-  assert.equal(incidentsAt(3000), 1)
+  assert.equal(episodesAt(1), 0)
+  assert.equal(episodesAt(3000), 1)
 })

@@ -10,24 +10,32 @@
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores, highestScore } from './method.ts'
+import { blankScores, highestScore, methodOf, type Scorer, type Scores } from './method.ts'
 
-export const threshold: Method<'threshold'> = {
-  key: 'threshold',
-  score(series: Series, params: MethodParams<'threshold'>): Scores {
-    const lower = params.lower ?? Number.NEGATIVE_INFINITY
-    const upper = params.upper ?? Number.POSITIVE_INFINITY
+export const threshold = methodOf('threshold', (params) => new ThresholdScorer(params))
+
+/** Has no state but its limits. */
+class ThresholdScorer implements Scorer {
+  private readonly lower: number
+  private readonly upper: number
+
+  constructor(params: MethodParams<'threshold'>) {
+    this.lower = params.lower ?? Number.NEGATIVE_INFINITY
+    this.upper = params.upper ?? Number.POSITIVE_INFINITY
+  }
+
+  score({ values }: Series): Scores {
+    const { lower, upper } = this
     const scale = scaleOf(lower, upper)
-    const scores = blankScores(series.values.length)
+    const scores = blankScores(values.length)
     scores.lower.fill(lower)
     scores.upper.fill(upper)
-    for (let i = 0; i < series.values.length; i++) {
-      const beyond = Math.max(lower - at(series.values, i), at(series.values, i) - upper)
+    for (let i = 0; i < values.length; i++) {
+      const beyond = Math.max(lower - at(values, i), at(values, i) - upper)
       scores.score[i] = Math.max(0, Math.min(highestScore, 1 + beyond / scale))
     }
     return scores
-  },
+  }
 }
 
 function scaleOf(lower: number, upper: number): number {

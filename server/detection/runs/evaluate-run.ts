@@ -1,4 +1,4 @@
-// One run of a detector on the series that it read: judges each series and converts its incidents to
+// One run of a detector on the series that it read: judges each series and converts its episodes to
 // findings. Scheduled runs and replayed runs both use this code.
 
 import assert from 'node:assert/strict'
@@ -180,7 +180,7 @@ function evaluateGroup(
 }
 
 /**
- * The state of a series is muted, not anomalous, where a mute is active now or the open incident was muted.
+ * The state of a series is muted, not anomalous, where a mute is active now or the open episode was muted.
  */
 function mutedState(
   state: DetectorState,
@@ -190,8 +190,8 @@ function mutedState(
 ): SeriesState {
   const mute = muteAt(mutes, plan.endNs - 1n)
   const isAlarming = state.status === 'anomalous' || state.status === 'recovering'
-  const isMutedIncident = isAlarming && findings.some((finding) => finding.isOpen && finding.isMuted)
-  if (isMutedIncident || (mute !== null && (isAlarming || state.status === 'ok'))) {
+  const isMutedEpisode = isAlarming && findings.some((finding) => finding.isOpen && finding.isMuted)
+  if (isMutedEpisode || (mute !== null && (isAlarming || state.status === 'ok'))) {
     return { status: 'muted', ...(mute === null ? {} : { muteId: mute.id }) }
   }
   return state

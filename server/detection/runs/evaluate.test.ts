@@ -35,10 +35,10 @@ const noisy = (level: number, sigma: number, count: number, seed = 1) => {
 
 test('a flat series with tiny noise raises nothing, and alarms when it jumps', () => {
   const flat = noisy(100, 1e-9, 2000)
-  assert.deepEqual(evaluateSeries(seriesOf(flat), band()).incidents, [])
-  const { incidents, state } = evaluateSeries(seriesOf([...flat, 150, 150]), band())
+  assert.deepEqual(evaluateSeries(seriesOf(flat), band()).episodes, [])
+  const { episodes, state } = evaluateSeries(seriesOf([...flat, 150, 150]), band())
   assert.deepEqual(
-    incidents.map((each) => [each.startIndex, each.openedIndex, each.kind]),
+    episodes.map((each) => [each.startIndex, each.openedIndex, each.kind]),
     [[2000, 2001, 'high']],
   )
   assert.equal(state.status, 'anomalous')
@@ -46,26 +46,26 @@ test('a flat series with tiny noise raises nothing, and alarms when it jumps', (
 
 test('a constant series raises nothing, and alarms when it jumps', () => {
   const constant = Array<number>(500).fill(7)
-  assert.deepEqual(evaluateSeries(seriesOf(constant), band()).incidents, [])
-  assert.equal(evaluateSeries(seriesOf([...constant, 9, 9]), band()).incidents.length, 1)
+  assert.deepEqual(evaluateSeries(seriesOf(constant), band()).episodes, [])
+  assert.equal(evaluateSeries(seriesOf([...constant, 9, 9]), band()).episodes.length, 1)
 })
 
-test('an outage is one incident with its beginning, its worst value and its end', () => {
+test('an outage is one episode with its beginning, its worst value and its end', () => {
   const values = [...noisy(350, 15, 1000), ...noisy(12, 2, 40, 2), ...noisy(350, 15, 500, 3)]
-  const { incidents, state } = evaluateSeries(seriesOf(values), band())
-  assert.equal(incidents.length, 1)
-  const [outage] = incidents
+  const { episodes, state } = evaluateSeries(seriesOf(values), band())
+  assert.equal(episodes.length, 1)
+  const [outage] = episodes
   assert.deepEqual([outage?.startIndex, outage?.endIndex, outage?.kind], [1000, 1039, 'low'])
   assert.ok((outage?.peakValue ?? 99) < 12 && (outage?.lower ?? 0) > 200)
   assert.equal(state.status, 'ok')
 })
 
-test('an incident does not hide a similar one after it', () => {
+test('an episode does not hide a similar one after it', () => {
   const outage = (seed: number) => noisy(500, 5, 60, seed)
   const values = [...noisy(100, 5, 600), ...outage(2), ...noisy(100, 5, 300, 3), ...outage(4)]
-  const { incidents } = evaluateSeries(seriesOf(values), band())
+  const { episodes } = evaluateSeries(seriesOf(values), band())
   assert.deepEqual(
-    incidents.map((each) => [each.startIndex, each.openedIndex]),
+    episodes.map((each) => [each.startIndex, each.openedIndex]),
     [
       [600, 601],
       [960, 961],
@@ -75,11 +75,11 @@ test('an incident does not hide a similar one after it', () => {
 
 test('a limit is exact: the first value beyond it counts, however close it is', () => {
   const choice = limits({ upper: 100, violate_n: 1, window_m: 1 })
-  assert.deepEqual(evaluateSeries(seriesOf([100, 100]), choice).incidents, [])
-  assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).incidents.length, 1)
+  assert.deepEqual(evaluateSeries(seriesOf([100, 100]), choice).episodes, [])
+  assert.equal(evaluateSeries(seriesOf([100, 100 + 1e-12]), choice).episodes.length, 1)
 })
 
-test('only a method that compares peers reports incidents before sixteen buckets were judged', () => {
+test('only a method that compares peers reports episodes before sixteen buckets were judged', () => {
   for (const key of methodKeys) {
     const params = methodParams[key].parse(key === 'threshold' ? { upper: 1 } : {})
     const waits = 'alarm_budget_per_week' in params && key !== 'peer_outlier'
@@ -90,7 +90,7 @@ test('only a method that compares peers reports incidents before sixteen buckets
 test('missing data is skipped, zero or an alarm, as the policy says', () => {
   const values = [...noisy(100, 1, 200), ...Array<number>(5).fill(Number.NaN)]
   const kinds = (missing: string) =>
-    evaluateSeries(seriesOf(values), band({ missing })).incidents.map((each) => each.kind)
+    evaluateSeries(seriesOf(values), band({ missing })).episodes.map((each) => each.kind)
   assert.deepEqual(kinds('skip'), [])
   assert.deepEqual(kinds('zero'), ['low'])
   assert.deepEqual(kinds('alert'), ['silent'])
@@ -99,8 +99,8 @@ test('missing data is skipped, zero or an alarm, as the policy says', () => {
 test('values of too few events are not judged', () => {
   const series = seriesOf([...noisy(100, 1, 200), 900, 900, 900])
   const volumes = new Float64Array(203).fill(1000).fill(2, 200)
-  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 5 })).incidents.length, 0)
-  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 2 })).incidents.length, 1)
+  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 5 })).episodes.length, 0)
+  assert.equal(evaluateSeries({ ...series, volumes }, band({ min_volume: 2 })).episodes.length, 1)
 })
 
 const choices = fc.constantFrom(
@@ -120,11 +120,11 @@ const readings = fc.array(
 )
 const cut = fc.tuple(fc.nat(120), fc.nat(40)).map(([from, length]): [number, number] => [from, from + length])
 
-test('no incident opens, peaks or ends in erased time', () => {
+test('no episode opens, peaks or ends in erased time', () => {
   fc.assert(
     fc.property(readings, cut, choices, (values, [from, to], choice) => {
-      const { incidents, scores } = evaluateSeries(seriesOf(values, [from, to]), choice)
-      for (const each of incidents) {
+      const { episodes, scores } = evaluateSeries(seriesOf(values, [from, to]), choice)
+      for (const each of episodes) {
         for (const index of [each.startIndex, each.openedIndex, each.lastIndex, each.peakIndex]) {
           assert.ok(index < from || index >= to, `bucket ${index} of the erased ${from} to ${to}`)
         }
@@ -137,22 +137,22 @@ test('no incident opens, peaks or ends in erased time', () => {
 test('erasing time from a calm series never alarms, whatever the policy', () => {
   fc.assert(
     fc.property(cut, choices, ([from, to], choice) => {
-      const { incidents } = evaluateSeries(seriesOf(Array(200).fill(5), [from, to]), choice)
-      assert.deepEqual(incidents, [])
+      const { episodes } = evaluateSeries(seriesOf(Array(200).fill(5), [from, to]), choice)
+      assert.deepEqual(episodes, [])
     }),
   )
 })
 
-test('incidents and edges so far do not depend on later values', () => {
+test('episodes and edges so far do not depend on later values', () => {
   fc.assert(
     fc.property(readings, readings, choices, (past, future, choice) => {
       const then = evaluateSeries(seriesOf(past), choice)
       const later = evaluateSeries(seriesOf([...past, ...future]), choice)
-      const openings = (incidents: typeof then.incidents) =>
-        incidents
+      const openings = (episodes: typeof then.episodes) =>
+        episodes
           .map((each) => [each.startIndex, each.openedIndex])
           .filter(([, opened]) => (opened ?? 0) < past.length)
-      assert.deepEqual(openings(later.incidents), openings(then.incidents))
+      assert.deepEqual(openings(later.episodes), openings(then.episodes))
       assert.deepEqual(later.scores.upper.slice(0, past.length), then.scores.upper)
     }),
   )
@@ -179,8 +179,8 @@ for (const [name, noise] of Object.entries(noises)) {
         const next = noise(seed)
         const values = Float64Array.from({ length: (weeks + 1) * minutesPerWeek }, () => 1000 + next())
         const params = { k: 1.5, min_rel_dev: 0, alarm_budget_per_week: budget, violate_n, window_m }
-        const { incidents } = evaluateSeries(seriesOf(values), band(params))
-        return incidents.filter((each) => each.openedIndex >= minutesPerWeek).length
+        const { episodes } = evaluateSeries(seriesOf(values), band(params))
+        return episodes.filter((each) => each.openedIndex >= minutesPerWeek).length
       })
       const ratio = alarms.reduce((sum, each) => sum + each, 0) / (seeds.length * weeks * budget)
       assert.ok(ratio > 0.5 && ratio < 1.6, `${ratio} of the budget after a week of history`)
@@ -198,8 +198,8 @@ for (const name of ['laplace', 'sluggish'] as const) {
       const next = noises[name](seed)
       const values = Float64Array.from({ length: window + weeks * minutesPerWeek }, () => 1000 + next())
       for (let end = window + hop; end <= values.length; end += hop) {
-        const { incidents } = evaluateSeries(seriesOf(values.subarray(end - window, end)), choice)
-        alarms += incidents.filter((each) => each.openedIndex >= window - hop).length
+        const { episodes } = evaluateSeries(seriesOf(values.subarray(end - window, end)), choice)
+        alarms += episodes.filter((each) => each.openedIndex >= window - hop).length
       }
     }
     const ratio = alarms / (seeds.length * weeks * budget)
@@ -218,8 +218,8 @@ for (const [name, noise] of Object.entries(noises)) {
     const alarms = seeds.map((seed) => {
       const next = noise(seed)
       const values = Float64Array.from({ length: (weeks + 1) * perWeek }, () => 1000 + next())
-      const { incidents } = evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice)
-      return incidents.filter((each) => each.openedIndex >= perWeek).length
+      const { episodes } = evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice)
+      return episodes.filter((each) => each.openedIndex >= perWeek).length
     })
     const ratio = alarms.reduce((sum, each) => sum + each, 0) / (seeds.length * weeks * budget)
     assert.ok(ratio < 1.5, `${ratio} of the budget`)
@@ -235,7 +235,7 @@ function alarmRatioOfNewSeries(
   const alarms = seeds.map((seed) => {
     const uniform = seededUniform(seed)
     const values = Array.from({ length: 1152 }, (_, i) => valueAt(i, uniform))
-    return evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice).incidents.length
+    return evaluateSeries({ ...seriesOf(values), stepMinutes: 5 }, choice).episodes.length
   })
   const expected = (seeds.length * (1152 - 64)) / 2016
   return alarms.reduce((sum, each) => sum + each, 0) / expected
@@ -284,7 +284,7 @@ function nightlyJob(changeAt: string, seed: number): Series {
 }
 
 for (const changeAt of ['2026-03-29T01:00:00Z', '2026-10-25T01:00:00Z']) {
-  test(`auto with the time zone raises nothing for the clock change on ${changeAt}, and finds an incident on that day`, () => {
+  test(`auto with the time zone raises nothing for the clock change on ${changeAt}, and finds an episode on that day`, () => {
     const choice: MethodChoice = {
       method_key: 'auto',
       params: methodParams.auto.parse({ timezone: 'Europe/Berlin' }),
@@ -294,7 +294,7 @@ for (const changeAt of ['2026-03-29T01:00:00Z', '2026-10-25T01:00:00Z']) {
       const calm = nightlyJob(changeAt, seed)
       const openedIn = (series: Series): number[] =>
         evaluateSeries(series, choice)
-          .incidents.map(({ openedIndex }) => openedIndex - change)
+          .episodes.map(({ openedIndex }) => openedIndex - change)
           .filter((opened) => opened >= -12)
       assert.deepEqual(openedIn(calm), [], `seed ${seed}`)
       for (const from of [12, 144]) {

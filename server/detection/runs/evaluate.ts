@@ -16,7 +16,7 @@ const minutesPerWeek = 7 * 24 * 60
  * Evaluates a series. Pure: the same series and parameters give the same result. An empty series gives
  * `no_data`. The series must end with a complete bucket. Early buckets of a window have little history before
  * them and are judged by the method's own band. So a caller with a moving window must treat as *new* only
- * incidents whose `openedIndex` is in the buckets added since the last run; the others were decided when they
+ * episodes whose `openedIndex` is in the buckets added since the last run; the others were decided when they
  * were new, with more history.
  *
  * `peers` are the other series of its group as {@link peersOf} makes them. A method that compares peers

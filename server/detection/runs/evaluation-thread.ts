@@ -2,6 +2,7 @@
 // nothing. It has no store, no engine, no clock and no settings; everything it needs is in the task.
 
 import { parentPort } from 'node:worker_threads'
+import { lowerThreadPriority } from '../../core/thread-priority.ts'
 import type { Evaluation } from '../alarms/alarm.ts'
 import { type EvaluationTask, evaluateTask } from './evaluate.ts'
 
@@ -10,6 +11,7 @@ import { type EvaluationTask, evaluateTask } from './evaluate.ts'
  */
 export type ThreadResult = { readonly evaluations: readonly Evaluation[] } | { readonly error: string }
 
+lowerThreadPriority()
 parentPort?.on('message', (task: EvaluationTask) => {
   try {
     const evaluations = evaluateTask(task)

@@ -143,7 +143,7 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
     if (name.includes('summer time') && !('timezone' in methodParams[key].shape)) continue
     test(`${key} on input that is ${name} is ${status} and does not alarm`, () => {
       const evaluation = evaluateSeries(series, choice)
-      const seen = evaluation.incidents.map(({ openedIndex }) => {
+      const seen = evaluation.episodes.map(({ openedIndex }) => {
         return series.values.subarray(0, openedIndex).filter((value) => !Number.isNaN(value)).length
       })
       assert.ok(

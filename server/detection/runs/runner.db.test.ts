@@ -1,4 +1,4 @@
-// Runs on real telemetry: from an incident to its anomaly and its end, and with erased time.
+// Runs on real telemetry: from an episode to its anomaly and its end, and with erased time.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -112,7 +112,7 @@ const anomalies = (place: TenantPlace = acme): Promise<Anomaly[]> =>
 const minute = (instant: string | null) =>
   instant === null ? null : (Date.parse(instant) - noonMs) / minuteMs
 
-test('an incident makes its detector anomalous and creates an anomaly with its band and a reason', async () => {
+test('an episode makes its detector anomalous and creates an anomaly with its band and a reason', async () => {
   await insertSpans(engine, acme, [
     ...traffic(-120, -4, 0),
     ...traffic(-4, 0, 6),
@@ -209,7 +209,7 @@ test('erased time raises no alarm, and no anomaly includes it', async () => {
   gate.unmarkErased('acme', 'del_1')
   await fixture.control.updateTable('detectors').set({ last_run_at_ms: null }).execute()
   await run(detector)
-  assert.equal((await anomalies()).length, 1, 'without the mark the same gap is an incident')
+  assert.equal((await anomalies()).length, 1, 'without the mark the same gap is an episode')
 })
 
 test('an anomaly that an erasure removed is found again only outside the erased range', async () => {
@@ -339,7 +339,7 @@ test("an engine failure gives the status error without the engine's message, and
   assert.deepEqual(
     (await anomalies()).map(({ started_at }) => minute(started_at)),
     [5],
-    'an incident during the failure is reported late',
+    'an episode during the failure is reported late',
   )
 })
 

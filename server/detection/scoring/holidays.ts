@@ -55,7 +55,7 @@ export interface HolidayEstimates {
 }
 
 /** `k`: half the width of a band, in standard deviations. */
-export type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
+type HolidayRule = (estimates: HolidayEstimates, k: number) => Band
 
 /**
  * With earlier holidays: their band, at least as wide as that of the kind of day they are closest to,
@@ -86,33 +86,33 @@ function halfWidth({ sigma }: Usual, k: number): number {
 
 /** What was usual on the holidays of a series, by time of day. */
 export class HolidayPast {
-  readonly #past: SeasonalPast
-  readonly #week: SeasonalPast
-  #today = Number.NaN
-  #dayOff: number | null = null
+  private readonly past: SeasonalPast
+  private readonly week: SeasonalPast
+  private today = Number.NaN
+  private dayOff: number | null = null
 
   /** `week`: the history of ordinary days. `depth`: how many holidays are kept. */
   constructor(week: SeasonalPast, stepMinutes: number, depth: number) {
-    this.#past = new SeasonalPast(minutesPerDay, stepMinutes, depth, 1)
-    this.#week = week
+    this.past = new SeasonalPast(minutesPerDay, stepMinutes, depth, 1)
+    this.week = week
   }
 
   estimatesAt(
     local: { readonly day: number; readonly minuteOfDay: number },
     ordinary: Usual,
   ): HolidayEstimates {
-    if (local.day !== this.#today) {
-      this.#today = local.day
-      this.#dayOff = dayUnlikeOthers(this.#week)
+    if (local.day !== this.today) {
+      this.today = local.day
+      this.dayOff = dayUnlikeOthers(this.week)
     }
-    const earlier = this.#past.usualAt(local.minuteOfDay)
+    const earlier = this.past.usualAt(local.minuteOfDay)
     const dayOff =
-      this.#dayOff === null ? null : this.#week.usualAt(this.#dayOff * minutesPerDay + local.minuteOfDay)
+      this.dayOff === null ? null : this.week.usualAt(this.dayOff * minutesPerDay + local.minuteOfDay)
     return { dayOff, earlier, ordinary }
   }
 
   learn(minuteOfDay: number, value: number): void {
-    this.#past.learn(minuteOfDay, value)
+    this.past.learn(minuteOfDay, value)
   }
 }
 

@@ -39,19 +39,19 @@ function judge(group: readonly Series[], params: object = {}) {
   return group.map((series, i) => evaluateSeries(series, own, undefined, peers[i]))
 }
 const alarmsOf = (group: readonly Series[], params: object = {}) =>
-  judge(group, params).map(({ incidents }) => incidents.length)
+  judge(group, params).map(({ episodes }) => episodes.length)
 
 test('the one slow host is found, and no other', () => {
   const group = hosts(12, (host, i, usual) => (host === 7 && i >= 250 && i < 260 ? 1900 : usual))
   const evaluations = judge(group)
   assert.deepEqual(
-    evaluations.map(({ incidents }) => incidents.length),
+    evaluations.map(({ episodes }) => episodes.length),
     [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
   )
-  const [incident] = evaluations[7]?.incidents ?? []
-  assert.equal(incident?.startIndex, 250)
-  assert.equal(incident?.kind, 'high')
-  assert.ok(Math.abs((incident?.expected ?? 0) - busy(250)) < 20)
+  const [episode] = evaluations[7]?.episodes ?? []
+  assert.equal(episode?.startIndex, 250)
+  assert.equal(episode?.kind, 'high')
+  assert.ok(Math.abs((episode?.expected ?? 0) - busy(250)) < 20)
 })
 
 test('a change that all hosts share raises nothing, however large it is', () => {
@@ -74,7 +74,7 @@ test('of five hosts one may be an outlier without hiding another', () => {
 test('a host that joins late is judged from its first buckets', () => {
   const group = hosts(6, (host, i, usual) => (host < 5 ? usual : i < 290 ? Number.NaN : 3000))
   const evaluation = judge(group)[5]
-  assert.equal(evaluation?.incidents[0]?.startIndex, 290)
+  assert.equal(evaluation?.episodes[0]?.startIndex, 290)
   assert.equal(evaluation?.state.status, 'anomalous')
   const usual = judge(hosts(6, (host, i, value) => (host === 5 && i < 290 ? Number.NaN : value)))[5]
   assert.equal(usual?.state.status, 'ok')
@@ -98,8 +98,8 @@ test('where peers never differ, a small difference raises nothing and a large on
 test('a group with too few peers is not judged, and its state says how many are missing', () => {
   for (const count of [1, 2, 4]) {
     const group = hosts(count, (host, _, usual) => (host === 0 ? 1e6 : usual))
-    for (const { incidents, state } of judge(group)) {
-      assert.deepEqual(incidents, [])
+    for (const { episodes, state } of judge(group)) {
+      assert.deepEqual(episodes, [])
       assert.deepEqual(state, { status: 'insufficient_data', peersNeeded: 5 - count })
     }
   }

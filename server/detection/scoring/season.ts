@@ -20,41 +20,41 @@ export interface Usual {
 
 /** Values by their moment of a season. */
 export class SeasonalPast {
-  readonly #values: Float64Array
-  readonly #counts: Uint32Array
+  private readonly values: Float64Array
+  private readonly counts: Uint32Array
   /** Overwritten for each moment. */
-  readonly #pool: Float64Array
-  readonly #depth: number
-  readonly #moments: number
-  readonly #stepMinutes: number
-  readonly #neighbours: number
-  readonly #fewestSeasons: number
+  private readonly pool: Float64Array
+  private readonly depth: number
+  private readonly moments: number
+  private readonly stepMinutes: number
+  private readonly neighbours: number
+  private readonly fewestSeasons: number
 
   /**
    * `depth`: how many earlier seasons are kept. `fewest`: how many seasons `usualAt` needs;
    * with one, sigma may be 0.
    */
   constructor(seasonMinutes: number, stepMinutes: number, depth: number, fewest = fewestSeasons) {
-    this.#fewestSeasons = fewest
-    this.#moments = Math.max(1, Math.ceil(seasonMinutes / stepMinutes))
-    this.#stepMinutes = stepMinutes
-    this.#depth = depth
-    this.#values = new Float64Array(this.#moments * depth)
-    this.#counts = new Uint32Array(this.#moments)
-    this.#neighbours = Math.min(mostNeighbours, Math.floor(neighbourMinutes / stepMinutes))
-    this.#pool = new Float64Array((2 * this.#neighbours + 1) * depth)
+    this.fewestSeasons = fewest
+    this.moments = Math.max(1, Math.ceil(seasonMinutes / stepMinutes))
+    this.stepMinutes = stepMinutes
+    this.depth = depth
+    this.values = new Float64Array(this.moments * depth)
+    this.counts = new Uint32Array(this.moments)
+    this.neighbours = Math.min(mostNeighbours, Math.floor(neighbourMinutes / stepMinutes))
+    this.pool = new Float64Array((2 * this.neighbours + 1) * depth)
   }
 
   learn(minuteOfSeason: number, value: number): void {
-    const moment = this.#momentOf(minuteOfSeason)
-    const count = this.#counts[moment] ?? 0
-    this.#values[moment * this.#depth + (count % this.#depth)] = value
-    this.#counts[moment] = count + 1
+    const moment = this.momentOf(minuteOfSeason)
+    const count = this.counts[moment] ?? 0
+    this.values[moment * this.depth + (count % this.depth)] = value
+    this.counts[moment] = count + 1
   }
 
   /** What is usual at a moment; null where too few seasons or too few values were seen. */
   usualAt(minuteOfSeason: number): Usual | null {
-    const pool = this.#poolAround(this.#momentOf(minuteOfSeason))
+    const pool = this.poolAround(this.momentOf(minuteOfSeason))
     if (pool === null) return null
     const centre = medianOf(pool)
     const distances = pool
@@ -64,21 +64,21 @@ export class SeasonalPast {
     return { centre, sigma: mad > 0 ? sigmaPerMad * mad : (distances.find((each) => each > 0) ?? 0) }
   }
 
-  #momentOf(minuteOfSeason: number): number {
-    return Math.min(this.#moments - 1, Math.floor(minuteOfSeason / this.#stepMinutes))
+  private momentOf(minuteOfSeason: number): number {
+    return Math.min(this.moments - 1, Math.floor(minuteOfSeason / this.stepMinutes))
   }
 
-  #poolAround(moment: number): Float64Array | null {
-    const least = Math.min(this.#depth, this.#counts[moment] ?? 0)
-    if (least < this.#fewestSeasons) return null
+  private poolAround(moment: number): Float64Array | null {
+    const least = Math.min(this.depth, this.counts[moment] ?? 0)
+    if (least < this.fewestSeasons) return null
     let size = 0
-    for (let shift = -this.#neighbours; shift <= this.#neighbours; shift++) {
-      const other = (moment + shift + this.#moments) % this.#moments
-      const kept = Math.min(this.#depth, this.#counts[other] ?? 0)
-      for (let i = 0; i < kept; i++) this.#pool[size++] = at(this.#values, other * this.#depth + i)
+    for (let shift = -this.neighbours; shift <= this.neighbours; shift++) {
+      const other = (moment + shift + this.moments) % this.moments
+      const kept = Math.min(this.depth, this.counts[other] ?? 0)
+      for (let i = 0; i < kept; i++) this.pool[size++] = at(this.values, other * this.depth + i)
     }
-    const needed = this.#fewestSeasons < fewestSeasons ? 1 : fewestValues
-    return size < needed ? null : this.#pool.subarray(0, size).sort()
+    const needed = this.fewestSeasons < fewestSeasons ? 1 : fewestValues
+    return size < needed ? null : this.pool.subarray(0, size).sort()
   }
 }
 

@@ -2,16 +2,10 @@
 // signing. Each operation has a rate of its own per organisation, so that one asked for too often leaves
 // the others as they were.
 
+import type { Rate } from '../../../contract/operation.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { RateLimit } from './rate-limit.ts'
-
-/** What an operation is limited to, per organisation. */
-export interface Rate {
-  readonly perMinute: number
-  /** How many may come at once after a pause. */
-  readonly burst: number
-}
 
 /** Far more than one process serves; one that is forgotten begins with a whole burst. */
 const organisationsKept = 10_000

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
-import { after, describe, test } from 'node:test'
-import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { describe, test } from 'node:test'
+import { delegate, tableSpec, temporaryFolders, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
 import { attribute, hasAttribute } from '../attribute.ts'
 import type { TelemetryEngine } from '../engine.ts'
@@ -22,11 +22,6 @@ import { exporterDatabase } from './exporter-views.ts'
 import { type OlderBuild, olderBuilds, olderValue } from './older-tables-fixture.ts'
 import { type ColumnSpec, placeColumns, type TableName, type TableSpec, tables } from './tables.ts'
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
 const place = { tenantId: 'acme', placement: 1 }
 const monday = 1_767_571_200_000_000_000n
 const partition = '1-20260105'
@@ -41,11 +36,7 @@ const maps: readonly AttributeMap[] = [
   { 'k\u0000': "'\\\n" },
 ]
 
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const list = (columns: readonly string[]) => columns.map((name) => `\`${name}\``).join(', ')
 const mapsOf = (table: TableSpec) =>

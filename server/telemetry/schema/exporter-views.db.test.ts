@@ -2,10 +2,10 @@
 // every start, with nothing left over of views that were made anew.
 
 import assert from 'node:assert/strict'
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { test } from 'node:test'
+import { delegate, tableSpec, temporaryFolders, withEngine } from '../../../tests/fixtures.ts'
 import { EngineError, type TelemetryEngine } from '../engine.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, sql } from '../sql.ts'
@@ -14,16 +14,7 @@ import { exporterDatabase } from './exporter-views.ts'
 import { buildWithMaps } from './older-tables-fixture.ts'
 import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const place = { tenantId: 'acme', placement: 1 }
 const monday = 1_767_571_200_000_000_000n

@@ -1,0 +1,159 @@
+// Labelled series of real operations as they lie on disk (the AIOps Challenge of 2018 and Microsoft's cloud
+// monitoring dataset), and how alarms on them are judged, by the rules of the README beside the data: an
+// *event* is a run of labelled points, a *stretch* joins events close to each other, and an alarm finds an
+// event that it overlaps, the tolerance after the event included. Labels are never part of a series.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { parsePoints } from '../../server/detection/scoring/points-file.ts'
+import type { SeriesPoint } from '../../server/detection/scoring/series.ts'
+
+const minuteMs = 60_000
+const minutesPerWeek = 10_080
+
+/** A half-open range of time, in milliseconds since 1970. */
+interface Span {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+export interface FieldSeries {
+  readonly set: 'AIOps' | 'Microsoft'
+  /** What is held out as a whole: the folder of Microsoft's, one KPI of the AIOps Challenge. */
+  readonly group: string
+  readonly name: string
+  /** The usual distance of two points. */
+  readonly stepMinutes: number
+  readonly points: readonly SeriesPoint[]
+  readonly events: readonly Span[]
+  /** Alarms and events count from here on; what comes before is there to learn from. */
+  readonly judgedFromMs: number
+  readonly endMs: number
+}
+
+export function fieldFolder(): string {
+  return process.env.LETHE_FIELD_DIR ?? join(import.meta.dirname, '../../../shared/data/field')
+}
+
+/** False when the data is not on this machine. */
+export function hasField(folder: string): boolean {
+  return existsSync(join(folder, 'aiops-kpi/index.json'))
+}
+
+/** Every labelled series; those without any label are series in which every alarm is false. */
+export function readField(folder: string): FieldSeries[] {
+  const kpis = readdirSync(join(folder, 'aiops-kpi')).filter((name) => name.endsWith('.csv.gz'))
+  const aiops = kpis.sort().map((name) => {
+    const path = join(folder, 'aiops-kpi', name)
+    return seriesOf(path, { set: 'AIOps', group: name.slice(0, 8), name: name.slice(0, 8) })
+  })
+  const cloud = join(folder, 'microsoft-cloud')
+  const groups = readdirSync(cloud, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  const microsoft = groups
+    .map(({ name }) => name)
+    .sort()
+    .flatMap((group) =>
+      readdirSync(join(cloud, group))
+        .filter((name) => name.endsWith('.csv.gz'))
+        .sort()
+        .map((name) =>
+          seriesOf(join(cloud, group, name), {
+            set: 'Microsoft',
+            group,
+            name: name.replace('.csv.gz', ''),
+          }),
+        ),
+    )
+  return [...aiops, ...microsoft]
+}
+
+function seriesOf(path: string, what: Pick<FieldSeries, 'set' | 'group' | 'name'>): FieldSeries {
+  const lines = gunzipSync(readFileSync(path)).toString().trim().split(/\r?\n/)
+  const cells = lines.map((line) => line.split(','))
+  const points = parsePoints(cells.map(([time, value]) => `${time},${value}`).join('\n'))
+  const labels = cells.slice(cells.length - points.length).map((row) => row[2]?.replaceAll('"', ''))
+  const rows = points
+    .map(({ timeNs }, i) => ({ ms: Number(timeNs / 1_000_000n), isLabelled: labels[i] === '1' }))
+    .sort((a, b) => a.ms - b.ms)
+  const stepMinutes = usualStep(rows.map(({ ms }) => ms))
+  const stepMs = stepMinutes * minuteMs
+  const first = rows[0]?.ms ?? 0
+  const endMs = (rows.at(-1)?.ms ?? 0) + stepMs
+  const judgedFromMs = what.set === 'AIOps' ? (rows[rows.length >> 1]?.ms ?? 0) : first + 80 * stepMs
+  const events: { startMs: number; endMs: number }[] = []
+  let isInside = false
+  for (const { isLabelled, ms } of rows) {
+    const last = events.at(-1)
+    if (isLabelled && isInside && last !== undefined) last.endMs = ms + stepMs
+    else if (isLabelled) events.push({ startMs: ms, endMs: ms + stepMs })
+    isInside = isLabelled
+  }
+  return { ...what, stepMinutes, points, events, judgedFromMs, endMs }
+}
+
+function usualStep(times: readonly number[]): number {
+  const gaps = times.slice(1).map((ms, i) => ms - (times[i] ?? 0))
+  const counts = new Map<number, number>()
+  for (const gap of gaps) if (gap > 0) counts.set(gap, (counts.get(gap) ?? 0) + 1)
+  const [usual] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? [minuteMs]
+  return Math.max(1, Math.round(usual / minuteMs))
+}
+
+/** An alarm from its first violating bucket to the end of its last. */
+export type Alarm = Span
+
+export interface Judgement {
+  readonly events: number
+  readonly eventsFound: number
+  readonly stretches: number
+  readonly stretchesFound: number
+  readonly alarms: number
+  readonly right: number
+  readonly weeks: number
+}
+
+/** Judges the alarms of one series, in any order. */
+export function judgeAlarms(series: FieldSeries, all: readonly Alarm[]): Judgement {
+  const { endMs, judgedFromMs, stepMinutes } = series
+  const toleranceMs = (stepMinutes === 1 ? 7 : 2) * stepMinutes * minuteMs
+  const events = series.events.filter(({ startMs }) => startMs >= judgedFromMs)
+  const stretches = joinedWithin(events, (stepMinutes < 60 ? 60 : 180) * minuteMs)
+  const alarms = all.filter((alarm) => alarm.startMs >= judgedFromMs)
+  const meets = (event: Span) => (alarm: Alarm) =>
+    alarm.startMs < event.endMs + toleranceMs && alarm.endMs > event.startMs
+  const found = (spans: readonly Span[]) => spans.filter((span) => alarms.some(meets(span))).length
+  return {
+    events: events.length,
+    eventsFound: found(events),
+    stretches: stretches.length,
+    stretchesFound: found(stretches),
+    alarms: alarms.length,
+    right: alarms.filter((alarm) => events.some((event) => meets(event)(alarm))).length,
+    weeks: (endMs - judgedFromMs) / minuteMs / minutesPerWeek,
+  }
+}
+
+function joinedWithin(events: readonly Span[], apartMs: number): Span[] {
+  const joined: { startMs: number; endMs: number }[] = []
+  for (const { endMs, startMs } of events) {
+    const last = joined.at(-1)
+    if (last !== undefined && startMs - last.endMs < apartMs) last.endMs = endMs
+    else joined.push({ startMs, endMs })
+  }
+  return joined
+}
+
+/** Sums; rates are of the sums, so that a long series counts for more. */
+export function addJudgements(all: readonly Judgement[]): Judgement {
+  const sum = (of: (one: Judgement) => number) => all.reduce((total, one) => total + of(one), 0)
+  return {
+    events: sum((one) => one.events),
+    eventsFound: sum((one) => one.eventsFound),
+    stretches: sum((one) => one.stretches),
+    stretchesFound: sum((one) => one.stretchesFound),
+    alarms: sum((one) => one.alarms),
+    right: sum((one) => one.right),
+    weeks: sum((one) => one.weeks),
+  }
+}

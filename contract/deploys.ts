@@ -1,0 +1,47 @@
+// Deploys of an organisation's services, on the wire. They are computed from telemetry on request: a version
+// that a service had not shown before, or a log event that says so. Nothing of them is stored.
+
+import { z } from 'zod'
+import { cursorQuery, Instant, limitQuery, pageOf } from './common.ts'
+import { longestName, rangeQuery } from './telemetry.ts'
+
+export const Deploy = z
+  .object({
+    service: z.string(),
+    environment: z
+      .string()
+      .nullable()
+      .describe('`deployment.environment.name` of its telemetry; null where that names none.'),
+    version: z
+      .string()
+      .nullable()
+      .describe('`service.version`, at most 200 characters of it; null where an event names none.'),
+    previous_version: z
+      .string()
+      .nullable()
+      .describe('What ran before; null where nothing of the hours before says so.'),
+    at: Instant.describe('When the version was first seen, or the time of the event where that is earlier.'),
+    told_by: z
+      .enum(['version', 'event'])
+      .describe('`event`: a log event named `deployment` said so; `version`: the telemetry itself.'),
+  })
+  .meta({ id: 'Deploy' })
+export type Deploy = z.infer<typeof Deploy>
+
+export const DeployQuery = z.strictObject({
+  ...rangeQuery,
+  limit: limitQuery,
+  cursor: cursorQuery,
+  service: z.string().max(longestName).optional(),
+})
+
+export const DeployPage = pageOf(Deploy)
+  .extend({
+    searched: z
+      .object({ range_start: Instant, range_end: Instant })
+      .describe(
+        'The range whose deploys are listed: a newer part of what was asked for where that has too much.',
+      ),
+    warnings: z.array(z.string()).describe('What is not listed, and why, in sentences for a person.'),
+  })
+  .meta({ id: 'DeployPage' })

@@ -1,0 +1,24 @@
+// The priority of threads that compute. The event loop answers everybody, and on a machine with few cores it
+// shares them with the threads that decode bodies and evaluate detectors. So those have a lower priority:
+// where a core is free they run as before, and where none is the loop comes first.
+
+import { readlinkSync } from 'node:fs'
+import { getPriority, setPriority } from 'node:os'
+import { basename } from 'node:path'
+
+/** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
+const niceSteps = 5
+const mostNice = 19
+
+/**
+ * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
+ * (setpriority(2)); on other systems, and without /proc, nothing changes.
+ */
+export function lowerThreadPriority(): void {
+  try {
+    const threadId = Number(basename(readlinkSync('/proc/thread-self')))
+    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + niceSteps))
+  } catch {
+    // The thread works as well with the usual priority.
+  }
+}

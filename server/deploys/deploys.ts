@@ -1,0 +1,218 @@
+// When a service was deployed, told by the versions that its telemetry names. A deploy is the time at which
+// a version begins that the service did not run just before, in one environment. Several versions at once,
+// as in a rolling deploy, are one deploy; going back to an older version is one too. No I/O.
+//
+// A version has ended when it is missing for longer than its own telemetry usually pauses. So two versions
+// that run side by side all the time, or a service that says little, are not deployed again and again.
+
+import type { Deploy } from '../../contract/deploys.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
+
+interface Stretch {
+  readonly startNs: Ns
+  /** The last sighting itself. */
+  readonly endNs: Ns
+}
+
+/** Where one version of a service was seen in a window. */
+export interface SeenVersion {
+  readonly service: string
+  /** Empty where its telemetry names none. */
+  readonly environment: string
+  readonly version: string
+  /** In how many buckets of time; each stretch has at least one. */
+  readonly buckets: number
+  /** In order of time, at least one; pauses shorter than some minutes are not told apart. */
+  readonly stretches: readonly Stretch[]
+}
+
+/** A log event that says that a service was deployed. */
+export interface DeployEvent {
+  readonly service: string
+  /** Empty where the event names none. */
+  readonly environment: string
+  /** Empty where the event names none. */
+  readonly version: string
+  readonly atNs: Ns
+}
+
+/** A deploy with its instant; {@link toDeploy} has the wire form. */
+export interface KnownDeploy extends Omit<Deploy, 'at'> {
+  readonly atNs: Ns
+}
+
+/** A version that is missing for less than this has not ended. */
+const leastPatienceNs = 10n * nsPerMinute
+/** So many times the pause that nine of ten of its pauses are shorter than. */
+const patienceFactor = 4n
+const usualShare = 0.1
+/** An event and the first sighting of its version are at most this far apart. */
+const togetherNs = 30n * nsPerMinute
+
+/** One uninterrupted time of a version. */
+interface Run extends Stretch {
+  readonly version: string
+  readonly patienceNs: Ns
+  readonly stretches: readonly Stretch[]
+}
+
+/** The deploys that versions and events of one window show, oldest first. */
+export function deploysOf(seen: readonly SeenVersion[], events: readonly DeployEvent[]): KnownDeploy[] {
+  const subjects = Map.groupBy(seen, (one) => JSON.stringify([one.service, one.environment]))
+  const ofVersions = [...subjects.values()].flatMap(deploysOfSubject)
+  return withEvents(ofVersions, events, seen).sort(byTime)
+}
+
+export function toDeploy({ atNs, ...deploy }: KnownDeploy): Deploy {
+  return { ...deploy, at: formatInstant(atNs) }
+}
+
+/** A total order, so that pages of a list agree. */
+export function byTime(one: KnownDeploy, other: KnownDeploy): number {
+  if (one.atNs !== other.atNs) return one.atNs < other.atNs ? -1 : 1
+  const [own, its] = [one, other].map(({ environment, service, version }) =>
+    JSON.stringify([service, environment, version]),
+  )
+  return own === its ? 0 : (own ?? '') < (its ?? '') ? -1 : 1
+}
+
+/** Of one service in one environment. */
+function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
+  const runs = withoutStrays(seen).flatMap(runsOf).sort(byStart)
+  const [first, oldest] = [seen[0], runs[0]]
+  if (first === undefined || oldest === undefined) return []
+  // What is seen this early may have run before the window.
+  const initial = runs.filter(({ patienceNs, startNs }) => startNs - oldest.startNs < patienceNs)
+  const later = runs.filter((run) => !initial.includes(run))
+  const deploys: KnownDeploy[] = []
+  let current = initial.reduce((last, run) => (run.endNs > last.endNs ? run : last), oldest)
+  let isDeployed = false
+  const deploy = (next: Run, atNs: Ns) => {
+    deploys.push({
+      service: first.service,
+      environment: first.environment === '' ? null : first.environment,
+      version: next.version,
+      previous_version: current.version,
+      atNs,
+      told_by: 'version',
+    })
+    current = next
+    isDeployed = true
+  }
+  /** A version that was deployed and ended, while one from before it goes on, was taken back. */
+  const takeBack = (untilNs: Ns | null) => {
+    for (;;) {
+      const ended = current
+      if (!isDeployed || (untilNs !== null && ended.endNs + ended.patienceNs >= untilNs)) return
+      const next = runs.findLast(
+        (run) => run.startNs <= ended.endNs && run.endNs > ended.endNs + ended.patienceNs,
+      )
+      if (next === undefined) return
+      deploy(next, takenBackNs(next, ended))
+    }
+  }
+  for (const run of later) {
+    takeBack(run.startNs)
+    if (run.version === current.version) current = run
+    else deploy(run, run.startNs)
+  }
+  takeBack(null)
+  return deploys
+}
+
+/** Leaves out versions that were seen once while another went on, such as by a developer's run. */
+function withoutStrays(seen: readonly SeenVersion[]): SeenVersion[] {
+  const ends = seen.map(({ stretches }) => stretches.at(-1)?.endNs ?? 0n)
+  return seen.filter(
+    ({ buckets }, i) =>
+      buckets > 1 || !ends.some((endNs, j) => j !== i && endNs - (ends[i] ?? 0n) > leastPatienceNs),
+  )
+}
+
+/** Where the older version was seen again after a pause, or else where the newer one was last seen. */
+function takenBackNs(next: Run, { endNs, startNs }: Run): Ns {
+  const again = next.stretches.findLast((one) => one.startNs > startNs && one.startNs <= endNs)
+  return again?.startNs ?? endNs
+}
+
+/** Joins stretches that are closer than the version's patience. */
+function runsOf({ buckets, stretches, version }: SeenVersion): Run[] {
+  const usual = patienceFactor * usualPauseNs(buckets, stretches)
+  const patienceNs = usual > leastPatienceNs ? usual : leastPatienceNs
+  const runs: { startNs: Ns; endNs: Ns; stretches: Stretch[] }[] = []
+  for (const stretch of stretches) {
+    const last = runs.at(-1)
+    if (last === undefined || stretch.startNs - last.endNs > patienceNs) {
+      runs.push({ ...stretch, stretches: [stretch] })
+    } else {
+      last.endNs = stretch.endNs
+      last.stretches.push(stretch)
+    }
+  }
+  return runs.map((run) => ({ ...run, version, patienceNs }))
+}
+
+/** Pauses inside a stretch are short and count as none. */
+function usualPauseNs(buckets: number, stretches: readonly Stretch[]): Ns {
+  const pauses = stretches.slice(1).map(({ startNs }, i) => startNs - (stretches[i]?.endNs ?? startNs))
+  pauses.sort((a, b) => (a > b ? -1 : 1))
+  return pauses[Math.floor((buckets - 1) * usualShare)] ?? 0n
+}
+
+function byStart(one: Run, other: Run): number {
+  if (one.startNs !== other.startNs) return one.startNs < other.startNs ? -1 : 1
+  return one.version < other.version ? -1 : 1
+}
+
+/** An event joins the deploy that it is about, or one that an event before it told of, or is one itself. */
+function withEvents(
+  deploys: readonly KnownDeploy[],
+  events: readonly DeployEvent[],
+  seen: readonly SeenVersion[],
+): KnownDeploy[] {
+  const all = [...deploys]
+  for (const event of events.toSorted((a, b) => (a.atNs < b.atNs ? -1 : 1))) {
+    const known = all.findIndex((deploy) => isAbout(event, deploy))
+    const deploy = all[known]
+    if (deploy === undefined) all.push(ofEvent(event, seen))
+    else {
+      const isEarlier = event.atNs < deploy.atNs
+      all[known] = { ...deploy, told_by: 'event', ...(isEarlier && { atNs: event.atNs }) }
+    }
+  }
+  return all
+}
+
+function isAbout(event: DeployEvent, deploy: KnownDeploy): boolean {
+  const apartNs = event.atNs - deploy.atNs
+  return (
+    event.service === deploy.service &&
+    (event.environment === '' || event.environment === deploy.environment) &&
+    (event.version === '' || event.version === deploy.version) &&
+    apartNs <= togetherNs &&
+    apartNs >= -togetherNs
+  )
+}
+
+/** Such as a change of configuration, which shows no other version. */
+function ofEvent(
+  { atNs, environment, service, version }: DeployEvent,
+  seen: readonly SeenVersion[],
+): KnownDeploy {
+  const before = seen
+    .filter((one) => one.service === service && (environment === '' || one.environment === environment))
+    .flatMap(({ stretches, ...one }) => stretches.map((stretch) => ({ ...one, ...stretch })))
+    .filter(({ startNs }) => startNs <= atNs)
+    .reduce<{ version: string; endNs: Ns } | null>(
+      (last, one) => (last === null || one.endNs > last.endNs ? one : last),
+      null,
+    )
+  return {
+    service,
+    environment: environment === '' ? null : environment,
+    version: version === '' ? (before?.version ?? null) : version,
+    previous_version: before?.version ?? null,
+    atNs,
+    told_by: 'event',
+  }
+}

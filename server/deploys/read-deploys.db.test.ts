@@ -1,0 +1,181 @@
+// Deploys over real telemetry of all signals, with a neighbour that has the same rows: what is told, that
+// hidden telemetry tells nothing, and that neither many versions nor many windows cost more than they may.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, beforeEach, test } from 'node:test'
+import { openChdb } from '../telemetry/chdb.ts'
+import type { TenantPlace } from '../telemetry/engine.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
+import { type TableName, tables } from '../telemetry/schema/tables.ts'
+import { raw } from '../telemetry/sql.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { readDeploys } from './read-deploys.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-deploys-'))
+const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+after(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const acme: TenantPlace = { tenantId: 'acme', placement: 7 }
+const globex: TenantPlace = { tenantId: 'globex', placement: 7 }
+const limits = { maxSeconds: 10, maxMemoryBytes: 256 << 20 }
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const atNs = (minute: number) => BigInt(noonMs + minute * 60_000) * 1_000_000n
+
+let gate = new TelemetryGate()
+beforeEach(async () => {
+  gate = new TelemetryGate()
+  for (const { name } of tables) await engine.command(raw(`TRUNCATE TABLE ${name}`))
+})
+
+const timeOf = (table: TableName) => tables.find(({ name }) => name === table)?.timeColumn ?? ''
+
+/** A row a minute of a service in a version, in one table. */
+async function run(
+  table: TableName,
+  [from, until]: readonly [number, number],
+  version: string,
+  more: FixtureRow = {},
+  places: readonly TenantPlace[] = [acme, globex],
+): Promise<void> {
+  const rows = Array.from({ length: until - from }, (_, i) => ({
+    [timeOf(table)]: atNs(from + i),
+    ServiceName: 'checkout',
+    ResourceAttributes: { 'service.name': 'checkout', 'service.version': version, 'host.name': 'a1' },
+    ...more,
+  }))
+  for (const place of places) await insertFixture(engine, place, table, rows)
+}
+
+const readerOf = (place = acme) => new TenantReader(engine, place, gate)
+
+async function told(
+  [from, until]: readonly [number, number] = [0, 600],
+  services?: readonly string[],
+  place = acme,
+): Promise<string[]> {
+  const windows = [{ startNs: atNs(from), endNs: atNs(until) }]
+  const { deploys } = await readDeploys(readerOf(place), { windows, services }, limits)
+  return deploys.map(
+    ({ atNs: ns, environment, previous_version, service, version }) =>
+      `${service}${environment === null ? '' : ` in ${environment}`} ${previous_version} > ${version} at ${Number((ns - atNs(0)) / 60_000_000_000n)}`,
+  )
+}
+
+for (const { name } of tables) {
+  test(`a version that changes in ${name} is a deploy`, async () => {
+    await run(name, [0, 60], '2.3.0')
+    await run(name, [60, 90], '2.3.1')
+    assert.deepEqual(await told(), ['checkout 2.3.0 > 2.3.1 at 60'])
+  })
+}
+
+test('what ran before the range is known, and its deploys are not of the range', async () => {
+  await run('otel_traces', [-120, -60], '1.0')
+  await run('otel_logs', [-60, 60], '1.1')
+  await run('otel_metrics_sum', [60, 90], '1.2')
+  assert.deepEqual(await told([0, 90]), ['checkout 1.1 > 1.2 at 60'])
+  assert.deepEqual(await told([-90, 60]), ['checkout 1.0 > 1.1 at -60'])
+})
+
+test('hidden telemetry tells of no deploy, and the neighbour’s identical rows still do', async () => {
+  await run('otel_traces', [0, 60], '2.3.0')
+  await run('otel_traces', [60, 90], '2.3.1')
+  assert.equal((await told()).length, 1, 'it is there before')
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(60), endNs: null } })
+  assert.deepEqual(await told(), [])
+  assert.deepEqual(await told([0, 600], undefined, globex), ['checkout 2.3.0 > 2.3.1 at 60'])
+})
+
+test('environments are told apart, also by their old name', async () => {
+  const inside = (name: string, version: string, key = 'deployment.environment.name') => ({
+    ResourceAttributes: { 'service.version': version, [key]: name },
+  })
+  await run('otel_traces', [0, 60], '', inside('production', '1.0'))
+  await run('otel_traces', [60, 90], '', inside('production', '1.1'))
+  await run('otel_traces', [0, 30], '', inside('staging', '1.0', 'deployment.environment'))
+  await run('otel_traces', [30, 90], '', inside('staging', '1.1', 'deployment.environment'))
+  assert.deepEqual(await told(), [
+    'checkout in staging 1.0 > 1.1 at 30',
+    'checkout in production 1.0 > 1.1 at 60',
+  ])
+})
+
+test('a log event named deployment tells of what its attributes or its resource name', async () => {
+  const said = (attributes: Record<string, string>, more: FixtureRow = {}) => ({
+    EventName: 'deployment',
+    LogAttributes: attributes,
+    ...more,
+  })
+  await run('otel_traces', [0, 200], '1.0')
+  await run('otel_logs', [50, 51], '1.1', said({}))
+  await run('otel_logs', [100, 101], '8', {
+    ...said({ 'service.name': 'checkout', 'service.version': '1.2' }),
+    ServiceName: 'pipeline',
+  })
+  await run(
+    'otel_logs',
+    [150, 151],
+    '1.3',
+    said({ 'deployment.status': 'failed', 'service.name': 'checkout' }),
+  )
+  await run('otel_logs', [160, 161], '1.4', {
+    ...said({}),
+    EventName: 'deployment.planned',
+    ServiceName: 'cart',
+  })
+  assert.deepEqual(await told([0, 149], ['checkout']), [
+    'checkout 1.0 > 1.1 at 50',
+    'checkout 1.0 > 1.2 at 100',
+  ])
+  assert.deepEqual(await told([0, 200], ['pipeline', 'cart']), [])
+})
+
+test('several windows are read at once, each by what lies before it', async () => {
+  await run('otel_traces', [0, 60], '1.0')
+  await run('otel_traces', [60, 120], '1.1')
+  await run('otel_traces', [1000, 1060], '1.1')
+  await run('otel_traces', [1060, 1100], '1.2')
+  const windows = [
+    { startNs: atNs(30), endNs: atNs(90) },
+    { startNs: atNs(1030), endNs: atNs(1090) },
+  ]
+  const { deploys } = await readDeploys(readerOf(), { windows }, limits)
+  assert.deepEqual(
+    deploys.map(({ version }) => version),
+    ['1.1', '1.2'],
+  )
+})
+
+test('a service that names a version for each request has no deploys, and hides those of no other', async () => {
+  const rows = Array.from({ length: 5_000 }, (_, i) => ({
+    Timestamp: atNs(0) + BigInt(i) * 1_000_000_000n,
+    ServiceName: 'restless',
+    ResourceAttributes: { 'service.version': `request-${i}${'x'.repeat(5_000)}` },
+  }))
+  await insertFixture(engine, acme, 'otel_traces', rows)
+  await run('otel_traces', [0, 60], '2.3.0')
+  await run('otel_traces', [60, 90], '2.3.1')
+  const windows = [{ startNs: atNs(0), endNs: atNs(600) }]
+  const { deploys, restless } = await readDeploys(readerOf(), { windows }, limits)
+  assert.deepEqual(
+    deploys.map(({ version }) => version),
+    ['2.3.1'],
+  )
+  assert.deepEqual(restless, ['restless'])
+})
+
+test('a text that looks like a part of a set of attributes is no version', async () => {
+  const trap = {
+    ResourceAttributes: { 'my.service.version': '9', note: 'service.version', 'service.versions': '8' },
+  }
+  await run('otel_traces', [0, 60], '', trap)
+  await run('otel_traces', [60, 90], '2.3.1')
+  assert.deepEqual(await told(), [])
+})

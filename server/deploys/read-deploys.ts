@@ -1,0 +1,216 @@
+// Reads when services were deployed, from the versions that their telemetry names and from log events named
+// `deployment`. It is read like all telemetry and kept nowhere, so what is hidden or erased tells of no
+// deploy.
+//
+// Bounded: versions are counted by bucket of time in the engine, and of each service at most 200 of a window
+// are read. A service with more, such as one that names each request as a version, has no deploys to tell.
+
+import { type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { AppError } from '../core/app-error.ts'
+import { pairIn } from '../telemetry/attribute.ts'
+import type { StatementLimits } from '../telemetry/engine.ts'
+import { type TableSpec, tables } from '../telemetry/schema/tables.ts'
+import { join, raw, type Sql, sql, strings, uint } from '../telemetry/sql.ts'
+import { type From, rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
+import { byTime, type DeployEvent, deploysOf, type KnownDeploy, type SeenVersion } from './deploys.ts'
+
+interface DeployWindow {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+interface DeployRequest {
+  /** In order of time and apart by more than {@link lookbackNs}, at least one. Deploys in them are told. */
+  readonly windows: readonly DeployWindow[]
+  /** Those whose deploys are wanted; all where absent. */
+  readonly services?: readonly string[] | undefined
+}
+
+interface DeploysRead {
+  /** Oldest first. */
+  readonly deploys: readonly KnownDeploy[]
+  /** Services that name so many versions that none of them is taken for a deploy, in order of their names. */
+  readonly restless: readonly string[]
+}
+
+/** What ran before a window is looked up in so much time before it. */
+const lookbackNs = 6n * 60n * nsPerMinute
+/** Of a service in an environment and a window. */
+const versionsMax = 200
+/** Of all services together. */
+const rowsMax = 20_000
+const eventsMax = 1_000
+/** Buckets of a window, so that what is grouped does not grow with it. */
+const bucketsMax = 3_000n
+/** Sightings that are closer than this are one stretch. */
+const leastPauseNs = 5n * nsPerMinute
+/** The most bytes that versions and their stretches may take. */
+const resultBytes = 16 << 20
+
+/**
+ * The deploys in the windows. Throws `query_too_expensive` where reading them crosses the limits.
+ */
+export function readDeploys(
+  reader: TenantReader,
+  { services, windows }: DeployRequest,
+  limits: StatementLimits,
+): Promise<DeploysRead> {
+  return reader.together(async () => {
+    const frame = frameOf(windows)
+    const bounded = { ...limits, maxResultBytes: resultBytes }
+    const versions = await reader.rows<VersionRow>(
+      (from) => versionsStatement(from, frame, services),
+      bounded,
+    )
+    const events = await reader.rows<EventRow>((from) => eventsStatement(from, frame, services), bounded)
+    if (versions.length > rowsMax) throw new AppError('query_too_expensive')
+    const restless = new Set<string>()
+    const deploys = windows.flatMap(({ endNs, startNs }, part) => {
+      const own = versions.filter((row) => row.part === part)
+      const subjects = Map.groupBy(own, (row) => JSON.stringify([row.service, row.environment]))
+      for (const [{ service }, ...more] of nonEmpty(subjects.values()))
+        if (more.length >= versionsMax) restless.add(service)
+      const seen = own.filter(({ service }) => !restless.has(service)).map(seenOf)
+      const told = events.filter((row) => row.part === part).map(eventOf)
+      return deploysOf(seen, told).filter(({ atNs }) => atNs >= startNs && atNs < endNs)
+    })
+    return { deploys: deploys.sort(byTime), restless: [...restless].sort() }
+  })
+}
+
+function* nonEmpty<T>(lists: Iterable<readonly T[]>): Generator<readonly [T, ...T[]]> {
+  for (const [first, ...rest] of lists) if (first !== undefined) yield [first, ...rest]
+}
+
+/** The windows with the time before each, and how finely time is divided. */
+interface Frame {
+  readonly windows: readonly DeployWindow[]
+  readonly bucketNs: Ns
+  readonly pauseNs: Ns
+}
+
+function frameOf(windows: readonly DeployWindow[]): Frame {
+  let longestNs = 0n
+  const widened = windows.map(({ endNs, startNs }) => {
+    const fromNs = startNs > lookbackNs ? startNs - lookbackNs : 0n
+    if (endNs - fromNs > longestNs) longestNs = endNs - fromNs
+    return { startNs: fromNs, endNs }
+  })
+  const minutes = longestNs / (bucketsMax * nsPerMinute) + 1n
+  const bucketNs = minutes * nsPerMinute
+  return { windows: widened, bucketNs, pauseNs: 2n * bucketNs > leastPauseNs ? 2n * bucketNs : leastPauseNs }
+}
+
+interface VersionRow {
+  /** Index of the window. */
+  readonly part: number
+  readonly service: string
+  readonly environment: string
+  readonly version: string
+  readonly buckets: number
+  /** First and last sighting of each, nanoseconds. */
+  readonly stretches: readonly (readonly [string, string])[]
+}
+
+const resourceColumn = 'ResourceAttributesPairs'
+const versionOfResource = pairIn(resourceColumn, 'service.version')
+/** The second is the name of before version 1.27 of the semantic conventions. */
+const environmentOfResource = sql`if(${pairIn(resourceColumn, 'deployment.environment.name')} != '', ${pairIn(resourceColumn, 'deployment.environment.name')}, ${pairIn(resourceColumn, 'deployment.environment')})`
+/** Longer versions are cut, because they are answered and drawn. */
+const shortVersion = (version: Sql) => sql`substringUTF8(${version}, 1, 200)`
+
+/** A row for each version that a service showed in a window. */
+function versionsStatement(from: From, frame: Frame, services: readonly string[] | undefined): Sql {
+  const branches = tables.map((table) => sightingsOf(from, table, frame, services))
+  const buckets = sql`SELECT part, service, environment, version, bucket,
+  toUnixTimestamp64Nano(min(first_seen)) AS first_ns, toUnixTimestamp64Nano(max(last_seen)) AS last_ns
+FROM (${join(branches, ' UNION ALL ')}) GROUP BY part, service, environment, version, bucket`
+  const seen = sql`SELECT part, service, environment, version, arraySort(groupArray((first_ns, last_ns))) AS seen
+FROM (${buckets}) GROUP BY part, service, environment, version`
+  const isNew = sql`arrayMap((one, before) -> one.1 - before.2 > ${uint(frame.pauseNs)}, seen, arrayPushFront(arrayPopBack(seen), seen[1]))`
+  return sql`SELECT part, toString(service) AS service, toString(environment) AS environment, toString(version) AS version,
+  toUInt32(length(seen)) AS buckets,
+  arrayMap(run -> (toString(run[1].1), toString(run[-1].2)), arraySplit((one, is_new) -> is_new, seen, ${isNew})) AS stretches
+FROM (${seen}) ORDER BY part, service, environment, seen[1].1, version
+LIMIT ${uint(versionsMax + 1)} BY part, service, environment LIMIT ${uint(rowsMax + 1)}`
+}
+
+function sightingsOf(
+  from: From,
+  table: TableSpec,
+  frame: Frame,
+  services: readonly string[] | undefined,
+): Sql {
+  const time = raw(table.timeColumn)
+  return from.select(table.name, {
+    columns: sql`${partOf(table.timeColumn, frame)} AS part, ServiceName AS service, ${environmentOfResource} AS environment,
+  ${shortVersion(versionOfResource)} AS version, intDiv(toUnixTimestamp64Nano(${time}), ${uint(frame.bucketNs)}) AS bucket,
+  min(${time}) AS first_seen, max(${time}) AS last_seen`,
+    conditions: [
+      ...withinWindows(table.timeColumn, frame),
+      ...(services === undefined ? [] : [sql`has(${strings(services)}, ServiceName)`]),
+      sql`${versionOfResource} != ''`,
+    ],
+    groupBy: raw('part, service, environment, version, bucket'),
+  })
+}
+
+/** The index of the window that an instant of one of them is in. */
+function partOf(timeColumn: string, { windows }: Frame): Sql {
+  const cases = windows
+    .slice(0, -1)
+    .map(({ endNs }, i) => sql`${rangeCondition(timeColumn, { startNs: null, endNs })}, ${uint(i)}`)
+  const last = sql`${uint(windows.length - 1)}`
+  return cases.length === 0 ? sql`toUInt32(${last})` : sql`toUInt32(multiIf(${join(cases, ', ')}, ${last}))`
+}
+
+/** The whole time first, which the engine finds partitions by. */
+function withinWindows(timeColumn: string, { windows }: Frame): Sql[] {
+  const whole = { startNs: windows[0]?.startNs ?? 0n, endNs: windows.at(-1)?.endNs ?? 0n }
+  const each = windows.map((window) => sql`(${rangeCondition(timeColumn, window)})`)
+  return [rangeCondition(timeColumn, whole), ...(each.length > 1 ? [sql`(${join(each, ' OR ')})`] : [])]
+}
+
+interface EventRow {
+  readonly part: number
+  readonly time_ns: string
+  readonly service: string
+  readonly environment: string
+  readonly version: string
+}
+
+/**
+ * A row for each log record that is an event named `deployment`, the newest {@link eventsMax}. Its own
+ * attributes name what was deployed, because a pipeline may say so; else its resource does. One that says
+ * that the deployment failed is none.
+ */
+function eventsStatement(from: From, frame: Frame, services: readonly string[] | undefined): Sql {
+  const own = (key: string) => pairIn('LogAttributesPairs', key)
+  const named = own('service.name')
+  const of = (key: string, resource: Sql) =>
+    sql`multiIf(${own(key)} != '', ${own(key)}, ${named} != '', '', toString(${resource}))`
+  const events = from.select('otel_logs', {
+    columns: sql`${partOf('Timestamp', frame)} AS part, toString(toUnixTimestamp64Nano(Timestamp)) AS time_ns,
+  if(${named} != '', ${named}, toString(ServiceName)) AS service,
+  ${of('deployment.environment.name', environmentOfResource)} AS environment,
+  ${shortVersion(of('service.version', versionOfResource))} AS version`,
+    conditions: [
+      ...withinWindows('Timestamp', frame),
+      raw(`EventName = 'deployment'`),
+      sql`${own('deployment.status')} != 'failed'`,
+    ],
+  })
+  const wanted = services === undefined ? raw('1') : sql`has(${strings(services)}, service)`
+  return sql`SELECT * FROM (${events}) WHERE service != '' AND ${wanted} ORDER BY toUInt64(time_ns) DESC LIMIT ${uint(eventsMax)}`
+}
+
+function seenOf({ stretches, ...row }: VersionRow): SeenVersion {
+  return {
+    ...row,
+    stretches: stretches.map(([startNs, endNs]) => ({ startNs: BigInt(startNs), endNs: BigInt(endNs) })),
+  }
+}
+
+function eventOf({ time_ns, ...row }: EventRow): DeployEvent {
+  return { ...row, atNs: BigInt(time_ns) }
+}

@@ -1,0 +1,55 @@
+// Scoring a bounded tail again and again: the same as scoring everything while the tail holds everything, and
+// independent of how the series was divided into pieces.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { blankScores, type Scores } from './method.ts'
+import { TailScorer } from './tail-scorer.ts'
+
+const tailBuckets = 8
+
+/** Scores a bucket by the number of buckets that were known with it. */
+const lengthSoFar = (series: Series): Scores => ({
+  ...blankScores(series.values.length),
+  score: series.values.map((_, i) => i + 1),
+  unreported: series.values.map((value) => value),
+})
+
+const seriesOf = (firstBucket: number, values: readonly number[]): Series => ({
+  startNs: BigInt(firstBucket) * 300_000_000_000n,
+  stepMinutes: 5,
+  values: Float64Array.from(values),
+  unknown: new Uint8Array(values.length),
+  volumes: null,
+})
+
+test('a bucket is scored with one to two tails before it, wherever pieces end', () => {
+  const cut = fc.integer({ min: 1, max: 11 })
+  fc.assert(
+    fc.property(fc.nat(30), fc.nat(60), fc.array(cut, { minLength: 1 }), (first, length, cuts) => {
+      const series = seriesOf(
+        first,
+        Array.from({ length }, (_, i) => i),
+      )
+      const scorer = new TailScorer(lengthSoFar, tailBuckets)
+      for (let from = 0, turn = 0; from < length; turn++) {
+        const to = Math.min(length, from + (cuts[turn % cuts.length] ?? 1))
+        const piece = {
+          ...series,
+          startNs: bucketStartNs(series, from),
+          values: series.values.slice(from, to),
+        }
+        const { score, unreported } = scorer.score({ ...piece, unknown: new Uint8Array(to - from) })
+        for (let i = from; i < to; i++) {
+          const block = Math.floor((first + i) / tailBuckets)
+          const known = first + i - Math.max(first, (block - 1) * tailBuckets) + 1
+          assert.equal(at(score, i - from), known)
+          assert.equal(unreported?.[i - from], i)
+        }
+        from = to
+      }
+    }),
+  )
+})
