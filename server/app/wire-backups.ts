@@ -41,7 +41,7 @@ export function wireBackups(needs: BackupNeeds): Backups {
     journal: new ErasureJournal(config.backupDir, journalSeal),
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
-    controlPath: config.controlPath,
+    controlBytes: () => dialectOf(control).sizeBytes(control),
     copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: () => sideTables(engine),
     whileNothingErases: (signal, work) =>

@@ -15,11 +15,10 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
+import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
 import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -39,10 +38,10 @@ const folderSecret = 'secret of this folder'
 const folder = temporaryFolder()
 // A name that a path in a statement or in the engine's settings could trip over.
 const backupDir = join(folder, "back'ups & <more>")
-const controlPath = join(folder, 'control.db')
 const acme = { tenantId: 'acme', placement: 0 }
 
 let engine: LocalEngine
+let plane: SharedTestControl | undefined
 let control: Control
 /** Moved by a test; otherwise the machine's own time. */
 let laterMs = 0
@@ -63,17 +62,16 @@ before(async () => {
 })
 
 beforeEach(async () => {
-  await control?.destroy()
+  await plane?.close()
   rmSync(backupDir, { recursive: true, force: true })
-  rmSync(controlPath, { force: true })
-  control = openSqlite(controlPath)
-  await migrate(control)
+  plane = await openSharedControlPlane()
+  control = plane.control
   laterMs = 0
 })
 
 after(async () => {
   await engine.close()
-  await control.destroy()
+  await plane?.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -90,7 +88,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     folderSecret,
     serviceVersion: '1.2.3',
     migration: '0004-quiet',
-    controlPath,
+    controlBytes: () => dialectOf(control).sizeBytes(control),
     copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: async () => [],
     whileNothingErases: (_signal, work) => work(),

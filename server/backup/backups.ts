@@ -5,7 +5,7 @@
 // wait for it. A folder has its final name only when it is whole, and a backup is called failed only when
 // nothing of it is on disk.
 
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
@@ -48,14 +48,14 @@ export interface BackupsDeps {
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
-  /** Path of the control plane's file, and how it is copied as of one moment. */
-  readonly controlPath: string
+  /** What a copy of the control plane takes at most, and how it is copied as of one moment. */
+  readonly controlBytes: () => Promise<number>
   readonly copyControl: (path: string) => Promise<void>
   /** Tables of erasures that haven't ended; while there are any, what is in the others isn't settled. */
   readonly sideTables: () => Promise<readonly unknown[]>
   /**
-   * Runs `work` while no attempt of an erasure is in progress. Throws the reason of `signal` where the right to
-   * work is lost before.
+   * Runs `work` while no attempt of an erasure is in progress. Throws the reason of `signal` where the lease
+   * is lost before.
    */
   readonly whileNothingErases: <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T>
   /** Where a test may end the process. */
@@ -240,7 +240,7 @@ export class Backups {
   }
 
   async #assertPossible(row: BackupRow): Promise<void> {
-    const { backupDir, controlPath, engine, journal, sideTables } = this.#deps
+    const { backupDir, controlBytes, engine, journal, sideTables } = this.#deps
     if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
       throw new BackupError(
         `It was asked for in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
@@ -251,7 +251,7 @@ export class Backups {
     }
     await mkdir(backupDir, { recursive: true, mode: 0o700 })
     journal.ensure()
-    const neededBytes = (await engineBytes(engine)) + (await stat(controlPath)).size
+    const neededBytes = (await engineBytes(engine)) + (await controlBytes())
     const lack = await findLackOfSpace(backupDir, neededBytes)
     if (lack !== null) throw new BackupError(lack)
   }

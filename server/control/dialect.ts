@@ -44,6 +44,8 @@ export interface ControlDialect {
   rewrite(control: Control): Promise<void>
   /** Writes a copy of one moment to the file `path`, which may not exist. What was deleted is not in it. */
   copyTo(control: Control, path: string): Promise<void>
+  /** What a copy takes at most, bytes. */
+  sizeBytes(control: Control): Promise<number>
   /** The column, in a condition that is to use no index on it. */
   unindexed(column: string): RawBuilder<unknown>
   readonly schema: SchemaDialect

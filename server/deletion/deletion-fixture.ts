@@ -116,11 +116,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     })
   /** Creates the objects that every start of the service creates. */
   const started = () => {
-    const gate = new TelemetryGate()
-    const fences = new ProcessFences(gate)
-    const visibility = new Visibility(fences, clock)
-    const requestStore = storeShowing(visibility, stores.control, clock)
-    const start = { gate, fences, locks: memoryLocks(), visibility, requestStore }
+    const start = startOn(stores.control, clock)
     return { ...start, worker: newWorker(start) }
   }
   const first = started()
@@ -151,9 +147,22 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   }
 }
 
+function startOn(control: Control, clock: Clock): Started {
+  const gate = new TelemetryGate()
+  const fences = new ProcessFences(gate)
+  const visibility = new Visibility(fences, clock)
+  return {
+    gate,
+    fences,
+    locks: memoryLocks(),
+    visibility,
+    requestStore: storeShowing(visibility, control, clock),
+  }
+}
+
 /** Creates a store of requests with a gate that no test looks at. */
 export function requestStoreOn(control: Control, clock: Clock): RequestStore {
-  return storeShowing(new Visibility(new ProcessFences(new TelemetryGate()), clock), control, clock)
+  return startOn(control, clock).requestStore
 }
 
 /** Creates a store that asks for a second person as the service does. */

@@ -1,6 +1,6 @@
-// What only an engine on this machine can do, beside the port (engine.ts): its files lie in a folder that this
-// process lists and syncs, and it writes copies of itself to files. An engine on another machine has none of
-// this. Whoever needs it gets it from the wiring, and never opens the engine's folder in another way.
+// What only an engine on this machine can do, beside the port (engine.ts): its files are in a folder that
+// this process lists and syncs, and it writes copies of itself to files. An engine on another machine has
+// none of this. A room that needs it gets it from the wiring, and opens the engine's folder in no other way.
 
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -54,9 +54,9 @@ export interface TelemetryEngine {
   command(statement: Sql): Promise<void>
   /**
    * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers.
-   * Resolved means committed by the engine; with an engine on this machine it is on the disk once its files are
-   * synced (engine-files.ts). Rejected means unknown: an insert over several partitions may have been kept in
-   * part.
+   * Resolved means committed by the engine; with an engine on this machine it is on the disk once its files
+   * are synced (engine-files.ts). Rejected means unknown: an insert over several partitions may have been
+   * kept in part.
    */
   insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
   /** Waits for what runs, then closes. Idempotent. */

@@ -15,7 +15,6 @@ import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { actorValues } from '../../server/control/actor-columns.ts'
 import type { Control } from '../../server/control/database.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { AppError } from '../../server/core/app-error.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -29,6 +28,7 @@ import { type Signal, signals, tables } from '../../server/telemetry/schema/tabl
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { rangeCondition } from '../../server/telemetry/tenant-reader.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { openBeside } from '../control-planes.ts'
 import { batchOf, insertRows, silent, temporaryFolder } from '../fixtures.ts'
 import { sampleExport } from './telemetry.ts'
 
@@ -67,7 +67,7 @@ before(async () => {
   })
   address = await app.start()
   // As the command line opens it beside the service.
-  control = openSqlite(join(folder, 'control.db'))
+  control = openBeside(join(folder, 'control.db'))
 })
 after(async () => {
   await control.destroy()
