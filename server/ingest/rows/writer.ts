@@ -82,11 +82,8 @@ const groupBytes = 32 * 1024 * 1024
  */
 const halvedBytes = 16 * 1024 * 1024
 
-/**
- * Pause before the next check of placements that an erasure has closed; they are usually closed for some tens
- * of milliseconds.
- */
-const closedPollMs = 5
+/** A clock counts whole milliseconds, so what is due in less would be looked at again and again. */
+const leastWaitMs = 1
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand rows. */
 const dueBytes = 24 * 1024 * 1024
@@ -101,6 +98,8 @@ export class IngestWriter {
   readonly #queues = new Map<number, Queue>()
   /** The placements of each running commit. */
   readonly #committing = new Set<ReadonlySet<number>>()
+  /** Placements that an erasure has locked, and whose next commit waits for the lock. */
+  readonly #behind = new Set<number>()
   readonly #shares: FairShares
   #order = 0
   #loop: Promise<void> | null = null
@@ -197,7 +196,8 @@ export class IngestWriter {
 
   /** While commits run, the next groups collect rows. */
   async #run(): Promise<void> {
-    while (this.#queues.size > 0 || this.#committing.size > 0) {
+    while (this.#queues.size > 0 || this.#committing.size > 0 || this.#behind.size > 0) {
+      this.#queueBehindErasures()
       const group = this.#committing.size < commitsMax ? this.#takeDue() : []
       if (group.length > 0) this.#begin(group)
       else await this.#waitForDue()
@@ -211,22 +211,55 @@ export class IngestWriter {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
     for (const { share } of group) share.keep()
-    void this.#commitGroup([...placements], group).then(() => {
-      this.#committing.delete(placements)
-      // The rest of a placement waits behind all that came meanwhile.
-      for (const placement of placements) {
-        const queue = this.#queues.get(placement)
-        if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
-      }
-      this.#pause.abort()
-    })
+    void this.#options.locks
+      .exclusively([...placements], () => this.#commitLocked(group))
+      .then(() => {
+        this.#committing.delete(placements)
+        this.#ended(placements)
+      })
+  }
+
+  /**
+   * An erasure locks a placement several times in a row. Rows that are due there ask for the lock like a step
+   * of the erasure, and so get it between two steps. They do not count as a running commit, because others
+   * must not wait for them.
+   */
+  #queueBehindErasures(): void {
+    const nowMs = this.#options.clock.nowMs()
+    for (const [placement, queue] of this.#queues) {
+      if (this.#isTaken(placement) || !this.#options.locks.isTaken(placement)) continue
+      if (!this.#isDue(queue, nowMs)) continue
+      this.#behind.add(placement)
+      void this.#options.locks
+        .exclusively([placement], async () => {
+          const waiting = this.#queues.get(placement)
+          if (waiting === undefined) return
+          const part = this.#takePart(placement, waiting)
+          for (const { share } of part) share.keep()
+          await this.#commitLocked(part)
+        })
+        .then(() => {
+          this.#behind.delete(placement)
+          this.#ended([placement])
+        })
+    }
+  }
+
+  /** A commit to these placements has ended. */
+  #ended(placements: Iterable<number>): void {
+    // The rest of a placement waits behind all that came meanwhile.
+    for (const placement of placements) {
+      const queue = this.#queues.get(placement)
+      if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
+    }
+    this.#pause.abort()
   }
 
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
-      .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
+      .filter(([, queue]) => this.#isDue(queue, nowMs))
       .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
     const fitting = due.slice(0, placementsMax).filter(([, queue], at) => {
@@ -251,25 +284,30 @@ export class IngestWriter {
   }
 
   #isTaken(placement: number): boolean {
-    return [...this.#committing].some((placements) => placements.has(placement))
+    return (
+      this.#behind.has(placement) || [...this.#committing].some((placements) => placements.has(placement))
+    )
+  }
+
+  #isDue(queue: Queue, nowMs: number): boolean {
+    return this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0
   }
 
   /**
-   * Waits until a commit ends, until a placement is due that may begin, or until rows come for another
-   * placement. Whether a placement is still closed is checked when a commit ends, and at intervals where none
-   * runs.
+   * Waits until a commit ends, until a placement is due, or until rows come for another placement. While no
+   * more commits may run, only the rows of a placement that an erasure has locked can become due.
    */
   async #waitForDue(): Promise<void> {
     this.#pause = new AbortController()
     const { signal } = this.#pause
     const nowMs = this.#options.clock.nowMs()
-    const open = this.#committing.size < commitsMax ? [...this.#queues] : []
-    const waits = open
+    const isFull = this.#committing.size >= commitsMax
+    const waits = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => this.#committing.size === 0 || !this.#options.locks.isTaken(placement))
+      .filter(([placement]) => !isFull || this.#options.locks.isTaken(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
-    else await this.#options.clock.sleep(Math.max(Math.min(...waits), closedPollMs), signal)
+    else await this.#options.clock.sleep(Math.max(Math.min(...waits), leastWaitMs), signal)
   }
 
   /** After the clock went back nothing waits longer than the delay, counted from when that is noticed. */
@@ -278,16 +316,15 @@ export class IngestWriter {
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
   }
 
-  async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
-    const { gate, locks } = this.#options
-    await locks.exclusively(placements, async () => {
-      // A placement may have been closed after the batch was accepted.
-      const open = group.filter(({ place }) => !gate.isClosed(place.placement))
-      await this.#commitOpen(open)
-      for (const batch of group) {
-        if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
-      }
-    })
+  /** Commits what its placements still take, under their locks. */
+  async #commitLocked(group: readonly PendingBatch[]): Promise<void> {
+    const { gate } = this.#options
+    // A placement may have been closed after the batch was accepted.
+    const open = group.filter(({ place }) => !gate.isClosed(place.placement))
+    await this.#commitOpen(open)
+    for (const batch of group) {
+      if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
+    }
   }
 
   async #commitOpen(group: readonly PendingBatch[]): Promise<void> {
