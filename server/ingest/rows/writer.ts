@@ -19,6 +19,7 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { fairPart, groupBytes, halvesOf } from './commit-parts.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -68,19 +69,6 @@ const commitsMax = 2
  * (docs/decisions/0022).
  */
 const placementsMax = 8
-
-/**
- * A commit has no more than this or one batch, bytes of encoded rows. It limits what the engine has in memory
- * at once, and how long others wait for a commit: some four tenths of a second.
- */
-const groupBytes = 32 * 1024 * 1024
-
-/**
- * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
- * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
- * tables of metrics are inserted at once.
- */
-const halvedBytes = 16 * 1024 * 1024
 
 /** A clock counts whole milliseconds, so what is due in less would be looked at again and again. */
 const leastWaitMs = 1
@@ -369,46 +357,6 @@ export class IngestWriter {
     }
     await this.#options.sync()
   }
-}
-
-/**
- * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
- * fewest bytes in it.
- */
-function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
-  const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
-    own: own.values(),
-    next: own[0],
-    bytes: 0,
-  }))
-  for (const one of waiting) one.own.next()
-  const part: PendingBatch[] = []
-  let bytes = 0
-  for (;;) {
-    let least: (typeof waiting)[number] | undefined
-    for (const one of waiting) {
-      if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
-    }
-    const batch = least?.next
-    if (least === undefined || batch === undefined) return part
-    if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
-    part.push(batch)
-    bytes += batch.bytes
-    least.bytes += batch.bytes
-    least.next = least.own.next().value
-  }
-}
-
-/**
- * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
- * size.
- */
-function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
-  const bytes = rows.reduce((sum, { length }) => sum + length, 0)
-  if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
-  let [first, cut] = [0, 0]
-  while (cut < rows.length - 1 && (cut === 0 || first < bytes / 2)) first += rows[cut++]?.length ?? 0
-  return [rows.slice(0, cut), rows.slice(cut)]
 }
 
 /**
