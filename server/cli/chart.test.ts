@@ -70,7 +70,7 @@ test('the picture has a panel for each series with its anomalies, and text from 
   assert.equal(svg.match(/class="band"/g)?.length, 1)
   assert.equal(svg.match(/<g transform/g)?.length, 2)
   assert.match(svg, /a&lt;script&gt;&amp;\ufffd</)
-  assert.match(svg, /<title>"x" &lt;\/title&gt;<\/title>/)
+  assert.match(svg, /<title>&quot;x&quot; &lt;\/title&gt;<\/title>/)
   assert.doesNotMatch(svg, /href|<script/)
 })
 
