@@ -80,6 +80,11 @@ export function partOfChart(chart: Chart, title: string, [from, until]: BucketSp
   }
 }
 
+export interface Scale {
+  readonly low: number
+  readonly high: number
+}
+
 export interface Column {
   /** Least and greatest value; NaN without values. */
   readonly least: number
@@ -140,7 +145,7 @@ function extreme(
  * them, because the band of a method that is still learning may be thousands of times as wide. Null without
  * values.
  */
-export function scaleOf(columns: readonly Column[]): { readonly low: number; readonly high: number } | null {
+export function scaleOf(columns: readonly Column[]): Scale | null {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const { greatest, least } of columns) {
     if (least < low) low = least
@@ -154,6 +159,44 @@ export function scaleOf(columns: readonly Column[]): { readonly low: number; rea
     if (upper > high) high = Math.min(upper, highest)
   }
   return low === high ? { low: low - room / 2, high: high + room / 2 } : { low, high }
+}
+
+/** Values beyond the usual ones by more than so many times their range are cut. */
+const cutFactor = 1.5
+const usualShare = 0.02
+
+/**
+ * The same without extremes that few columns have and that would flatten all others: a column whose value is
+ * beyond the scale ends at its edge.
+ */
+export function usualScaleOf(columns: readonly Column[]): Scale | null {
+  const whole = scaleOf(columns)
+  if (whole === null) return null
+  const quantile = (values: readonly number[], share: number) => {
+    const sorted = values.filter((value) => !Number.isNaN(value)).sort((a, b) => a - b)
+    return sorted[Math.round(share * (sorted.length - 1))] ?? 0
+  }
+  const low = quantile(
+    columns.map(({ least }) => least),
+    usualShare,
+  )
+  const high = quantile(
+    columns.map(({ greatest }) => greatest),
+    1 - usualShare,
+  )
+  const room = cutFactor * (high - low)
+  if (room === 0) return whole
+  return { low: Math.max(whole.low, low - room), high: Math.min(whole.high, high + room) }
+}
+
+/** Round values within a scale, lowest first; about four. */
+export function ticksOf({ high, low }: Scale): number[] {
+  const rough = (high - low) / 4
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 2.5, 5, 10].map((digit) => digit * power).find((size) => size >= rough * 0.75) ?? rough
+  const first = Math.ceil(low / step)
+  const count = Math.floor(high / step) - first + 1
+  return Array.from({ length: Math.max(0, Math.min(20, count)) }, (_, i) => (first + i) * step)
 }
 
 /** At most six digits, without trailing zeros. */

@@ -1,4 +1,5 @@
-// The charts of `lethe detect`: the series of a file with what was found, the labels of the file, and deploys.
+// The charts of `lethe detect`: the series of a file with what was found, the labels of the file, and
+// deploys.
 
 import { type Ns, nsPerMs } from '../../contract/instant.ts'
 import type { Evaluation } from '../detection/alarms/alarm.ts'

@@ -10,7 +10,10 @@ import {
   columnsOf,
   type Marker,
   minuteText,
+  type Scale,
   scaleOf,
+  ticksOf,
+  usualScaleOf,
   valueText,
   verdictsOf,
 } from './chart.ts'
@@ -21,11 +24,12 @@ interface PictureSize {
   readonly plotHeight: number
   /** Whether each panel names its colours. */
   readonly hasLegend: boolean
+  /** Whether extremes are shown in full, also where they flatten everything else. */
+  readonly hasExtremes: boolean
 }
 
-const usualSize: PictureSize = { width: 960, plotHeight: 172, hasLegend: true }
+const usualSize: PictureSize = { width: 960, plotHeight: 172, hasLegend: true, hasExtremes: false }
 const margin = { left: 80, right: 20, top: 34, bottom: 34 }
-const gridLines = 4
 /** Units of the picture for each label of time. */
 const timeLabelWidth = 190
 const scoreHeight = 34
@@ -86,13 +90,13 @@ interface Frame {
   readonly xOf: Place
 }
 
-function panelOf(chart: Chart, { hasLegend, plotHeight, width }: PictureSize): Panel {
+function panelOf(chart: Chart, { hasExtremes, hasLegend, plotHeight, width }: PictureSize): Panel {
   const [left, right, top] = [margin.left, width - margin.right, margin.top]
   const bottom = top + plotHeight
   const share = (right - left) / Math.max(1, chart.values.length)
   const frame: Frame = { left, right, top, bottom, xOf: (bucket) => round(left + bucket * share) }
   const columns = columnsOf(chart, right - left)
-  const scale = scaleOf(columns)
+  const scale = hasExtremes ? scaleOf(columns) : usualScaleOf(columns)
   const title = `<text x="${left}" y="20" font-size="13" font-weight="bold">${escapeMarkup(chart.title)}</text>`
   if (scale === null) {
     const none = `<text x="${left}" y="${top + 20}">No values.</text>`
@@ -117,6 +121,7 @@ function panelOf(chart: Chart, { hasLegend, plotHeight, width }: PictureSize): P
       ...runsOf(columns, (one) => !Number.isNaN(one.least)).map(([from, until]) =>
         lineOf(columns, from, until, x, y),
       ),
+      ...cutsOf(columns, scale, frame, x),
       ...deploysIn(chart, frame),
       ...score.parts,
       ...lanes.parts,
@@ -134,15 +139,11 @@ function historyOf({ judgedFrom = 0 }: Chart, { bottom, left, top, xOf }: Frame)
   ]
 }
 
-function gridOf(
-  { high, low }: { readonly low: number; readonly high: number },
-  { left, right }: Frame,
-  y: Place,
-): string[] {
-  return Array.from({ length: gridLines + 1 }, (_, i) => {
-    const value = low + ((high - low) * i) / gridLines
-    return `<path d="M${left} ${y(value)}H${right}" stroke="#ddd"/><text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${valueText(value)}</text>`
-  })
+function gridOf(scale: Scale, { left, right }: Frame, y: Place): string[] {
+  return ticksOf(scale).map(
+    (value) =>
+      `<path d="M${left} ${y(value)}H${right}" stroke="#ddd"/><text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${valueText(value)}</text>`,
+  )
 }
 
 function timesOf({ startMs, stepMs, values }: Chart, { bottom, left, right }: Frame): string[] {
@@ -247,6 +248,23 @@ function deploysIn({ deploys = [], startMs, stepMs, values }: Chart, frame: Fram
       `${line}<text x="${at + 5}" y="${frame.top + 3}" font-size="9" fill="${colours.deploy}">${escapeMarkup(shown)}</text>`,
     ]
   })
+}
+
+/** A small mark where a value lies beyond the scale. */
+function cutsOf(
+  columns: readonly Column[],
+  { high, low }: Scale,
+  { bottom, top }: Frame,
+  x: Place,
+): string[] {
+  return columns.flatMap(({ greatest, least }, i) => [
+    ...(greatest > high
+      ? [`<path class="cut" d="M${x(i) - 3} ${top}h6l-3 -5z" fill="${colours.values}"/>`]
+      : []),
+    ...(least < low
+      ? [`<path class="cut" d="M${x(i) - 3} ${bottom}h6l-3 5z" fill="${colours.values}"/>`]
+      : []),
+  ])
 }
 
 /** What the colours mean, at the right of the title; empty where there is nothing but values and alarms. */

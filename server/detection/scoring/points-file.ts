@@ -1,7 +1,7 @@
 // Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with
 // the name of a group between them. A last column that the header names `label` says whether a point belongs
-// to an event that is to be found. A file that is read wrongly gives a wrong result without any sign of it, so
-// every line that cannot be read is an error with its number.
+// to an event that is to be found. A file that is read wrongly gives a wrong result without any sign of it,
+// so every line that cannot be read is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/instant.ts'
 import type { SeriesPoint } from './series.ts'
@@ -39,7 +39,10 @@ export function parseLabels(text: string, isGrouped: boolean): Map<string, Ns[]>
   )
 }
 
-/** Reads lines of `timestamp,text`, such as of deploys, in order of time. Throws an Error that names the line. */
+/**
+ * Reads lines of `timestamp,text`, such as of deploys. Returns them in order of time. Throws an Error that
+ * names the line.
+ */
 export function parseMarkers(text: string): { readonly timeNs: Ns; readonly text: string }[] {
   const markers = linesOf(text).flatMap(({ cells, number }) => {
     const [time = '', ...rest] = cells
